@@ -186,10 +186,22 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
 @app.command("prompts", rich_help_panel=_QUESTIONNAIRES)
 def _prompts(
     questionnaire: _QuestionnaireName,
+    mode: _Mode = "nli",
+    condition: _Conditions = None,
     output: _Output = None,
 ) -> None:
-    """Print the prompt table of a questionnaire, or write a .csv or .parquet file."""
-    table = pm.prompts(questionnaire)
+    """Print what a questionnaire sends, or write a .csv or .parquet file; nobody is asked.
+
+    By default its prompt table, for inference models; with --mode chat or options the messages,
+    under the conditions that -c names.
+    """
+    loaded = pm.load_questionnaire(questionnaire)
+    if mode == "nli" and not any(item.templates for item in loaded.items):
+        raise ParameterError(
+            f"{loaded.id} has no prompts: see what other modes send by --mode chat or --mode "
+            "options, or add templates and terms."
+        )
+    table = pm.modes.mode_named(mode).preview(loaded, _conditions(condition))
     if output is None:
         return _without_formulas(table).to_csv(sys.stdout, index=False)
     pm.page.check_output(output, (".csv", ".parquet"))
@@ -198,7 +210,8 @@ def _prompts(
             _without_formulas(table).to_csv(output, index=False)
         else:
             table.to_parquet(output, index=False)
-    typer.echo(f"{output}: {len(table)} prompts")
+    requests = table["request"].nunique() if "request" in table else len(table)
+    typer.echo(f"{output}: {requests} {'requests' if 'request' in table else 'prompts'}")
 
 
 @app.command("questionnaires", rich_help_panel=_QUESTIONNAIRES)
@@ -237,7 +250,8 @@ def _ask(
 ) -> None:
     """Put questionnaires to respondents and store the answers.
 
-    --output, a .csv or .json file, gets a row for each answer, with what was sent and replied.
+    --output, a .csv or .json file, gets a row for each answer, with what was sent and replied; with
+    --dry-run, what would be sent.
 
     Models that cannot answer for good are named in --failures and not tried again.
 
@@ -254,7 +268,7 @@ def _ask(
     if output is not None:
         pm.page.check_output(output, (".csv", ".json"))
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
-    answers = _answers(questionnaires, respondents, mode, condition, dry_run, **more)
+    answers = _answers(questionnaires, respondents, mode, condition, dry_run, output, **more)
     who, there = answers["respondent_id"].nunique(), len(answers)
     for absent in ("unasked", "removed"):
         there -= answers.attrs["summary"].get(absent, 0)
@@ -282,8 +296,9 @@ def _scores(
     """Print scores as CSV, asking what is not in the store yet.
 
     Each score of a scale has its 95 % interval (low, high) from its n items, and the precision in
-    which a model on this machine answered. With --items, an item asked by prompts has its interval
-    from its n source terms, over all templates; a single answer has none.
+    which a model on this machine answered. Where a score or interval is missing, note says why.
+    With --items, an item asked by prompts has its interval from its n source terms, over all
+    templates; a single answer has none.
 
     --output, a .csv or .json file, takes the place of the terminal.
     For answers to prompts, -c temperature=T is the one of their normalisation.
@@ -352,7 +367,7 @@ def _compare(
         typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
     for row in tables["tab-compare-differences"].itertuples():
         typer.echo(f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
-                   f"({row.low:+.3f} to {row.high:+.3f}), {row.verdict}")  # fmt: skip
+                   f"({_ends(row.low, row.high, '+.3f')}), {row.verdict}")  # fmt: skip
     if (failed := tables.get("tab-compare-failed")) is not None:
         for row in failed.itertuples():
             typer.echo(f"psychometrics: {row.model} could not be asked: {row.reason}", err=True)
@@ -671,6 +686,11 @@ def _improve(
     typer.echo(f"{output}: the improved prompts; {report}: all candidates")
 
 
+def _ends(low: float, high: float, form: str) -> str:
+    """Return the ends of an interval; of one item there is none."""
+    return "no interval" if math.isnan(low) else f"{low:{form}} to {high:{form}}"
+
+
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
@@ -696,7 +716,7 @@ def _judged_score(row: tuple) -> str:
     """Return a row's score with its interval, if it has one, and its verdict."""
     if math.isnan(row.score):
         return row.verdict
-    return f"{row.score:.3f} ({row.low:.3f} to {row.high:.3f}), {row.verdict}"
+    return f"{row.score:.3f} ({_ends(row.low, row.high, '.3f')}), {row.verdict}"
 
 
 def _conditions(condition: list[str] | None) -> dict:
@@ -707,9 +727,15 @@ def _conditions(condition: list[str] | None) -> dict:
 
 
 def _answers(
-    questionnaires, respondents: str, mode: str, condition: list[str] | None, dry_run: bool, **more
+    questionnaires,
+    respondents: str,
+    mode: str,
+    condition: list[str] | None,
+    dry_run: bool,
+    planned: Path | None = None,
+    **more,
 ):
-    """Ask; of a dry run the summary has said it all."""
+    """Ask; of a dry run the summary has said it all, and ``planned`` has what would be sent."""
     if dry_run and "endpoint" not in pm.modes.mode_named(mode).conditions:
         raise ParameterError(
             f"--dry-run tells what an endpoint would be sent, and mode '{mode}' asks no endpoint: "
@@ -726,6 +752,9 @@ def _answers(
         warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)
         answers = pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
     if dry_run:
+        if planned is not None:
+            _write_table(answers, planned)
+            typer.echo(f"{planned}: what would be sent")
         _exit(answers)
     return answers
 
@@ -746,6 +775,7 @@ def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: d
     else:
         table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
         table = _with_intervals(table, pm.item_scores(answers, **how), questionnaires)
+        table = _with_notes(table, answers, questionnaires)
         if personas:
             own = answers.columns[answers.columns.get_loc("persona_row") :]
             rows = answers[own].drop_duplicates("persona_row")
@@ -785,6 +815,26 @@ def _with_intervals(table, items, questionnaires):
     return table.drop(columns="answered", errors="ignore")
 
 
+def _with_notes(table, answers, questionnaires):
+    """Say of each score, or interval, that is missing why it is; no column if none is."""
+    known = {questionnaire.id: questionnaire for questionnaire in questionnaires}
+    keys = ["respondent_id", "questionnaire", "run", "persona_row"]
+    keys = [key for key in keys if key in table and key in answers]
+    notes = []
+    for row in table.to_dict("records"):
+        note = ""
+        if math.isnan(row["score"]) and "status" in answers:
+            items = known[row["questionnaire"]].scale(row["scale"]).items
+            own = answers[(answers[keys] == [row[key] for key in keys]).all(axis=1)]
+            own = own[own["item_id"].isin(items) & (own["status"] != "ok")]
+            counts = own["status"].value_counts()
+            note = "no score: " + ", ".join(f"{n} {status}" for status, n in counts.items())
+        elif math.isnan(row["low"]) and row["n"] == 1:
+            note = "no interval: one item"
+        notes.append(note)
+    return table.assign(note=notes) if any(notes) else table
+
+
 def _items_with_intervals(answers, how: dict):
     """Put beside each item's score the interval from its source terms, and their number."""
     keys = ["respondent_id", "questionnaire", "item_id"]
@@ -808,12 +858,17 @@ def _without_formulas(table):
 
 
 def _exit(answers) -> None:
-    """Status 1 where a respondent failed, with who and why."""
+    """Status 1 where a respondent failed, with who and why, or where no answer can be read."""
     summary = answers.attrs["summary"]
     for name, reason in summary["failed"].items():
         kind = summary["kinds"][name]
         typer.echo(f"psychometrics: {name} was not asked to the end ({kind}): {reason}", err=True)
-    raise typer.Exit(1 if summary["failed"] else 0)
+    statuses = summary.get("statuses", {})
+    unread = bool(statuses) and not (answers["status"] == "ok").any()
+    if unread:
+        counts = ", ".join(f"{n} {status}" for status, n in statuses.items())
+        typer.echo(f"psychometrics: no answer can be read: {counts}.", err=True)
+    raise typer.Exit(1 if summary["failed"] or unread else 0)
 
 
 def main() -> None:

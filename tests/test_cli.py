@@ -63,6 +63,38 @@ def test_prompts_are_printed_or_written(command, tmp_path):
     pd.testing.assert_frame_equal(pd.read_parquet(path), pm.prompts(pm.load_questionnaire("gad7")))
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        "--mode chat", "--mode chat -c raw=true -c max_tokens=9", "--mode options",
+        "--mode chat -c batch_size=7 -c runs=2 -c order=reversed -c role=hero",
+        "--mode options -c raw=true -c labels=alphabetical -c permutations=given",
+    ],
+)  # fmt: skip
+def test_messages_are_printed_as_they_are_sent(command, how, monkeypatch):
+    with served() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        printed = pd.read_csv(io.StringIO(command("prompts", "ipip20", *how.split())))
+        assert not server.requests
+        more = ["-c", "choose=expected"] if "options" in how else []
+        command("ask", "ipip20", *how.split(), *more, "--respondents", "m", "-c", "concurrency=1")
+        texts = [
+            [sent["prompt"]] if "prompt" in sent else [part["content"] for part in sent["messages"]]
+            for sent in server.requests
+        ]
+    assert printed.groupby("request")["content"].agg(list).tolist() == texts
+
+
+def test_every_mode_shows_what_it_sends_or_says_that_it_sends_nothing(command, ended):
+    for mode in MODES:
+        arguments = ["prompts", "gad7", "--mode", mode]
+        if mode == "simulated":
+            code, _, errors = ended(*arguments)
+            assert (code, len(_sentences(errors))) == (1, 1)
+        else:
+            assert "nervous" in command(*arguments)
+
+
 def test_ask_fills_the_store_that_scores_reads(command, tiny_model, tmp_path):
     shown = command("ask", "gad7", "challenges", "--respondents", tiny_model)
     assert "1 respondent(s), 864 answers" in shown
@@ -93,11 +125,27 @@ def test_answers_are_written_with_what_was_sent_and_no_formula(command, tmp_path
     with served() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         for mode in ("chat", "options"):
-            command("ask", "ipip20", "--mode", mode, *how, file)
+            more = ("-c", "choose=expected") if mode == "options" else ()
+            command("ask", "ipip20", "--mode", mode, *more, *how, file)
             log = pd.read_csv(file)
             assert set(log["respondent_id"]) == {"'=m"}
             assert all("I am the life of the party." in text for text in log["sent"][:1])
     assert pd.read_csv(file)["sent"].map(json.loads).map(len).eq(5).all()  # orders of the options
+
+
+def test_a_dry_run_writes_what_would_be_sent_and_sends_nothing(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    for mode, orders in (("chat", 1), ("options", 5)):
+        file = tmp_path / f"{mode}.csv"
+        how = ("--mode", mode, "--respondents", "m", "--dry-run", "-o", file)
+        assert "what would be sent" in command("ask", "ipip20", *how)
+        table = pd.read_csv(file)
+        assert table["status"].eq("unasked").all()
+        assert len(table) == 20
+        sent = table["sent"].map(json.loads)
+        texts = sent.map(lambda messages: json.dumps(messages[-1]))
+        assert texts.str.contains("1. ", regex=False).all()
+        assert mode == "chat" or sent.map(len).eq(orders).all()
 
 
 def test_the_version_is_printed_and_a_missing_package_is_named_with_its_extra(command):
@@ -144,6 +192,39 @@ def test_fill_in_asks_a_person_and_goes_on_later_from_the_store(command, tmp_pat
     again = CliRunner().invoke(app, arguments[:-1], input="\n").stdout
     lines = [line for line in again.splitlines() if line.startswith("ann,ipip20,human,1,")]
     assert len(lines) == 5, "scores of the five scales"
+
+
+@pytest.mark.parametrize("name", ["ask", "scores"])
+def test_no_readable_answer_is_one_sentence_and_status_1(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path))
+    arguments = [name, "gad7", "--mode", "human", "--respondents", "ann"]
+    result = CliRunner().invoke(app, arguments, input="")
+    assert result.exit_code == 1
+    assert _sentences(result.stderr) == ["psychometrics: no answer can be read: 7 missing."]
+
+
+def test_scores_say_why_one_is_missing(ended, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    with served() as server:  # which likes a place, whatever option stands there
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        arguments = ["scores", "ipip20", "--mode", "options", "--respondents", "m"]
+        code, shown, errors = ended(*arguments)
+    table = pd.read_csv(io.StringIO(shown))
+    assert table["score"].isna().all()
+    assert set(table["note"]) == {"no score: 4 tied"}
+    assert (code, _sentences(errors)) == (1, ["psychometrics: no answer can be read: 20 tied."])
+
+
+def test_one_item_has_a_score_and_no_interval_and_says_so(command, tmp_path):
+    rows = ["item,scale,options"]
+    rows += [f"I am {word}.,{word.title()},1=Never; 2=Often" for word in ("angry", "calm")]
+    (tmp_path / "one.csv").write_text("\n".join(rows))
+    command("new-questionnaire", tmp_path / "one.csv")
+    shown = command("scores", tmp_path / "one.yaml", "--mode", "simulated", "--respondents", "2")
+    table = pd.read_csv(io.StringIO(shown))
+    assert table["score"].notna().all()
+    assert table[["low", "high"]].isna().all(axis=None)
+    assert set(table["note"]) == {"no interval: one item"}
 
 
 def test_one_of_two_that_fails_gives_status_1(ended, tiny_model, tmp_path, save_tiny_model):
@@ -201,6 +282,10 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         (f"scores gad7 -o {'x' * 300}.csv", "too long a name"),
         ("prompts gad7 -o prompts.txt", ".csv or .parquet"),
         ("fill-in gad7 --name ''", "A person needs a name"),
+        ("prompts ipip50", "--mode chat"),
+        ("prompts ipip20 --mode chat -c role=clown", "no role 'clown'"),
+        (f"scores gad7 --mode human --respondents {__file__}", "not a person"),
+        (f"ask gad7 --mode human --respondents ann,{shlex.quote(__file__)}", "not a person"),
         ("fill-in ipip20 --plot me.txt", "end the file's name"),
         ("fill-in ipip20 --plot no/me.png", "there is no folder"),
     ],

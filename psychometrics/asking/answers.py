@@ -16,7 +16,8 @@ from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 
 _STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
-            "no_choice", "tool_call", "cut_off", "unasked")  # fmt: skip
+            "no_choice", "tool_call", "cut_off", "unasked", "unseen_labels", "little_mass",
+            "tied")  # fmt: skip
 """What became of a question; only ``ok`` comes with a value."""
 COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
 """First columns of every table of answers; a mode's own columns follow."""

@@ -105,11 +105,12 @@ def ask(
         float32 ``entailment, neutral, contradiction`` or ``probability``. In the others one row
         per item and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``.
         Then the mode's conditions. ``attrs["summary"]`` says how many answers were ``asked``, came
-        ``from_store`` and are ``unanswered`` (their status is not ``ok``), who ``failed`` and why,
-        their ``kinds`` (of :data:`psychometrics.exceptions.KINDS`), the ``seconds`` it took, and,
-        if any, how many were ``removed`` from the store meanwhile; of endpoints the ``tokens`` of
-        the replies that came in this call, their ``cost`` where prices were given, and how many are
-        ``unasked`` as it would have been exceeded.
+        ``from_store`` and are ``unanswered`` (their status is not ``ok``; ``statuses`` counts them,
+        where there are any), who ``failed`` and why, their ``kinds`` (of
+        :data:`psychometrics.exceptions.KINDS`), the ``seconds`` it took, and, if any, how many were
+        ``removed`` from the store meanwhile; of endpoints the ``tokens`` of the replies that came
+        in this call, their ``cost`` where prices were given, and how many are ``unasked`` as it
+        would have been exceeded.
 
     Raises
     ------
@@ -270,9 +271,11 @@ def _summarise(
     """Put the answers into one table, with the summary of the call."""
     errors = plan.failures.errors
     answers = pd.concat(tables, ignore_index=True)
-    unanswered = 0
+    statuses = {}
     if "status" in answers:
-        unanswered = int((~answers["status"].isin(["ok", "unasked"])).sum())
+        without = answers.loc[~answers["status"].isin(["ok", "unasked"]), "status"]
+        statuses = without.value_counts().to_dict()
+    unanswered = sum(statuses.values())
     summary = {
         "asked": bar.asked,
         "from_store": bar.stored,
@@ -284,6 +287,8 @@ def _summarise(
     }
     if "judge" in answers:
         summary["judge"] = answers["judge"].replace("", np.nan).value_counts().to_dict()
+    if statuses:
+        summary["statuses"] = statuses
     if bar.unasked:
         summary["unasked"] = bar.unasked
     if bar.unused and bar.asked:
@@ -296,10 +301,11 @@ def _summarise(
 
 def _summary_line(summary: dict) -> str:
     kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(summary["kinds"].values()).items())
+    reasons = ", ".join(f"{n} {status}" for status, n in summary.get("statuses", {}).items())
     parts = [
         f"{summary['asked']} asked",
         f"{summary['from_store']} from the store or shipped",
-        f"{summary['unanswered']} refused or unreadable",
+        f"{summary['unanswered']} refused or unreadable" + (f" ({reasons})" if reasons else ""),
         f"{len(summary['failed'])} failed" + (f" ({kinds})" if kinds else ""),
     ]
     if "unused" in summary:

@@ -399,13 +399,13 @@ def first_tokens(
         if reply is not None:
             with contextlib.suppress(ValueError):
                 tokens = json.loads(reply)
-        there = isinstance(tokens, dict) and tokens
+        reason = about.get("finish_reason")
         if reply is None:
             status = status_without_reply(about)
-        elif not there and about.get("finish_reason") in ENDED_WITHOUT_ANSWER:
-            status = ENDED_WITHOUT_ANSWER[about["finish_reason"]]
-        elif there:
+        elif isinstance(tokens, dict) and tokens:
             status = "ok"
+        elif reason in ENDED_WITHOUT_ANSWER and reason != "length":  # as all of one token end
+            status = ENDED_WITHOUT_ANSWER[reason]
         else:
             raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
         return [{"prompt": prompt, "status": status, "tokens": tokens}]

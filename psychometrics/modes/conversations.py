@@ -123,6 +123,48 @@ class ConversationMode(Mode):
             talks.append((whole, talk))
         return talks
 
+    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+        """Return the messages of the first attempt at all statements, without a respondent.
+
+        Returns
+        -------
+        DataFrame
+            A row for each message: ``run``, ``request`` (from 1), ``items`` that it asks, ``role``
+            (``text`` where a base model goes on from it) and ``content``. With ``history`` the
+            earlier messages and replies of a run come on top.
+
+        Examples
+        --------
+        >>> from psychometrics.modes import mode_named
+        >>> from psychometrics.questionnaires import load_questionnaire
+        >>> sent = mode_named("chat").preview(load_questionnaire("ipip20"), {"batch_size": 10})
+        >>> sent["role"].tolist()
+        ['system', 'user', 'system', 'user']
+        """
+        how = self.complete(conditions)
+        asking = Asking(None, {"respondent_id": ""}, None, None, how)
+        rows, number = [], 0
+        for _, talk in self.talks(questionnaire, asking):
+            asked = next(talk)
+            while asked is not None:
+                prompt, about = asked
+                number += 1
+                if how.get("raw"):
+                    text = "\n\n".join(part["content"] for part in prompt)
+                    prompt = [{"role": "text", "content": text}]
+                request = {
+                    "run": about["run"],
+                    "request": number,
+                    "items": " ".join(about["items"]),
+                }
+                rows += [request | message for message in prompt]
+                about["unasked"] = True
+                try:
+                    asked = talk.send(None)
+                except StopIteration:
+                    asked = None
+        return pd.DataFrame(rows)
+
     def hold(
         self,
         talks: list[tuple[dict, _Conversation]],

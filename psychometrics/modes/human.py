@@ -34,7 +34,21 @@ class Human(Mode):
         """Say who sits down to answer; a respondent is a person's name."""
         if not isinstance(respondent, str) or not respondent.strip():
             raise ParameterError(f"A person needs a name, got {respondent!r}.")
+        if _is_path(respondent):
+            raise ParameterError(
+                f"{respondent}: this is a file or folder, not a person; name who answers. A table "
+                "of answers is scored from Python, by pm.scale_scores(pd.read_csv(…))."
+            )
         return self._who(respondent, "person", key_of("human-1", respondent))
+
+    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+        """Return what a person reads of each item: the statement and the options."""
+        self.complete(conditions)
+        items = questionnaire.items
+        texts = [
+            f"{questionnaire.statement(item)}\n{_listed(questionnaire, item)}" for item in items
+        ]
+        return pd.DataFrame({"items": [item.id for item in items], "content": texts})
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Ask a person in the terminal, who may go back; what is not answered is ``missing``.
@@ -52,6 +66,15 @@ class Human(Mode):
             len(sitting.answers) - before
         )  # earlier, it would write among the questions
         return sitting.table()
+
+
+def _is_path(name: str) -> bool:
+    """Return whether a name is a file's; of folders, only one with a separator is meant so."""
+    try:
+        path = Path(name).expanduser()
+        return path.is_file() or ("/" in name and path.exists())
+    except (OSError, ValueError, RuntimeError):  # too long, or an unknown home
+        return False
 
 
 class _Sitting:
@@ -103,6 +126,12 @@ class _Sitting:
         return tidy(rows, self.questionnaire)
 
 
+def _listed(questionnaire: Questionnaire, item: Item) -> str:
+    """Return the options of an item, a line each."""
+    options = questionnaire.choices(item)
+    return "\n".join(f"  {option.value:g}  {option.label}" for option in options)
+
+
 def _ask(sitting: _Sitting, read: Callable, write: Callable) -> None:
     questionnaire, answers = sitting.questionnaire, sitting.answers
     items = questionnaire.items
@@ -116,7 +145,7 @@ def _ask(sitting: _Sitting, read: Callable, write: Callable) -> None:
         else:
             item = items[place]
             known = {f"{option.value:g}": option for option in questionnaire.choices(item)}
-            listed = "\n".join(f"  {number}  {option.label}" for number, option in known.items())
+            listed = _listed(questionnaire, item)
             now = f" (now {answers[item.id]:g})" if answers.get(item.id) is not None else ""
             write(f"\n{place + 1} of {len(items)}: {questionnaire.statement(item)}{now}\n{listed}")
             prompt = "> "

@@ -196,6 +196,27 @@ def messages(
     return [{"role": who, "content": text} for who, text in turns]
 
 
+def system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:
+    """Return a questionnaire's own system text where one item at a time is answered by its label.
+
+    What it says of the form of a longer reply is left out, as the index of a statement would be
+    taken for a label; and so are its numbers, where the labels are letters.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> own = load_questionnaire("ipip20").model_copy(
+    ...     update={"system": 'You reply with numbers from 1 to 5. Format: "index: score".'})
+    >>> system_for_choice(own)
+    'You reply with numbers from 1 to 5.'
+    """
+    text = questionnaire.system or ""
+    if labels != "numeric":
+        return _without_numbers(text)
+    sentences = re.split(r"(?<=[.!?])\s+", text.strip())
+    return " ".join(part for part in sentences if not part.startswith("Format:"))
+
+
 def _filed_messages(questionnaire, items, system: str, labels: str, orders) -> list[dict]:
     """The questionnaire's own prompt after the system text, if there is one."""
     own = questionnaire.prompt

@@ -124,6 +124,16 @@ class Mode:
         """
         return respondent
 
+    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+        """Return what a respondent would be sent about a questionnaire; nobody is asked.
+
+        Raises
+        ------
+        ParameterError
+            The mode sends no text, or a condition does not fit.
+        """
+        raise ParameterError(f"Mode '{self.name}' sends no text: name nli, options or chat, say.")
+
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to one respondent; save every answer in the store as it comes."""
         raise NotImplementedError

@@ -3,9 +3,15 @@
 For a language model it is the probability that the option comes next; for an NLI classifier, that a
 sentence made from the option follows. A chat endpoint that gives the log-probabilities of its
 likeliest first tokens (``logprobs``, ``top_logprobs``) is asked for those of the options' labels; a
-label that is not among the 20 likeliest counts as the last of them, and ``mass`` is the probability
-of all labels that are. An answer is the most probable option, a drawn one, or the
-mean of all.
+label that is not among the 20 likeliest counts as the last of them. ``mass`` is the probability of
+all labels that are, the mean over the orders of options, and ``labels_seen`` how many are, in the
+order with the fewest. An answer is the most probable option, a drawn one, or the mean of all. An
+endpoint's reply is no answer if the labels that are not seen could have more than a twentieth of
+the labels' probability (status ``unseen_labels``), if fewer than a tenth of its replies would begin
+with a label (``little_mass``), or if its most probable options are tied after the average over all
+orders, as they are where it likes a label whatever it stands for (``tied``; with ``"argmax"``).
+``choose="none"`` returns the probabilities all the same. The questionnaire's own system text, if it
+has one, goes to an endpoint in the place of the role ``"default"``.
 
 Conditions
 ----------
@@ -60,7 +66,7 @@ from ..models.loading import check_length, load_config, load_model, resolve_devi
 from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
 from .chat import first_tokens, model_here
-from .messages import LABELS, as_filed, messages, option_labels
+from .messages import LABELS, as_filed, messages, option_labels, system_for_choice
 from .mode import Asking, Mode, Runs
 from .nli import NLI, PROBABILITIES, NLIRespondent
 
@@ -70,6 +76,10 @@ _SCORES = {"logits": ("label", "text", "text_mean"), "entailment": ("entailment"
 _SENTENCE = Annotated[str, Field(pattern=r"\S")] | None
 _ONLY_OF_LOGITS = ("role", "labels", "permutations")
 _BATCH = 16
+_LEAST_MASS = 0.1
+"""Least probability of an endpoint's labels together that makes an answer."""
+_MOST_UNSEEN = 0.05
+"""Most that labels which an endpoint does not show may have of all labels' probability."""
 _LEAST_SHARED = 32
 """Fewest tokens at which it pays to read the common beginning of a batch by itself."""
 
@@ -158,6 +168,35 @@ class Options(Mode):
             how = _check_conditions(identity, as_filed(questionnaire, conditions))
             _prompt(questionnaire, item, how, order)
 
+    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+        """Return the messages about each item, in each order of its options.
+
+        They are those to an endpoint where the environment or a condition names one, else those to
+        a language model on this machine; NLI classifiers are asked by other sentences.
+
+        Returns
+        -------
+        DataFrame
+            A row for each message: ``request`` (from 1), ``items``, ``permutation``, ``role``
+            (``text`` of what a model goes on from) and ``content``.
+        """
+        given = self.complete(conditions)
+        by = "logits"
+        if given["endpoint"] or given["body"] or given["raw"] or _has_endpoint():
+            by = "endpoint"
+        how = _check_conditions({"by": by}, as_filed(questionnaire, given))
+        build = _endpoint_replies if by == "endpoint" else _replies
+        asked = build(questionnaire, how).drop_duplicates("prompt")
+        is_text = how["wording"] == "voice" or how.get("raw")
+        rows = []
+        for number, row in enumerate(asked.itertuples(), start=1):
+            request = {"request": number, "items": row.item_id, "permutation": row.permutation}
+            roles = ("system", "text" if is_text else "user")
+            for role, content in zip(roles, row.prompt, strict=True):
+                if content:
+                    rows.append(request | {"role": role, "content": content})
+        return pd.DataFrame(rows)
+
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
         """Return the respondent, which is loaded at its first question and then kept."""
         if identity["by"] == "endpoint":
@@ -173,7 +212,8 @@ class Options(Mode):
         -------
         DataFrame
             ``respondent_id, questionnaire, mode, run, item_id, value, status``, ``probability`` (of
-            the option chosen; missing with ``"expected"``), then ``by`` and the conditions. With
+            the option chosen; missing with ``"expected"``), of an endpoint ``mass`` and
+            ``labels_seen``, then ``by`` and the conditions. With
             ``choose="none"``, and of a questionnaire with categories, whose values are names, with
             ``"expected"``, one row per option, its ``value`` and ``probability``, ``option``
             (place in the questionnaire, from 1) and ``label``; of logits once per ``permutation``,
@@ -200,25 +240,38 @@ class Options(Mode):
                 shares = ask(questionnaire, asking, stored, how)
         shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
         sent = shares.pop("sent").groupby(shares["item_id"])
+        seen = None
+        if identity["by"] == "endpoint":
+            shares, left, seen = _usable(shares, left, how["choose"])
         weighed = how["choose"] == "expected" and questionnaire.categories
         if by_logits and how["choose"] != "none":
             shares = pooled(shares).assign(run=1, status="ok")
+        if seen is not None and how["choose"] == "argmax":
+            tied = _tied(shares)
+            left |= dict.fromkeys(tied, "tied")
+            shares = shares[~shares["item_id"].isin(tied)]
         if weighed or how["choose"] == "none":
             answers = tidy(shares, questionnaire)
         else:
             answers = _choose(shares, questionnaire, how["choose"], how["runs"], how["seed"])
-            runs = range(1, how["runs"] + 1)
-            rest = [
-                who | {"run": r, "item_id": i, "status": s} for r in runs for i, s in left.items()
-            ]
-            if rest:
-                answers = tidy(pd.concat([answers, pd.DataFrame(rest)]), questionnaire)
+            answers = _with_unanswered(answers, left, questionnaire, who, how["runs"])
+        if seen is not None and how["choose"] != "none":
+            answers = answers.join(seen, on="item_id")
         if how["log"]:
             texts = sent.agg(lambda given: json.dumps([*given.unique()], ensure_ascii=False))
             answers["sent"] = answers["item_id"].map(texts)
         off = ("runs", "seed", "log", *(name for name in ("body", "raw") if not how.get(name)))
         shown = {k: v for k, v in how.items() if k not in off}
         return answers.assign(by=identity["by"], **shown)
+
+
+def _has_endpoint() -> bool:
+    """Return whether the environment names an endpoint."""
+    try:
+        Endpoint().resolved()
+    except RespondentError:
+        return False
+    return True
 
 
 def _option_sentence(label: str) -> str:
@@ -430,33 +483,134 @@ def _by_logits(
 def _by_endpoint(
     questionnaire: Questionnaire, asking: Asking, how: dict, endpoint: Endpoint
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return options with the probabilities of their labels, and the status of items without."""
-    rows, name = _replies(questionnaire, how), asking.identity["respondent_id"]
+    """Return options with the probabilities of their labels, and the status of items without.
+
+    Of an item without a reply, the rows have no probabilities, but what was to be sent.
+    """
+    rows = _endpoint_replies(questionnaire, how)
+    about = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
+    asking = asking._replace(conditions=how)
+    found = first_tokens(questionnaire, asking, endpoint.resolved(), about)
+
+    statuses = rows["prompt"].map({prompt: one["status"] for prompt, one in found.items()})
+    failed = statuses != "ok"
+    left = dict(zip(rows.loc[failed, "item_id"], statuses[failed], strict=True))
+    labels = rows.groupby("prompt")["reply"].agg(set)
+    read = {
+        prompt: _label_shares(one["tokens"], labels[prompt])
+        for prompt, one in found.items()
+        if one["status"] == "ok"
+    }
+    if read and not any(mass for _, mass, _, _ in read.values()):
+        tokens = next(one["tokens"] for one in found.values() if one["status"] == "ok")
+        raise RespondentError(
+            f"{asking.identity['respondent_id']} begins its reply with none of the labels "
+            f"({', '.join(sorted(set(rows['reply'])))}); likeliest are "
+            f"{', '.join(map(repr, list(tokens)[:3]))}: use mode chat, or labels=alphabetical."
+        )
+
+    numbers = []
+    for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True):
+        logs, *rest = read.get(prompt, ({}, np.nan, np.nan, np.nan))
+        numbers.append((logs.get(reply, np.nan), *rest))
+    rows[["log_probability", "mass", "labels_seen", "unseen"]] = np.array(numbers, dtype=float)
+    return _within_prompts(rows), left
+
+
+def _endpoint_replies(questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
+    """Return a row for every prompt to an endpoint and label to be looked for."""
+    own_system = system_for_choice(questionnaire, how["labels"])
+    if how["role"] == "default" and how["wording"] != "file" and own_system:
+        how = how | {"role": own_system}
+    rows = _replies(questionnaire, how)
     if long := [label for label in rows["reply"] if len(label) > 1]:
         raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
     if how["raw"]:
         rows["prompt"] = [("", _as_text(prompt)) for prompt in rows["prompt"]]
-    about = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
-    asking = asking._replace(conditions=how)
-    found = first_tokens(questionnaire, asking, endpoint.resolved(), about)
-    left = {about[prompt]: one["status"] for prompt, one in found.items() if one["status"] != "ok"}
-    rows = rows[~rows["item_id"].isin(left)].reset_index(drop=True)
-    labels, logs = rows.groupby("prompt")["reply"].agg(set), []
-    for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True):
-        tokens = found[prompt]["tokens"]
-        shares = {label: 0.0 for label in labels[prompt]}
-        for token, log in tokens.items():
-            if (label := token.strip()) in shares:  # " 1" and "1" are one label
-                shares[label] += np.exp(log)
-        if not (mass := sum(shares.values())):
-            raise RespondentError(
-                f"{name} begins its reply with none of the labels ({', '.join(sorted(shares))}); "
-                f"likeliest are {', '.join(map(repr, list(tokens)[:3]))}: use mode chat, "
-                "or labels=alphabetical."
-            )
-        logs.append((np.log(shares[reply] or np.exp(min(tokens.values()))), mass))
-    rows[["log_probability", "mass"]] = np.array(logs, dtype=float).reshape(-1, 2)
-    return _within_prompts(rows), left
+    return rows
+
+
+def _label_shares(
+    tokens: dict[str, float], labels: set[str]
+) -> tuple[dict[str, float], float, int, float]:
+    """Return what an endpoint's likeliest tokens say of labels.
+
+    Returns
+    -------
+    dict of str to float
+        Log-probabilities of the labels; of those that are not there, the last token's.
+    float
+        Probability of the labels that are there.
+    int
+        How many are there.
+    float
+        The most that the others can have of the probability of all labels.
+    """
+    shares = dict.fromkeys(labels, 0.0)
+    for token, log in tokens.items():
+        if (label := token.strip()) in shares:  # " 1" and "1" are one label
+            shares[label] += np.exp(log)
+    mass, seen = sum(shares.values()), sum(share > 0 for share in shares.values())
+    least = min(tokens.values())
+    rest = (len(labels) - seen) * np.exp(least)
+    logs = {label: np.log(share) if share else least for label, share in shares.items()}
+    return logs, mass, seen, rest / (mass + rest) if mass else 1.0
+
+
+def _usable(
+    shares: pd.DataFrame, left: dict[str, str], choose: str
+) -> tuple[pd.DataFrame, dict[str, str], pd.DataFrame]:
+    """Separate the items whose labels an endpoint shows well enough from the others.
+
+    Returns
+    -------
+    DataFrame
+        The options of these items.
+    dict of str to str
+        The statuses of the others.
+    DataFrame
+        ``mass`` and ``labels_seen`` of all items with a reply.
+    """
+    replied = shares[~shares["item_id"].isin(left)]
+    by_item = replied.groupby("item_id", sort=False)
+    seen = by_item.agg(mass=("mass", "mean"), labels_seen=("labels_seen", "min"))
+    unseen = by_item["unseen"].mean()
+    if choose != "none":
+        little = dict.fromkeys(seen.index[seen["mass"] < _LEAST_MASS], "little_mass")
+        hidden = dict.fromkeys(unseen.index[unseen > _MOST_UNSEEN], "unseen_labels")
+        left = little | hidden | left
+    usable = replied[~replied["item_id"].isin(left)]
+    return usable.drop(columns="unseen").reset_index(drop=True), left, seen
+
+
+def _tied(shares: pd.DataFrame) -> list[str]:
+    """Return the items of which two options are the most probable."""
+    probability = shares["probability"]
+    highest = probability.groupby(shares["item_id"]).transform("max")
+    count = np.isclose(probability, highest, rtol=1e-9, atol=0)
+    counts = pd.Series(count, shares.index).groupby(shares["item_id"], sort=False).sum()
+    return list(counts.index[counts > 1])
+
+
+def _with_unanswered(
+    answers: pd.DataFrame, left: dict[str, str], questionnaire: Questionnaire, who: dict, runs: int
+) -> pd.DataFrame:
+    """Add the items without an answer, each with its status, in each run."""
+    if not left:
+        return answers
+    rows = [
+        who | {"run": run, "item_id": item, "status": status}
+        for run in range(1, runs + 1)
+        for item, status in left.items()
+    ]
+    place = {item.id: number for number, item in enumerate(questionnaire.items)}
+    both = pd.concat([answers, pd.DataFrame(rows)]) if len(answers) else pd.DataFrame(rows)
+    both = both.assign(place=both["item_id"].map(place)).sort_values(["run", "place"])
+    both = both.drop(columns="place")
+    for column in ("value", "probability"):
+        if column not in both:
+            both[column] = np.nan
+    return tidy(both, questionnaire)
 
 
 def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:

@@ -114,6 +114,11 @@ class PromptMode(Mode):
         load = functools.partial(self.load, respondent, None, identity["dtype"], **conditions)
         return self._when_asked(lambda: load().batches)
 
+    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+        """Return the prompt table, whose premises and hypotheses are what is sent."""
+        self.complete(conditions)
+        return prompts(questionnaire)
+
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Return the prompt table with one respondent's answers, from the store or asked now."""
         table, questions, keys, stored = self._open_store(questionnaire, asking)

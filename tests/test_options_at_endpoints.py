@@ -1,0 +1,120 @@
+"""Options by the log-probabilities of an endpoint: what is too little for an answer says so."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from psychometrics.asking.ask import ask
+from psychometrics.endpoints.endpoint import Endpoint
+from psychometrics.exceptions import RespondentError
+
+from .test_respondents_chat import FOUR, http, raw_server
+
+SYSTEM = 'You are an assistant who can only reply numbers from 1 to 5. Format: "index: score".'
+
+
+def server(probabilities, seen=None):
+    """Give the first tokens the probabilities that a function makes from a request's prompt."""
+
+    def serve(connection, request):
+        body = json.loads(request.split(b"\r\n\r\n", 1)[1])
+        if seen is not None:
+            seen.append(body)
+        tokens = probabilities(body["messages"][-1]["content"])
+        tops = [{"token": token, "logprob": math.log(share)} for token, share in tokens.items()]
+        message = {"role": "assistant", "content": "1"}
+        choice = {"index": 0, "message": message, "finish_reason": "length"}
+        choice["logprobs"] = {"content": [{"top_logprobs": tops}]} if tops else None
+        connection.sendall(http(200, json.dumps({"choices": [choice]}).encode()))
+
+    return raw_server(serve)
+
+
+def put(url, store, questionnaire=FOUR, **how):
+    place = Endpoint(url, retries=0, pause=0.01, timeout=5.0, concurrency=1)
+    return ask(questionnaire, ["m"], store, "options", progress=False, endpoint=place, **how)
+
+
+def by_meaning(text):
+    """The option 'very accurate' is likely wherever it stands."""
+    (label,) = [part[0] for part in text.split(": ")[1].split(", ") if "very accurate" in part]
+    return {"The": 0.1, **{name: 0.8 if name == label else 0.02 for name in "12345"}}
+
+
+CASES = {
+    "a label whatever it means": (
+        lambda _: {"1": 0.6, "2": 0.1, "3": 0.1, "4": 0.1, "5": 0.05}, "tied", 0.95, 5),
+    "one label of five": (
+        lambda _: {"The": 0.6, "As": 0.2, "I": 0.1, "1": 0.07}, "unseen_labels", 0.07, 1),
+    "seven in a hundred": (
+        lambda _: {"A": 0.93, **dict.fromkeys("1234", 0.012), "5": 0.022}, "little_mass", 0.07, 5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("tokens", "status", "mass", "seen"), CASES.values(), ids=list(CASES))
+def test_labels_that_say_too_little_are_no_answer(tmp_path, tokens, status, mass, seen):
+    with server(tokens) as url:
+        answers = put(url, tmp_path)
+        shares = put(url, tmp_path, choose="none")
+    assert answers["item_id"].tolist() == [item.id for item in FOUR.items]
+    assert answers["status"].tolist() == [status] * 4
+    assert answers["value"].isna().all()
+    assert answers["mass"].to_numpy() == pytest.approx(mass)
+    assert answers["labels_seen"].tolist() == [seen] * 4
+    assert answers.attrs["summary"]["statuses"] == {status: 4}
+    assert shares["probability"].notna().all(), "the probabilities are there for who wants them"
+    assert shares["status"].eq("ok").all()
+
+
+def test_an_unseen_label_that_could_not_matter_is_no_hindrance(tmp_path):
+    def sure(text):
+        likely = max(by_meaning(text), key=by_meaning(text).get)
+        return {likely: 0.999, "The": 1e-6}
+
+    with server(sure) as url:
+        answers = put(url, tmp_path)
+    assert answers["value"].tolist() == [5.0] * 4
+    assert answers["labels_seen"].tolist() == [1] * 4
+
+
+def test_items_are_judged_one_by_one_and_stay_in_their_order(tmp_path):
+    def tokens(text):
+        return {"The": 0.99, "1": 0.01} if "chores" in text else by_meaning(text)
+
+    with server(tokens) as url:
+        answers = put(url, tmp_path, runs=2, choose="draw")
+    assert answers["status"].tolist() == ["ok", "ok", "unseen_labels", "ok"] * 2
+    assert answers["run"].tolist() == [1] * 4 + [2] * 4
+    with server(lambda _: {"The": 0.9}) as url, pytest.raises(RespondentError, match="none of the"):
+        put(url, tmp_path / "b")
+    with server(lambda _: {}) as url, pytest.raises(RespondentError, match="no log-probabilities"):
+        put(url, tmp_path / "c")
+
+
+@pytest.mark.parametrize("labels", ["numeric", "alphabetical"])
+def test_a_files_system_text_reaches_an_endpoint_without_the_form_of_longer_replies(
+    tmp_path, labels
+):
+    own, seen = FOUR.model_copy(update={"system": SYSTEM}), []
+    letters = dict.fromkeys("ABCDE12345", 0.1)
+    with server(lambda _: letters, seen) as url:
+        put(url, tmp_path, own, labels=labels, choose="expected")
+        put(url, tmp_path, own, labels=labels, choose="expected", role="You are a sailor.")
+    system = {body["messages"][0]["content"] for body in seen}
+    assert len(system) == 2
+    assert sum("You are a sailor." in text for text in system) == 1
+    assert sum("only reply numbers from 1 to 5." in text for text in system) == (
+        labels == "numeric"
+    )
+    assert not any("Format" in text for text in system)
+
+
+def test_a_dry_run_has_what_would_be_sent(tmp_path):
+    answers = put("http://127.0.0.1:9/v1", tmp_path, dry_run=True, log=True)
+    assert answers["status"].eq("unasked").all()
+    assert answers["sent"].map(json.loads).map(len).eq(5).all(), "an order of options each"
+    assert isinstance(answers, pd.DataFrame)
