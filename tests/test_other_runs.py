@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
@@ -113,3 +114,12 @@ def test_a_number_that_this_run_lacks_is_no_dash(pages, chapter):
     text = " ".join(quotation.get_text() for quotation in _prose(html).find_all("blockquote"))
     assert "(–" not in text
     assert not re.search(r"(^|\s)–[.,;]?(\s|$)", text)
+
+
+def test_alpha_over_three_respondents_is_not_printed_and_the_page_says_why(pages):
+    executed, html = pages("04-consistency")
+    table = pd.read_csv(executed.with_suffix("") / "tab-reliability.csv")
+    assert table[["alpha", "low", "high", "p", "omega"]].isna().all(axis=None)
+    assert set(table["verdict"]) == {"not printed"}
+    assert table["null"].notna().all()
+    assert "alpha and omega are not printed below 10 respondents" in html
