@@ -32,6 +32,9 @@ _LABEL = re.compile(r"^\(([\w-]+)\)=\n+(?:#+ (.+)\n)?", re.M)
 _HEADING = re.compile(r"^(?:\([\w-]+\)=\n+)?#+ .+$", re.M)
 _SENTENCE = re.compile(r"\S.*?[.!?](?=[*)”\"']*(?:\s|$))[*)”\"']*|\S.*", re.S)
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_OPENING = (
+    r"^# .+|^> \*\*This is not the published run\..+|^(?:> )?\*\*(?:Question|Finding)\.\*\*.+"
+)
 _FOR_THE_PUBLISHED_RUN = "*Written for the published run.*"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _PAGE = """
@@ -371,7 +374,7 @@ def _slides(cells: list) -> list:
     from nbformat.v4 import new_markdown_cell as new
 
     text = "\n\n".join(c.source for c in cells if "outputs" not in c).partition("# Exercises")[0]
-    opening = re.findall(r"\A\s*# .+|^(?:> )?\*\*(?:Question|Finding)\.\*\*.+", text, re.M)
+    opening = re.findall(_OPENING, text, re.M)
     made, notes = [("slide", new("\n\n".join(opening)))], ""
     for cell in cells:
         if cell.cell_type == "markdown":
@@ -388,10 +391,12 @@ def _slides(cells: list) -> list:
 def _headline(cell, text: str) -> str:
     """What the paragraph on a table or figure says first in bold, or else its caption."""
     parts = "\n".join(str(one.get("data", {}).get("text/markdown")) for one in cell.outputs)
-    caption = re.search(r"^\*\*(\w+ \d+)\.\*\* (.+?)[.:](?=\s|$)", parts, re.M)
+    own = parts.replace(f"{_FOR_THE_PUBLISHED_RUN} ", "")
+    caption = re.search(r"^\*\*(\w+ \d+)\.\*\* (.+?)[.:](?=\s|$)", own, re.M)
     number, said = caption.groups() if caption else ("no number", "")
     lead = re.search(rf"\n\n\*\*([^*]{{20,}})\*\*(?:(?!\n\n).)*{number}\b", text, re.S)
-    return "## " + " ".join((lead[1] if lead else said).split())
+    headline = " ".join((lead[1] if lead else said).split())
+    return f"## {headline}" if own == parts else f"## {headline} (in the published run)"
 
 
 def _prose_of(executed: Path) -> _Prose:
@@ -575,7 +580,7 @@ class _OtherRun(_Prose):
         return "\n\n".join(parts)
 
     def number(self, text: str) -> str:
-        here = self._here(text)
+        here = self._here(text).replace(" (– to –)", " without an interval")
         published = self._printed(text, data_dir() / "tables", self.chapter)
         if not published:
             return f"(here {self._hold(here)})" if here else "(not in this run)"

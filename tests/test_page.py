@@ -172,6 +172,14 @@ def test_no_finding_of_the_published_run_is_outside_a_quotation_on_the_page_of_a
     assert "<strong>All signs" not in html
 
 
+def test_slides_of_another_run_say_so_in_every_headline(tmp_path):
+    path = _run_of_the_fifth_chapter(tmp_path, {"seed": 2})
+    html = page.write_page(path, tmp_path / "slides.html", "slides").read_text(encoding="utf-8")
+    assert "This is not the published run." in html.partition("</section>")[0]
+    assert re.search(r"<h2[^>]*>All signs are as in people \(in the published run\)", html)
+    assert not re.search(r"<h2[^>]*>All signs are as in people<", html)
+
+
 def test_the_page_of_the_published_run_is_as_the_book_has_it(tmp_path):
     path = _run_of_the_fifth_chapter(tmp_path, {"seed": 1})
     text = _words(page.write_page(path))

@@ -19,6 +19,7 @@ from ..measures.evidence import evidence, jackknife, profiles, reached, resized
 from ..measures.nulls import null_answers
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire
+from ..rules import FEWEST_RESPONDENTS
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """Signs of the correlations of the three questionnaires in people."""
@@ -85,12 +86,30 @@ class _Comparison:
             "between respondents needs three on one base."
             for kind in counts.index.difference(self.enough)
         ]
-        others = "others: their untrained heads stand on the book's encoder, not on their own base."
-        return few + [others] * ("others" in counts)
+        if "others" not in counts:
+            return few
+        said = ["others: their untrained heads stand on the book's encoder, not on their own base."]
+        if self._too_few:
+            said.append(
+                f"others ({counts['others']}): alpha and omega are not printed below "
+                f"{FEWEST_RESPONDENTS} respondents; their intervals would say nothing."
+            )
+        return few + said
+
+    @property
+    def _too_few(self) -> list[str]:
+        """Bases whose alpha and omega are not printed; the book's own two are never among them."""
+        number = (self.base == "others").sum()
+        return ["others", "both"] if 0 < number < FEWEST_RESPONDENTS else []
 
     def rows(self, labels: dict[str, str], value: str) -> pd.DataFrame:
         """Return rows of ``found`` by label and base, with the observed values named `value`."""
-        part = self.found.swaplevel()[_SHOWN].loc[[*labels]].rename(labels, level="evidence")
+        part = self.found.swaplevel()[_SHOWN].loc[[*labels]].copy()
+        kinds, bases = (part.index.get_level_values(level) for level in ("evidence", "base"))
+        hidden = kinds.str.contains(r"^(?:alpha|omega)\b") & bases.isin(self._too_few)
+        part.loc[hidden, ["observed", "low", "high", "p"]] = np.nan
+        part.loc[hidden, "verdict"] = "not printed"
+        part = part.rename(labels, level="evidence")
         return part.rename_axis(["label", "base"]).rename(columns={"observed": value})
 
 
