@@ -136,10 +136,13 @@ class PromptMode(Mode):
         table.insert(1, "mode", self.name)
         table[columns] = values
         if all_equal(table[columns[0]]):
+            mend = "check its weights and its config.json"
+            if asking.identity["dtype"] == "bfloat16":
+                mend = f"ask it with dtype='float32', or {mend}"
             warnings.warn(
                 f"{asking.identity['respondent_id']} gives all {len(table)} prompts of "
                 f"{questionnaire.id} the same answer ({columns[0]} {values[0, 0]:.4g}), so that "
-                "scores of it mean nothing: check its weights and its config.json.",
+                f"scores of it mean nothing: {mend}.",
                 stacklevel=3,
             )
         return table.assign(**asking.conditions)
