@@ -47,7 +47,13 @@ from .asking.answers import check_kinds, check_numbers
 from .asking.population import population
 from .data import NLI_LABELS, fetch, text_table
 from .exceptions import DataError, ParameterError, out_of_memory
-from .models.loading import OF_HEADS, load_config, load_model, resolve_device
+from .models.loading import (
+    OF_HEADS,
+    counts_its_blocks,
+    load_config,
+    load_model,
+    resolve_device,
+)
 from .models.sources import BASE_MODEL, Source, base_path, find, read_json
 from .modes import load_respondent
 
@@ -633,6 +639,8 @@ def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) 
     if layers is not None:
         if not 1 <= layers <= config.num_hidden_layers:
             raise ParameterError(f"layers must be from 1 to {config.num_hidden_layers}.")
+        if counts_its_blocks(type(config)):
+            raise ParameterError(f"A {config.model_type} keeps all its blocks: leave layers out.")
         config.num_hidden_layers = layers
     if dropout is not None:
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout",
@@ -863,6 +871,8 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
         library, builder = "peft", "AutoPeftModelForSequenceClassification"
         if not settings["task_type"]:  # a masked language model's, whose head is a file of its own
             return (output / "README.md").unlink(missing_ok=True)
+        if counts_its_blocks(type(config)):
+            del kept["num_hidden_layers"]
         numbers = {name: value for name, value in kept.items() if isinstance(value, int)}
         given = "".join(f", {name}={value}" for name, value in numbers.items())
     labels = ", ".join(config.id2label.values())

@@ -284,3 +284,17 @@ def test_the_null_of_a_statistic_by_hand_without_the_draws_that_lack_it():
     assert row["p"] == 1.0  # 2 (1 + 1) / (1 + 3)
     assert found.loc[["y", "x "], ["null", "reach", "p"]].isna().all(axis=None)
     assert found.loc["y", "draws"] == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "factor"),
+    [
+        (lambda frame: frame, -1), (lambda frame: frame, 0), (lambda frame: frame, 1e12),
+        (lambda frame: frame, "two"), (lambda frame: frame.drop(columns="neutral"), 1),
+        (lambda frame: frame.assign(entailment="high"), 1), (lambda frame: frame.iloc[:-1], 1),
+        (lambda frame: frame.iloc[:0], 1), (lambda frame: frame[frame["respondent_id"] == "a"], 1),
+    ],
+)  # fmt: skip
+def test_heads_are_resized_by_a_positive_factor_and_whole_answers_alone(answers, spoil, factor):
+    with pytest.raises(ParameterError):
+        resized(spoil(answers), answers, factor)

@@ -42,3 +42,16 @@ def test_exchanges_that_leave_every_item_with_its_like_count_as_reaching_the_obs
     alike = [set(order[:2]) in ({0, 1}, {2, 3}) for order in orders]
     found = congruence(table, table, factors=2, draws=60, seed=7)
     assert found["p"] == (1 + sum(alike)) / 61
+
+
+@pytest.mark.parametrize("wrong", [np.inf, "five"])
+def test_an_item_with_an_infinite_or_written_answer_is_refused_and_not_left_out(wrong):
+    other = _answers(20, 5, 1).astype(object)
+    other.iloc[0, 0] = wrong
+    with pytest.raises(ParameterError, match="no number"):
+        congruence(_answers(20, 5), other, factors=2, draws=5)
+
+
+def test_more_draws_than_could_end_are_refused():
+    with pytest.raises(ParameterError, match="draws must be at most"):
+        congruence(_answers(20, 4), _answers(20, 4, 1), factors=2, draws=10**12)

@@ -139,7 +139,7 @@ def test_shuffled_weights_are_a_permutation_of_the_words():
 
 
 def test_answers_that_bfloat16_cannot_tell_apart_are_named(tmp_path):
-    flat = _save_tiny_model(tmp_path / "flat", spread=0.02)
+    flat = _save_tiny_model(tmp_path / "flat", spread=0.5)
     with pytest.warns(UserWarning, match="differ by .* where bfloat16 tells .*dtype='float32'"):
         pm.ask("challenges", flat, tmp_path / "store", dtype="bfloat16", progress=False)
     pm.ask("challenges", flat, tmp_path / "store", dtype="float32", progress=False)
@@ -301,3 +301,17 @@ def test_a_scale_of_two_items_has_an_alpha_and_no_omega():
     assert np.isnan(found["omega", "a"])
     assert found["omega", "b"] == pytest.approx(3 * 0.5 / (1 + 2 * 0.5), abs=1e-6)
     assert found["first component", "a"] == pytest.approx((1 + 0.5) / 2)
+
+
+@pytest.mark.parametrize(
+    "how", [{"layers": 1.5}, {"layers": [2, 1.5]}, {"layers": "two"}, {"layers": True},
+            {"respondents": 10**30}, {"seed": 10**30}, {"seed": -1}],
+)  # fmt: skip
+def test_numbers_that_no_null_respondent_can_have_are_refused(how):
+    with pytest.raises(ParameterError):
+        null_answers("challenges", **({"respondents": 1} | how))
+
+
+def test_a_kernel_of_half_a_layer_is_refused():
+    with pytest.raises(ParameterError, match="layers"):
+        kernel("challenges", layers=1.5)

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
+from psychometrics.exceptions import ParameterError
 from psychometrics.measures.trends import monotony
 
 
@@ -38,3 +39,9 @@ def test_shares_that_differ_by_rounding_tie():
     assert row["inverse"] == pytest.approx(
         spearmanr([-2, -1, 1, 2], [0.4, 0.4, 0.1, 0.1]).statistic
     )
+
+
+def test_a_polarity_in_words_is_refused_and_gives_no_missing_trend():
+    frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1])
+    with pytest.raises(ParameterError, match="polarity"):
+        monotony(frame.assign(polarity=["source"] * 4 + ["inverse"] * 4))

@@ -256,6 +256,24 @@ def test_untidy_input_gives_a_documented_result_or_one_clear_error(name, messes,
     nothing_missing_is_certain(result, case.triples)
 
 
+@pytest.mark.parametrize(
+    "name", [n for n in CASES if n not in ("mean_interval", "correlation_interval", "pearson",
+                                           "compare_means")]
+)  # fmt: skip
+def test_a_column_that_is_there_twice_is_told(name):
+    table = CASES[name].table(np.random.default_rng(1))
+    for column in table:
+        with pytest.raises(ParameterError, match="is there twice"):
+            CASES[name].call(pd.concat([table, table[[column]]], axis=1))
+
+
+@pytest.mark.parametrize("name", ["decisiveness", "monotony", "term_silhouettes"])
+def test_numbers_as_text_are_refused_in_a_table_without_rows_too(name):
+    table = CASES[name].table(np.random.default_rng(1)).iloc[:0]
+    with pytest.raises(ParameterError):
+        CASES[name].call(table.assign(pss=table["pss"].astype(str)))
+
+
 def _sorted(result):
     if isinstance(result, float):
         return pd.DataFrame({"value": [result]})

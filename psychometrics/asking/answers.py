@@ -19,6 +19,9 @@ _STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadabl
             "no_choice", "tool_call", "cut_off", "unasked", "unseen_labels", "little_mass",
             "tied")  # fmt: skip
 """What became of a question; only ``ok`` comes with a value."""
+_MOST = 10_000_000
+"""Greatest number of draws, respondents and the like: more is a slip, and would never end."""
+_LARGEST_SEED = 2**64 - 1
 COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
 """First columns of every table of answers; a mode's own columns follow."""
 
@@ -44,7 +47,7 @@ def check_columns(
     Raises
     ------
     ParameterError
-        The table is not a DataFrame, lacks a column or has it twice, or holds text or infinity
+        The table is not a DataFrame, lacks a column or has one twice, or holds text or infinity
         where a number belongs, or in ``status`` what is no status; or two rows are alike in all
         columns of which there is one.
 
@@ -57,6 +60,9 @@ def check_columns(
     """
     if not isinstance(table, pd.DataFrame):
         raise ParameterError(f"A DataFrame is needed, got {type(table).__name__}.")
+    if table.columns.has_duplicates:
+        twice = table.columns[table.columns.duplicated()][0]
+        raise ParameterError(f"The column '{twice}' is there twice; keep one.")
     for column in (*columns, *numbers):
         if column not in table:
             raise ParameterError(f"The table has no column '{column}'; add it.")
@@ -65,8 +71,6 @@ def check_columns(
         raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{said}'.")
     for column in numbers:
         values = table[column]
-        if isinstance(values, pd.DataFrame):
-            raise ParameterError(f"The column '{column}' is there twice; keep one.")
         is_text = isinstance(values.dtype, pd.StringDtype)  # even where all of it is missing
         if is_text and values.empty:
             raise ParameterError(f"The column '{column}' holds text, no number; convert it.")
@@ -139,12 +143,13 @@ def check_numbers(**given: object) -> None:
     Parameters
     ----------
     **given
-        Whole numbers from 1, but for ``seed``, ``retries`` and ``ask_again`` from 0.
+        Whole numbers from 1 to ten million, but for ``seed`` (to 2⁶⁴), ``retries`` and
+        ``ask_again`` from 0.
 
     Raises
     ------
     ParameterError
-        One of them is not a whole number, or is too small.
+        One of them is not a whole number, or is too small or too large.
 
     Examples
     --------
@@ -157,6 +162,8 @@ def check_numbers(**given: object) -> None:
         least = 0 if name in ("seed", "retries", "ask_again") else 1
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
+        if value > (most := _LARGEST_SEED if name == "seed" else _MOST):
+            raise ParameterError(f"{name} must be at most {most:,}, got {value:,}.")
 
 
 def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ..asking.answers import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .intervals import jackknife_half_width, merge_near_ties
@@ -22,6 +24,8 @@ _FEWEST = 3
 """Respondents without whom nothing is said of their differences."""
 _DECIMALS = 6
 """Decimals of silhouettes that single precision resolves on any processor."""
+_LARGEST_FACTOR = 1000
+"""Largest factor of a size; long before it each answer is one class."""
 _PROMPT = ["item_id", "template", "polarity", "term", "intensifier"]
 
 
@@ -326,6 +330,12 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
         The answers with other probabilities. Where neutral and contradiction are pooled, each has
         half of the rest.
 
+    Raises
+    ------
+    ParameterError
+        A column is missing or holds no numbers, the respondents of both are not as many or have
+        not all been asked as much, or the factor is impossible.
+
     Examples
     --------
     >>> from psychometrics import null_answers
@@ -334,7 +344,13 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     >>> bool(larger["entailment"].std() > heads["entailment"].std())
     True
     """
+    if not isinstance(factor, Real) or not 0 < factor <= _LARGEST_FACTOR:
+        raise ParameterError(f"factor must be from 0 to {_LARGEST_FACTOR}, got {factor!r}.")
     values, wanted = _logits(answers), _logits(like)
+    if len(values) != len(wanted):
+        raise ParameterError(
+            f"There are {len(values)} respondents and {len(wanted)} to be like; give as many."
+        )
     size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, wanted))
     values = np.exp(values / size * goal * factor)
     values /= values.sum(axis=2, keepdims=True)
@@ -343,6 +359,10 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
 
 def _logits(answers: pd.DataFrame) -> np.ndarray:
     """Return log probabilities less their means, shape (R, prompts, 3)."""
+    check_columns(answers, ["respondent_id"], _CLASSES)
+    counts = answers["respondent_id"].value_counts()
+    if answers.empty or counts.nunique() > 1:
+        raise ParameterError("All respondents must answer the same prompts; complete the answers.")
     rest = (1 - answers["entailment"]) / 2
     shares = answers[_CLASSES].apply(lambda share: share.fillna(rest))
     logs = np.log(np.maximum(shares.to_numpy(dtype=float), 1e-12))

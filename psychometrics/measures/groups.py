@@ -60,7 +60,8 @@ def congruence(
     Raises
     ------
     ParameterError
-        Items are fewer than factors plus two, rows fewer than three, or the order lacks an item.
+        Items are fewer than factors plus two, rows fewer than three, the order lacks an item, or
+        something is no finite number.
 
     References
     ----------
@@ -76,7 +77,11 @@ def congruence(
     [0.99, 0.52]
     """
     check_numbers(factors=factors, draws=draws, seed=seed)
+    for table in (reference, other):
+        check_columns(table, ())
     both = [c for c in reference if c in set(other)]
+    for table in (reference, other):
+        check_columns(table, (), both)
     one, two = reference[both].dropna(), other[both].dropna()
     if min(len(one), len(two)) < 3:
         raise ParameterError("At least three rows without a gap are needed in both tables.")

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Real
 from pathlib import Path
 from typing import NamedTuple
 
@@ -220,6 +221,7 @@ def kernel(
     ((4, 4), True)
     """
     loaded = load_questionnaires(questionnaires)
+    layers = _depth(layers)
     table, parts = _prompted(loaded)
     vectors = models.vectors.layer_vectors(base, {layers}, parts, wording)[layers]
     contrasts = item_contrasts(table, vectors)
@@ -403,13 +405,23 @@ class _Stand(NamedTuple):
     wording: str | None
 
 
+def _depth(layers: object) -> int | None:
+    """Return a number of layers; refuse what is none."""
+    if layers is None:
+        return None
+    if not isinstance(layers, Real) or isinstance(layers, bool) or layers != layers // 1:
+        raise ParameterError(f"layers must be whole numbers from 1, got {layers!r}.")
+    return int(layers)
+
+
 def _drawn(
     questionnaires, null: str, n: int, draws: int, base, layers, seed: int, wording
 ) -> Iterator[pd.DataFrame]:
     check_choice(_KINDS, null=null)
-    check_numbers(respondents=n, draws=draws)
+    seed = int(seed) if isinstance(seed, np.integer) else seed
+    check_numbers(respondents=n, draws=draws, seed=seed)
     bases, wordings = _listed(base), _listed(wording)
-    depths = [None if x is None else int(x) for x in np.atleast_1d(np.array(layers, dtype=object))]
+    depths = [_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
     counts = len(bases), len(depths), len(wordings)
     if min(n, draws, *counts, *(x for x in depths if x is not None)) < 1:
         raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")

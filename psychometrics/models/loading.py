@@ -43,6 +43,7 @@ _FEWEST_IN_BATCH, _MOST_IN_BATCH = 4096, 2**17
 """Tokens of a batch: on a processor, and at most on a GPU."""
 _PRECISIONS = ("float32", "bfloat16", "float16")
 _DEVICE: ContextVar[str | None] = ContextVar("device", default=None)
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")
 OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
 
@@ -119,9 +120,12 @@ def load_model(
     name = source.name
     given = load_config(source) if config is None else config
     builder = getattr(transformers, kind)
+    if head == "causal" and _sees_and_writes(given):
+        builder = transformers.AutoModelForImageTextToText  # asked by its text alone
     if type(given) not in builder._model_mapping:
         raise RespondentError(
-            f"{name} cannot be loaded as {what}: it is a {given.model_type}.", kind="architecture"
+            f"{name} cannot be loaded as {what}: it is a {given.model_type}{_ways(head, given)}.",
+            kind="architecture",
         )
     if head == "causal" and not decodes(given):
         raise RespondentError(f"{name} is {given.model_type}: name a decoder.", kind="architecture")
@@ -149,11 +153,14 @@ def load_model(
             f"{name} has weights of {left} and {own} layers: copy it anew.", kind="incomplete"
         )
     if not fresh:
-        _check_trained(name, what, report["mismatched_keys"], missing)
+        ways = _ways(head, given, bool(report["unexpected_keys"]))
+        _check_trained(name, what, report["mismatched_keys"], missing, ways)
     return model.eval(), tokenizer or load_tokenizer(source)
 
 
-def _check_trained(name: str, what: str, mismatched: Iterable[tuple], missing: set[str]) -> None:
+def _check_trained(
+    name: str, what: str, mismatched: Iterable[tuple], missing: set[str], ways: str
+) -> None:
     """Refuse weights of other shapes than asked for, or that the checkpoint lacks."""
     if mismatched:
         key, *shapes = min(mismatched)
@@ -165,8 +172,45 @@ def _check_trained(name: str, what: str, mismatched: Iterable[tuple], missing: s
         )
     if missing:
         raise RespondentError(
-            f"{name} is not trained as {what}: it lacks {min(missing)}.", kind="architecture"
+            f"{name} is not trained as {what}: it lacks {min(missing)}{ways}.", kind="architecture"
         )
+
+
+def _ways(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str:
+    """Say how a model without a classifier's head can be asked all the same."""
+    from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+    if head != "classifier":
+        return ""
+    modes = []
+    if type(config) in AutoModelForMaskedLM._model_mapping and has_own_head:
+        modes = ["mlm"]
+    if config.is_encoder_decoder:
+        modes = ["options"]
+    elif decodes(config):
+        modes = ["options", "causal", "chat"]
+    ways = [f"ask it with --mode {' or --mode '.join(modes)}"] if modes else []
+    if type(config) in AutoModelForSequenceClassification._model_mapping:
+        ways.append("train a head on it by `psychometrics train-nli`")
+    return f"; {', or '.join(ways or ['name an NLI model'])}"
+
+
+def _sees_and_writes(config: PreTrainedConfig) -> bool:
+    """Return whether a model of images and text has a decoder that answers by text alone."""
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    inner = text_config(config)
+    return (
+        type(config) in AutoModelForImageTextToText._model_mapping
+        and type(config) not in AutoModelForCausalLM._model_mapping
+        and inner is not config
+        and not (config.is_encoder_decoder or inner.is_encoder_decoder)
+    )
+
+
+def text_config(config: PreTrainedConfig) -> PreTrainedConfig:
+    """Return what a configuration says of text; of a model of text alone it is the whole."""
+    return getattr(config, "text_config", None) or config
 
 
 @_no_garbage_collection()
@@ -180,19 +224,49 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
 
     source = _found(source)
     name, called = source.name, source.config.get("model_type")
-    if called and called not in CONFIG_MAPPING:
+    if called and (not isinstance(called, str) or called not in CONFIG_MAPPING):
         raise RespondentError(f"transformers does not know {called} ({name}).", kind="architecture")
     for key, value in source.config.items():
         if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
             raise RespondentError(f"{name} has {value} as {key}: correct it.", kind="incomplete")
+        if key in _LAYERS and (not isinstance(value, int) or value < 1):
+            raise RespondentError(
+                f"{name}, config.json: {key} is {value!r} where a number of layers from 1 belongs; "
+                "correct it.",
+                kind="incomplete",
+            )
+    if source.config.get("return_dict") is False:  # the outputs are read by their names
+        changes = {"return_dict": True} | changes
     if source.kind == "adapter":
         beside = source.folder / "config.json"
         written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe
-        changes = {key: written[key] for key in OF_HEADS if key in written} | changes
+        given = {key: written[key] for key in OF_HEADS if key in written}
+        if not given and (outputs := _outputs(source)):
+            given = {"num_labels": outputs}
+        if called and counts_its_blocks(CONFIG_MAPPING[called]):
+            given.pop("num_hidden_layers", None)
+        changes = given | changes
         if isinstance(names := changes.get("id2label"), dict):
             changes["id2label"] = {int(number): label for number, label in names.items()}
     with _loading(name, "a model"):
         return AutoConfig.from_pretrained(source.fetch(), trust_remote_code=False, **changes)
+
+
+def counts_its_blocks(kind: type[PreTrainedConfig]) -> bool:
+    """Return whether the number of layers follows from blocks and cannot be set, as in Funnel."""
+    return isinstance(getattr(kind, "num_hidden_layers", None), property)
+
+
+def _outputs(adapter: Source) -> int:
+    """Return how many outputs the classifier has that an adapter of peft's holds; 0 for none."""
+    from safetensors import safe_open
+
+    heads = re.compile(r".*\b(classifier|score|out_proj|logits_proj)(\.\w+)?\.weight")
+    path = adapter.folder / "adapter_model.safetensors"
+    with _loading(adapter.name, "an adapter"), safe_open(path, "np") as weights:
+        names = [name for name in weights.keys() if "lora_" not in name]  # noqa: SIM118
+        shapes = [weights.get_slice(name).get_shape() for name in names if heads.match(name)]
+    return shapes[-1][0] if shapes else 0
 
 
 def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
@@ -223,6 +297,12 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
                 kind="remote code",
             )
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        if not isinstance(limit := tokenizer.model_max_length, int | float) or limit < 1:
+            raise RespondentError(
+                f"{name}, tokenizer_config.json: model_max_length is {limit!r}, no number of "
+                "tokens; correct it.",
+                kind="incomplete",
+            )
         given = getattr(tokenizer, "chat_template", None) or {}
         for text in given.values() if isinstance(given, dict) else [given]:
             check_template(name, text)
@@ -261,9 +341,18 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
             )
     load_tokenizer(source)
     with quietly(), _loading(name, "a sentence encoder"):
-        return SentenceTransformer(
+        encoder = SentenceTransformer(
             str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
         )
+        try:
+            encoder.encode(["One sentence."], show_progress_bar=False)
+        except KeyError as error:
+            raise RespondentError(
+                f"{name} gives no vector of a sentence ({error.args[0]}): add a pooling module to "
+                "its modules.json, or remove that file, and the tokens' mean is taken.",
+                kind="incomplete",
+            ) from error
+        return encoder
 
 
 @contextmanager
@@ -413,9 +502,19 @@ def token_limit(
         They are too few for a sentence, or the token ids of the prompts are unknown for the most
         part: the tokenizer is broken.
     """
+    config = text_config(getattr(model, "config", model))
     _check_known(encoded, tokenizer, name)
+    words = getattr(config, "vocab_size", None)
+    if hasattr(model, "get_input_embeddings"):
+        words = getattr(model.get_input_embeddings(), "num_embeddings", words)
+    if words and (largest := max(map(max, filter(None, encoded)), default=0)) >= words:
+        raise RespondentError(
+            f"{name} has a tokenizer that gives a text the token {largest}, and a vocabulary of "
+            f"{words}: save its own tokenizer there.",
+            kind="incomplete",
+        )
     limit = tokenizer.model_max_length
-    positions = getattr(getattr(model, "config", model), "max_position_embeddings", None) or -1
+    positions = getattr(config, "max_position_embeddings", None) or -1
     if positions > 0:  # XLNet has relative ones alone
         for name, module in getattr(model, "named_modules", list)():
             padding = getattr(module, "padding_idx", None)
@@ -518,6 +617,8 @@ def decodes(config: PreTrainedConfig) -> bool:
     """Return whether a model is a decoder, whose last token alone has seen the whole text."""
     from transformers.models.auto import modeling_auto
 
+    if _sees_and_writes(config):
+        return True
     causal = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     looks_back = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     other = looks_back or config.is_encoder_decoder or config.model_type == "xlnet"

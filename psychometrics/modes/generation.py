@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 HANDLING = "generate-1"
 """Version of all that this file does to a reply; part of the key of what is stored."""
 
+_SEES_PADDING = ("rwkv",)
+"""Kinds of models that take padding for text, so that they get one conversation at a time."""
+
 _Conversation = Sequence[dict[str, str]]
 _Form = Sequence[Sequence[str]]
 
@@ -94,6 +97,8 @@ def replies(
     encoded = [encode(tokenizer, conversation) for conversation in conversations]
     check_length(encoded, model, tokenizer, max_tokens)
     forms = [_form_tokens(tokenizer, form, ends) for form in forms]
+    if model.config.model_type in _SEES_PADDING:
+        batch = 1
     found: list[dict] = [{} for _ in range(count)]
     ordered = sorted(range(count), key=lambda i: len(encoded[i]))
     for start in range(0, count, batch):

@@ -12,7 +12,7 @@ import torch
 
 from ..exceptions import RespondentError
 from ..models.embedded import embedded_head, load_embedded, load_masked_lm
-from ..models.loading import check_length, load_model, to_device
+from ..models.loading import check_length, load_model, text_config, to_device
 from ..models.sources import Source, digest_text
 from .prompting import PromptMode, PromptRespondent
 
@@ -136,9 +136,10 @@ def _causal(
     harmonic mean, unlike the product, do not penalise words of several tokens.
     """
     encoded, spans = _encode_and_locate(model, tokenizer, prompts)
+    begin = getattr(text_config(model.config), "bos_token_id", None) or 0
     for row, ids in enumerate(encoded):
         if ids[0] not in tokenizer.all_special_ids:  # the first word needs something before it
-            encoded[row] = [model.config.bos_token_id or 0, *ids]
+            encoded[row] = [begin, *ids]
             spans[row] = [place + 1 for place in spans[row]]
     encoded = [ids[: span[-1] + 1] for ids, span in zip(encoded, spans, strict=True)]
     width = max(map(len, encoded))

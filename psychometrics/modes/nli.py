@@ -26,6 +26,7 @@ from ..models.fast import fast_forward, packed_forward
 from ..models.loading import (
     batch_tokens,
     check_float32,
+    decodes,
     load_config,
     load_model,
     to_device,
@@ -33,7 +34,7 @@ from ..models.loading import (
 )
 from ..models.sources import Source, digest_text
 from ..paths import data_dir
-from .prompting import PromptMode, PromptRespondent
+from .prompting import PromptMode, PromptRespondent, all_equal
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -421,14 +422,27 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
                 kind="labels",
             )
     model, tokenizer = load_model(source, "classifier", config=config, what="an NLI classifier")
-    if tokenizer.pad_token_id is None:
-        raise RespondentError(f"{source.name} has no pad_token: set it.", kind="incomplete")
+    if tokenizer.pad_token_id is None and not decodes(config):
+        raise RespondentError(
+            f"{source.name} has no pad_token: write it into its tokenizer_config.json.",
+            kind="incomplete",
+        )
+    end, pair = config.eos_token_id, tokenizer("One.", "Two.")["input_ids"]
+    if config.is_encoder_decoder and end is not None and end not in pair:
+        raise RespondentError(
+            f"{source.name} has a tokenizer that ends no text with {tokenizer.eos_token}, where "
+            "its head reads: save it with a tokenizer that adds this token.",
+            kind="incomplete",
+        )
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise RespondentError(
             f"{source.name} has another model's tokenizer: save its own there.", kind="incomplete"
         )
-    if model.config.pad_token_id is None:  # where decoders look for the last token of a pair
-        model.config.pad_token_id = tokenizer.pad_token_id
+    if model.config.pad_token_id is None:
+        # A decoder's head reads the last token that is no padding. Without a token for it, as
+        # nothing is padded here, that is the last one.
+        padding = tokenizer.pad_token_id
+        model.config.pad_token_id = -1 if padding is None else padding
     return model, tokenizer
 
 
@@ -470,6 +484,8 @@ class NLI(PromptMode):
             from them is rounding error.
         """
         table, identity = super().answer(questionnaire, asking), asking.identity
+        if all_equal(table["entailment"]):
+            return table  # which was said
         entailment = table["entailment"].to_numpy(dtype="float64")
         dtype = identity["dtype"]
         step = {"bfloat16": 2**-8, "float16": 2**-11}.get(dtype, 0.0)

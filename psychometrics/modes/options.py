@@ -765,7 +765,8 @@ class _Scorer:
         inputs = {"attention_mask": torch.tensor(mask, device=self.device)}
         past = None
         if shared >= _LEAST_SHARED and len(rows) > 1:
-            past = self.model(input_ids=ids[:1, :shared], use_cache=True).past_key_values
+            begun = self.model(input_ids=ids[:1, :shared], use_cache=True)
+            past = getattr(begun, "past_key_values", None)  # Mamba and RWKV keep another state
         if hasattr(past, "batch_repeat_interleave"):
             past.batch_repeat_interleave(len(rows))
             inputs |= {"past_key_values": past, "use_cache": True, "input_ids": ids[:, shared:]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _ROUNDING = 5e-5
 """Share of a probability that batches of other shapes may move it by, in float32."""
+_SAME = 1e-6
+"""Share of an answer by which others may differ from it and count as the same."""
 _PROBES = (
     ("It was.", "I was late.", "late"),
     ("It rained all day.", "I was late.", "late"),
@@ -120,7 +123,13 @@ class PromptMode(Mode):
         return prompts(questionnaire)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Return the prompt table with one respondent's answers, from the store or asked now."""
+        """Return the prompt table with one respondent's answers, from the store or asked now.
+
+        Warns
+        -----
+        UserWarning
+            All answers are the same number, so that the respondent does not read the prompts.
+        """
         table, questions, keys, stored = self._open_store(questionnaire, asking)
         columns = list(self.answer_columns)
         with stored:
@@ -131,6 +140,16 @@ class PromptMode(Mode):
         table.insert(0, "respondent_id", asking.identity["respondent_id"])
         table.insert(1, "mode", self.name)
         table[columns] = values
+        if all_equal(table[columns[0]]):
+            mend = "check its weights and its config.json"
+            if asking.identity["dtype"] == "bfloat16":
+                mend = f"ask it with dtype='float32', or {mend}"
+            warnings.warn(
+                f"{asking.identity['respondent_id']} gives all {len(table)} prompts of "
+                f"{questionnaire.id} the same answer ({columns[0]} {values[0, 0]:.4g}), so that "
+                f"scores of it mean nothing: {mend}.",
+                stacklevel=3,
+            )
         return table.assign(**asking.conditions)
 
     def answer_part(self, questionnaire: Questionnaire, asking: Asking, part: slice) -> None:
@@ -270,6 +289,18 @@ class PromptRespondent:
                 torch.cuda.empty_cache()
             elif torch.backends.mps.is_available():
                 torch.mps.empty_cache()
+
+
+def all_equal(answers: pd.Series) -> bool:
+    """Return whether several answers are one number, but for rounding in float32.
+
+    Examples
+    --------
+    >>> all_equal(pd.Series([0.74, 0.74 + 1e-8])), all_equal(pd.Series([0.74, 0.7401]))
+    (True, False)
+    """
+    spread = answers.max() - answers.min()
+    return len(answers) > 1 and bool(spread <= _SAME * answers.abs().max())
 
 
 def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
