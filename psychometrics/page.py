@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import secrets
 import shutil
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
+from .asking.answers import check_choice
 from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
 from .exceptions import ParameterError, PsychometricsError, writing
 from .paths import book_dir, data_dir, notebooks_dir
@@ -70,6 +72,8 @@ _MATHML = re.findall(
     "math menclose mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow "
     "mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none",
 )
+_SCRIPTS = re.compile(r"<(style|script)\b.*?(</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_PROTOCOLS = ("http", "https", "mailto", "data")
 _ATTRIBUTES = ("class", "id", "title", "colspan", "rowspan", "href", "src", "alt")
 _SHOWN = ("image/svg+xml", "image/png", "image/jpeg", "text/html", "text/markdown", "text/latex",
           "text/plain")  # fmt: skip
@@ -182,18 +186,22 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     import nbformat
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter, SlidesExporter
+    from nbconvert.filters.markdown_mistune import InvalidNotebook
 
+    check_choice(("page", "report", "slides"), kind=kind)
     executed = Path(executed)
-    if not executed.is_file():
+    if len(executed.name.encode(errors="replace")) > 255 or not executed.is_file():
         raise ParameterError(f"{executed} was not executed: use `psychometrics run` first.")
+    output = check_output(output or executed.with_suffix(".html"))
     try:
         notebook = nbformat.read(executed, as_version=4)
         nbformat.validate(notebook)
         notebook, held = _plain(notebook, executed, kind)
-    except (OSError, ValueError, LookupError, AttributeError, TypeError,
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError,
             nbformat.ValidationError) as error:  # fmt: skip
+        reason = str(error).partition("\n")[0][:100]
         raise ParameterError(
-            f"{executed} is not an executed notebook ({error!s:.100}): run the chapter again."
+            f"{executed} is not an executed notebook ({reason}): run the chapter again."
         ) from None
     slides = _SLIDES.replace("POLICY", _policy(_TURN_SLIDES)).replace("SCRIPT", _TURN_SLIDES)
     templates = {"page.html.j2": _PAGE.replace("POLICY", _policy()), "slides.html.j2": slides}
@@ -203,18 +211,21 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     else:
         exporter = HTMLExporter(template_file="page.html.j2", **loader)
     exporter.sanitize_html = True  # of what a reply, a name or another's notebook may hold
-    clean = partial(bleach.clean, tags=_TAGS, attributes=_is_harmless, strip=True)
-    exporter.register_filter(
-        "clean_html", lambda text: clean(re.sub(r"(?is)<(style|script)\b.*?</\1\s*>", "", text))
+    clean = partial(
+        bleach.clean, tags=_TAGS, attributes=_is_harmless, protocols=_PROTOCOLS, strip=True
     )
-    text, _ = exporter.from_notebook_node(notebook)
+    exporter.register_filter("clean_html", lambda text: clean(_SCRIPTS.sub("", text)))
+    try:
+        text, _ = exporter.from_notebook_node(notebook)
+    except InvalidNotebook as error:
+        raise ParameterError(f"{executed} has no page ({error}): run the chapter again.") from None
     # Comments of the styles say where their colours come from.
     text = re.sub(
         r"<style.*?</style>", lambda style: re.sub(r"/\*.*?\*/", "", style[0], flags=re.S), text,
         flags=re.S,
     )  # fmt: skip
     text = re.sub(r"HELD[0-9a-f]{24}", lambda found: held.get(found[0], found[0]), text)
-    output = Path(output) if output else executed.with_suffix(".html")
+    text = text.encode("utf-8", "replace").decode()  # half a character, which no file can hold
     with writing(output):
         if output.suffix == ".pdf":
             with tempfile.TemporaryDirectory() as folder:
@@ -253,12 +264,17 @@ def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf"))
     psychometrics.exceptions.ParameterError: report.doc: end the file's name in .html or .pdf.
     """
     path = Path(path)
+    try:
+        os.stat(path.absolute().parent / path.name)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError):
+            raise ParameterError(f"{str(path)!r} is no name of a file: name another.") from None
     if path.suffix.lower() not in endings:
         raise ParameterError(f"{path}: end the file's name in {' or '.join(endings)}.")
     if not path.absolute().parent.is_dir():
         raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
-    if len(path.name.encode()) > 255 or path.is_dir():
-        raise ParameterError(f"{path} is a folder or too long a name: name a file.")
+    if len(path.name.encode()) > 255 or (path.exists() and not path.is_file()):
+        raise ParameterError(f"{path} is no file, or too long a name: name a file.")
     if path.suffix.lower() == ".pdf" and ".html" in endings:
         _find_browser(path)  # which prints pages, not pictures
     return path.with_suffix(path.suffix.lower())
@@ -312,12 +328,15 @@ def print_page(address: str, output: Path, profile: Path) -> None:
 
 def _is_harmless(tag: str, name: str, value: str) -> bool:
     """Return whether an attribute of another's HTML may stay: it loads nothing from elsewhere."""
-    if name == "src":
+    value = value.strip()
+    if name == "href":
+        return not value.lower().startswith("data:")
+    if name == "src" and not value.startswith("data:image/"):
         try:
-            parts = urlsplit(value.strip())
+            parts = urlsplit(value)
         except ValueError:
             return False
-        return not (parts.scheme or parts.netloc or value.strip().startswith(("/", "\\")))
+        return not (parts.scheme or parts.netloc or value.startswith(("/", "\\")))
     return name in _ATTRIBUTES
 
 
@@ -352,7 +371,8 @@ def _plain(notebook, executed: Path, kind: str):
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
-            cells.append(new_markdown_cell(prose.cell(cell.source)))
+            own = {"attachments": cell.attachments} if "attachments" in cell else {}
+            cells.append(new_markdown_cell(prose.cell(cell.source), **own))
         elif cell.cell_type == "code":
             cell.metadata["folded"] = kind == "report" or "hide-input" in tags
             cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
@@ -434,6 +454,7 @@ class _Prose:
                 new_output("display_data", {"text/markdown": self._hold(escape(one))})
                 for one in dict.fromkeys(failed)
             ]
+        output.get("metadata", {}).pop("filenames", None)  # pictures are in the page
         if "data" in output:
             output["data"] = {kind: output["data"][kind] for kind in _SHOWN if kind in output.data}
             if not output["data"]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
+from pathlib import Path
 
 import nbformat
 import pandas as pd
@@ -205,12 +208,15 @@ def _of_another(host: str) -> nbformat.NotebookNode:
         {"application/javascript": f"fetch('{host}/js')"},
         {"text/vnd.mermaid": "graph TD"},
         {"image/svg+xml": f"<svg><image href='{host}/in-svg'/></svg>"},
+        {"image/png": "aaaa"},
     ]
+    shown = [output("display_data", data) for data in shown]
+    shown[-1]["metadata"]["filenames"] = {"image/png": f"{host}/file"}
     cells = [
         markdown(f"# A ![title]({host}/t)\n\n$\\text{{<img/src={host}/f>}}$ HELDFORMULA7X"),
         markdown(f"$$\\href{{{host}}}{{x}}$$ <img src=/{host}> <svg/onload=x()> [](<{host}/x>)"),
         nbformat.v4.new_raw_cell(html, metadata={"raw_mimetype": "text/html"}),
-        code("1", outputs=[output("display_data", data) for data in shown]),
+        code("1", outputs=shown),
         code("1", outputs=[output("stream", name="stderr", text="UserWarning: ![n](" + host + "/n)"
              " was not asked to the end: <img src=" + host + "/e>")]),
     ]  # fmt: skip
@@ -286,13 +292,68 @@ def test_a_name_is_shown_as_it_is_whatever_markup_it_holds(name, kind, tmp_path)
     assert not soup.main.find(["img", "code", "em", "del", "b"])
 
 
-@pytest.mark.parametrize("name", ["p.txt", "no/p.html", "."])
-def test_a_page_that_cannot_be_written_is_refused(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", [
+    "p.txt", "no/p.html", ".", "fifo.html", "folder.html", "a\0b.html", "\ud800.html",
+    "x" * 300 + ".html", "",
+], ids=ascii)  # fmt: skip
+def test_a_page_that_cannot_be_written_is_refused(name, executed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo.html")
+    Path("folder.html").mkdir()
     with pytest.raises(ParameterError):
         page.check_output(name)
+    if name:  # by default beside the notebook
+        with pytest.raises(ParameterError):
+            page.write_page(executed, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["not-run.ipynb", "fifo", "folder", "a\0b", "\ud800", "x" * 300], ids=ascii
+)
+def test_what_was_not_executed_has_no_page(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo")
+    Path("folder").mkdir()
     with pytest.raises(ParameterError):
-        page.write_page("not-run.ipynb")
+        page.write_page(name)
+
+
+def _cells(*sources: str, **more: object) -> str:
+    cells = [nbformat.v4.new_markdown_cell(source) for source in sources]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.cells[0].update(more)
+    return json.dumps(notebook)
+
+
+@pytest.mark.parametrize("text", [
+    "", "null", "[1]", "[" * 100_000, '{"cells": NaN}', '{"nbformat": "4", "cells": []}',
+    _cells("a", source=5), _cells("a", id="'><script>"), _cells("a", metadata=[]),
+    _cells("![a](attachment:x.png)"), _cells("a", attachments=5),
+], ids=lambda text: text[:12])  # fmt: skip
+def test_what_is_no_notebook_is_said_in_one_line(text, tmp_path):
+    (tmp_path / "a.ipynb").write_text(text, encoding="utf-8")
+    with pytest.raises(ParameterError) as error:
+        page.write_page(tmp_path / "a.ipynb")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", [
+    "half a character \ud800", "<style " * 20_000, "<script>" * 20_000, "$" + "{" * 5000 + "$",
+    "```{note}\n" * 3000, "> " * 3000 + "x", "{num}`tab-x[a, b]:%s{}` {num}`../../x[a]`",
+], ids=lambda text: ascii(text[:12]))  # fmt: skip
+@pytest.mark.timeout(20)
+def test_odd_prose_of_a_notebook_still_has_a_page(text, tmp_path):
+    (tmp_path / "a.ipynb").write_text(_cells("# Title", text), encoding="utf-8")
+    assert "Title" in _words(page.write_page(tmp_path / "a.ipynb"))
+
+
+def test_a_picture_that_is_attached_to_a_cell_is_in_the_page(tmp_path):
+    picture = {"x.png": {"image/png": "aaaa"}}
+    text = _cells("![a](attachment:x.png)", attachments=picture)
+    (tmp_path / "a.ipynb").write_text(text, encoding="utf-8")
+    path = page.write_page(tmp_path / "a.ipynb")
+    soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    assert soup.img["src"] == "data:image/png;base64,aaaa"
 
 
 @needs_browser
@@ -308,6 +369,6 @@ def test_a_pdf_without_a_browser_is_refused_with_its_name(executed, tmp_path, mo
 
     with pytest.raises(ParameterError, match=r"^p\.pdf: .* neither is on the PATH; install one"):
         page.check_output("p.pdf")
-    with pytest.raises(ParameterError, match=r"page\.html: .* neither is on the PATH; install"):
+    with pytest.raises(ParameterError, match=r"p\.pdf: .* neither is on the PATH; install"):
         page.write_page(executed, tmp_path / "p.pdf")
     assert not (tmp_path / "p.pdf").exists()

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.fs
+import pyarrow.parquet as pq
 import pytest
 
 import psychometrics as pm
@@ -137,6 +139,56 @@ def test_answers_that_are_merged_meanwhile_are_still_there_and_removed_ones_are_
         shutil.rmtree(tmp_path / "s")
         StoredAnswers(tmp_path / "s", *WHO).add(rows_of([4]))
     assert watch.removed().total() == 3
+
+
+@pytest.mark.parametrize("name", ["file/x", "fifo", "dangling", "fifo/x", "loop/x"])
+def test_a_store_that_can_be_no_folder_is_refused_before_anyone_is_asked(name, tmp_path):
+    (tmp_path / "file").write_text("")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    for store in (tmp_path / name, (tmp_path / name).as_uri()):
+        with pytest.raises(StoreError):
+            StoredAnswers(store, *WHO)
+
+
+@pytest.mark.parametrize("name", ["  ", "file://", "file:///", "file://here/x", "s3://", "gs://"])
+def test_a_name_of_no_folder_is_refused_at_once(name):
+    with pytest.raises(StoreError):
+        StoredAnswers(name, *WHO)
+
+
+ODD_PARTS = {
+    "no rows": lambda rows: rows[:0],
+    "no key": lambda rows: rows.assign(key=None),
+    "keys that are numbers": lambda rows: rows.assign(key=range(len(rows))),
+    "no time": lambda rows: rows.assign(written=None),
+    "a time in words": lambda rows: rows.assign(written="today"),
+    "a manifest of no table": lambda rows: rows.assign(manifest="[]"),
+}
+
+
+@pytest.mark.parametrize("damage", ODD_PARTS)
+def test_a_part_without_keys_or_times_is_set_aside_and_the_others_are_read(damage, tmp_path):
+    there = filled(tmp_path)
+    (part, *_) = files_of(tmp_path)
+    rows = pq.read_table(part).to_pandas()
+    odd = tmp_path / "odd.parquet"
+    pq.write_table(pa.Table.from_pandas(ODD_PARTS[damage](rows), preserve_index=False), odd)
+    digest = hashlib.sha256(odd.read_bytes()).hexdigest()
+    odd.rename(part.with_name(f"v1-{1:019d}-{digest}.parquet"))
+
+    with pytest.warns(UserWarning, match="set aside"):
+        pd.testing.assert_frame_equal(read(tmp_path), there)
+    assert len(manifests(tmp_path)) == 1
+    assert compact(tmp_path) == 2
+
+
+def test_a_file_whose_name_is_no_text_is_passed_over(tmp_path):
+    there = filled(tmp_path)
+    folder = files_of(tmp_path)[0].parent
+    Path(os.fsdecode(os.fsencode(folder) + b"/v1-\xff.parquet")).write_bytes(b"x")
+    pd.testing.assert_frame_equal(read(tmp_path), there)
 
 
 def test_a_key_is_kept_once_and_written_once(tmp_path):

@@ -68,6 +68,8 @@ _NEWER = re.compile(r"v([2-9]|[1-9]\d+)-.*\.parquet", re.DOTALL)
 _TEXT = pa.large_string()
 _LOCAL = fs.LocalFileSystem()
 _MISSING = fs.FileType.NotFound
+_ERRORS = (OSError, ValueError, pa.ArrowException)
+"""What file systems raise."""
 
 
 def key_of(*parts: str) -> str:
@@ -576,6 +578,8 @@ class _Folder:
                 table = file.read(list(filter(wanted, names)), use_threads=False)
                 manifests = file.read(["manifest"], use_threads=False)["manifest"].unique()
                 folders = ["/".join(["", *_folder_names(json.loads(m.as_py()))]) for m in manifests]
+                if not _has_sound_keys(table):
+                    return self._set_aside(name, "lacks keys or times of its answers")
                 if all(self.path.endswith(folder) for folder in folders):
                     return table.replace_schema_metadata(None)
                 return self._set_aside(name, "holds answers that belong to another folder")
@@ -711,15 +715,23 @@ def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> li
             # Arrow opens the folder and, where that fails, looks whether it is there: made by
             # another process between the two, it is neither listed nor counted as not found.
             with contextlib.suppress(FileNotFoundError):
-                return [file for file in system.get_file_info(selector) if file.is_file]
-        return [file for file in system.get_file_info(selector) if file.is_file]
+                return list(filter(_is_named_file, system.get_file_info(selector)))
+        return list(filter(_is_named_file, system.get_file_info(selector)))
+
+
+def _is_named_file(info: fs.FileInfo) -> bool:
+    """Return whether it is a file, and has a name that is text, as all that a store writes."""
+    try:
+        return info.is_file and bool(info.path)
+    except UnicodeDecodeError:
+        return False
 
 
 def _store_url(store: str | Path | None) -> str:
     if store is None:
         store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
     text = os.fspath(store)
-    if not text or "://" in text:
+    if not text.strip() or "://" in text:
         return text
     return Path(text).expanduser().absolute().as_posix()
 
@@ -728,9 +740,12 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     """The file system and the path in it of a store, which is a folder or nothing yet."""
     try:
         text = _store_url(store)
+        _check_name(text)
         system, root = _open_url(text) if "://" in text else (_LOCAL, text)
         kind = system.get_file_info(root).type
-    except (OSError, RuntimeError, TypeError, ValueError, ImportError) as error:
+    except StoreError:
+        raise
+    except (*_ERRORS, RuntimeError, TypeError, ImportError) as error:
         named = os.environ.get("PSYCHOMETRICS_STORE") if store is None else store
         said = f"{named!r} cannot be opened as a store ({_reason(error)})"
         # a URL may hold a key and its secret
@@ -739,13 +754,33 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         raise StoreError(
             f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in PSYCHOMETRICS_STORE."
         ) from None
-    if not text or kind == fs.FileType.File:
+    occupied = root if kind in (fs.FileType.File, fs.FileType.Unknown) else ""
+    if system.type_name == "local" and kind == _MISSING:
+        occupied = _not_a_folder(Path(root))
+    if occupied:
         raise StoreError(
-            f"{root} is a file, not a store: name another folder in PSYCHOMETRICS_STORE."
-            if text
-            else "The store's name is empty: name a folder in PSYCHOMETRICS_STORE."
+            f"{occupied} is a file, not a store: name another folder in PSYCHOMETRICS_STORE."
         )
     return system, root.rstrip("/")
+
+
+def _check_name(text: str) -> None:
+    """Refuse the name of a store that names no folder."""
+    if not text.strip():
+        raise StoreError("The store's name is empty: name a folder in PSYCHOMETRICS_STORE.")
+    if re.match("file://(?!(localhost)?/.)|(s3|gs|abfs)://$", text):
+        raise StoreError(
+            f"{text} names no folder: write it like file:///folder or s3://bucket/folder in "
+            "PSYCHOMETRICS_STORE."
+        )
+
+
+def _not_a_folder(path: Path) -> str:
+    """Return what is in the way of making a folder: something on its path that is none."""
+    for place in (path, *path.parents):
+        if os.path.lexists(place):
+            return "" if place.is_dir() else str(place)
+    return ""
 
 
 @functools.cache  # a connection is made once
@@ -821,6 +856,15 @@ def _union(tables: list[pa.Table]) -> pa.Table:
     return table.take(first) if len(first) < len(table) else table
 
 
+def _has_sound_keys(table: pa.Table) -> bool:
+    """Return whether each row has a key and a time, as far as these columns were read."""
+    kinds = {"key": (_TEXT, pa.string()), "written": (pa.int64(),)}
+    columns = {name: table[name] for name in kinds if name in table.column_names}
+    return len(table) > 0 and all(
+        column.type in kinds[name] and not column.null_count for name, column in columns.items()
+    )
+
+
 def _common_schema(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
     """The schema that holds a table's values too; None if there is none."""
     try:
@@ -836,7 +880,7 @@ def _explain_errors(what: str) -> Iterator[None]:
         yield
     except StoreError:
         raise
-    except (OSError, ValueError) as error:
+    except _ERRORS as error:
         full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         raise StoreError(
             f"{what} ({_reason(error)}): {'free some space' if full else 'give access to it'}, or "
