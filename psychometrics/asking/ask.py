@@ -73,7 +73,8 @@ def ask(
         on hardware that multiplies in it, float16 for older GPUs.
         ``attrs["summary"]["precision"]`` has it by respondent.
     progress : bool
-        Show a progress bar, and a summary at the end.
+        Show a progress bar, and a summary at the end; before requests go to an endpoint with a key
+        or a price, also their number and likely cost.
     engine : {"local", "ray"}
         Where models are loaded and asked: here, one after the other, or on the machines of a Ray
         cluster, as many at once as there is room for; see
