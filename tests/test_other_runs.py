@@ -22,6 +22,8 @@ CHAPTERS = {
     "11-ways-of-asking": {"respondents": "{all}", "people": 20},
 }
 
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.xdist_group("other_runs")]
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory, save_tiny_model):
