@@ -629,6 +629,8 @@ def _train_nli(
     there = next(filter(Path.exists, (output, *output.parents)))
     if not there.is_dir():
         raise ParameterError(f"{there} is a file: name a folder for the model.")
+    if base_file is None and base != "minilm":
+        pm.models.sources.find(base)  # before training is imported, which takes seconds
     data, more = data or ["mnli"], pm.book.parse_parameters(condition or [])
     how, failed = pm.training.PAPER_SETTINGS | chosen | more, False
     if base_file is None:

@@ -280,6 +280,9 @@ class _Report(_Page):
         """Refuse what asking would refuse; with ``named``, models that fail are a page's rows."""
         mode = mode_named(self.mode)
         own = {k: v for k, v in self.conditions.items() if k not in ("store", "dtype")}
+        store = self.conditions.get("store")
+        if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
+            raise ParameterError(f"store: {store!r} is no folder; name one, or a URL.")
         dtype = self.conditions.get("dtype")
         dtype = None if dtype == "auto" else dtype
         conditions = mode.complete(own)

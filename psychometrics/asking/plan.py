@@ -102,7 +102,10 @@ def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
     table = table.reset_index(drop=True).rename(columns=str).fillna("").astype(str)
     texts = {n: rest[n] for n in ("role", "persona") if isinstance(rest.get(n), str)}
     gaps = [gap for text in texts.values() for gap in re.findall(r"{(\w+)}", text)]
-    if not gaps or table.empty or table.columns.has_duplicates or not set(gaps) <= set(table):
+    if lost := [gap for gap in gaps if gap not in table]:
+        has = ", ".join(table)
+        raise ParameterError(f"personas: no column fills the gap {{{lost[0]}}}; they have {has}.")
+    if not gaps or table.empty or table.columns.has_duplicates:
         said = f"personas needs columns that a role of mode {mode} names, such as {{age}}"
         raise ParameterError(f"{said}, each of them once, and rows.")
     if taken := {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table):
