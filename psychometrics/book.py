@@ -31,7 +31,7 @@ from .exceptions import DataError, ParameterError, PsychometricsError, writing
 from .exercises import answer
 from .exercises import listed as exercises
 from .models.sources import digest_text
-from .page import print_page, write_page
+from .page import check_output, print_page, write_page
 from .paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from .record import figure as figure
 from .record import mistakes
@@ -427,6 +427,8 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
 
     Raises
     ------
+    ParameterError
+        The file cannot be written.
     PsychometricsError
         The book was not built, or there is no Chromium or Chrome to print it.
 
@@ -437,6 +439,7 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
     from pypdf import PdfWriter
     from tqdm import tqdm
 
+    output = check_output(output, (".pdf",))
     html = book_dir() / "_build" / "html"
     pages = [html / f"{name}.html" for name in _page_names(book_dir() / "_toc.yml")]
     missing = [page.name for page in pages if not page.is_file()]
@@ -454,7 +457,7 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
         _link_pages(writer, starts)
         writer.compress_identical_objects()
         writer.write(output)
-    return Path(output)
+    return output
 
 
 def _page_names(toc: Path) -> list[str]:

@@ -80,9 +80,10 @@ def test_asking_takes_a_device_notes_it_and_needs_no_question_twice_on_another(
 def test_the_command_takes_a_device(ended, tiny_model):
     asked = ["ask", "challenges", "--respondents", tiny_model, "-c"]
     assert ended(*asked, "device=cpu")[0] == 0
-    code, _, errors = ended(*asked, "device=nix")
-    assert code == 1
-    assert "device='cpu'" in errors
+    for name in ("nix", "", "meta", "cpu:9"):
+        code, _, errors = ended(*asked, f"device={name}")
+        assert code == 1
+        assert "device='cpu'" in errors
 
 
 def test_a_batch_has_more_tokens_the_more_memory_is_free_and_the_smaller_the_model(

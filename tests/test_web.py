@@ -18,7 +18,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from psychometrics import book
-from psychometrics.exceptions import PsychometricsError
+from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.page import BROWSERS
 from psychometrics.paths import book_dir
 from tests.conftest import foreign_sources, loads_from_elsewhere, policy_of, wait_until
@@ -329,6 +329,13 @@ def test_the_book_is_printed_in_its_order_with_bookmarks_and_links_inside(small_
     links = [note.get_object() for page in printed.pages for note in page["/Annots"]]
     aims = [printed.get_page_number(link["/Dest"][0].get_object()) for link in links]
     assert aims == [1, 0]
+
+
+@pytest.mark.parametrize("name", ["no/book.pdf", "book.html", "."])
+def test_a_book_is_not_printed_into_what_is_no_pdf_file(name, small_book, monkeypatch):
+    monkeypatch.chdir(small_book)
+    with pytest.raises(ParameterError):
+        book.print_book(name, progress=False)
 
 
 def test_a_pdf_needs_a_browser_and_a_built_book_and_says_so(small_book, monkeypatch):

@@ -385,8 +385,9 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
     """
     import torch
 
-    device = device or _DEVICE.get() or os.environ.get("PSYCHOMETRICS_DEVICE")
-    if not device:
+    if device is None:
+        device = _DEVICE.get() or os.environ.get("PSYCHOMETRICS_DEVICE") or None
+    if device is None:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
