@@ -60,20 +60,25 @@ def check_columns(
     """
     if not isinstance(table, pd.DataFrame):
         raise ParameterError(f"A DataFrame is needed, got {type(table).__name__}.")
+
     if table.columns.has_duplicates:
         twice = table.columns[table.columns.duplicated()][0]
         raise ParameterError(f"The column '{twice}' is there twice; keep one.")
+
     for column in (*columns, *numbers):
         if column not in table:
             raise ParameterError(f"The table has no column '{column}'; add it.")
+
     if "status" in columns and (stray := set(table["status"].unique()) - set(_STATUSES)):
         said = min(map(str, stray))
         raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{said}'.")
+
     for column in numbers:
         values = table[column]
         is_text = isinstance(values.dtype, pd.StringDtype)  # even where all of it is missing
         if is_text and values.empty:
             raise ParameterError(f"The column '{column}' holds text, no number; convert it.")
+
         if values.dtype.kind in "biuf":  # most tables take this quick way
             wrong = np.isinf(values.to_numpy(dtype=float, na_value=np.nan))
         else:
@@ -81,8 +86,10 @@ def check_columns(
             missing = (one is None or one is pd.NA for one in values)
             fits = [m or f for m, f in zip(missing, finite, strict=True)]
             wrong = np.array([is_text or not fit for fit in fits], dtype=bool)
+
         if wrong.any():
             raise ParameterError(f"The column '{column}' holds {values[wrong].iloc[0]}, no number.")
+
     if once and (twice := table.duplicated([*once])).any():
         cell = table.loc[twice, [*once]].iloc[0]
         where = ", ".join(f"{name} {value}" for name, value in cell.items())
@@ -223,14 +230,18 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     """
     if not isinstance(rows, list | pd.DataFrame):
         raise ParameterError(f"Answers must be a list of rows or a DataFrame, got {rows!r:.40}.")
+
     frame = pd.DataFrame(rows)
     if frame.empty:
         frame = pd.DataFrame(columns=list(COLUMNS))
+
     frame["questionnaire"] = questionnaire.id
     check_columns(frame, COLUMNS, ["value"])
     frame["value"] = frame["value"].astype(float).where(frame["status"] == "ok")
     spans = {item.id: questionnaire.ends(item) for item in questionnaire.items}
-    if stray := set(frame["item_id"].unique()) - set(spans):
+    stray = set(frame["item_id"].unique()) - set(spans)
+
+    if stray:
         raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, stray))}': add it.")
     ends = pd.DataFrame(spans, index=["low", "high"], dtype=float).T.reindex(frame["item_id"])
     fits = frame["value"].between(*(ends[end].to_numpy() for end in ends))
@@ -238,5 +249,6 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
         row, (low, high) = frame[wrong].iloc[0], ends[wrong.to_numpy()].iloc[0]
         said = f"{questionnaire.id}, item {row['item_id']}: {row['value']}"
         raise ParameterError(f"{said} is not from {low:g} to {high:g}; record it as out of range.")
+
     extra = [column for column in frame.columns if column not in COLUMNS]
     return frame[[*COLUMNS, *extra]].reset_index(drop=True)

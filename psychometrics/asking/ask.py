@@ -137,17 +137,21 @@ def ask(
     began = time.perf_counter()
     check_kinds(locals(), _KINDS)
     dtype = None if dtype == "auto" else dtype
+
     if address is not None and engine != "ray":
         raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
     if engine == "ray" and not keep_downloads:
         raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
+
     if device is not None:
         if engine == "ray":
             raise ParameterError("device is for this machine: leave engine='ray' or it out.")
         resolve_device(device)
+
     plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
     if len(plan.ways) > 1 and engine == "ray":
         raise ParameterError("personas are asked on this machine: leave engine='ray' out.")
+
     pairs = len(plan.respondents) * len(plan.questionnaires) * len(plan.ways)
     with (
         computing_on(device),
@@ -158,6 +162,7 @@ def ask(
             there = {}
             if engine == "ray":
                 there = asking.cluster.ask_on_cluster(plan, store, bar, address)
+
             asked = (_put(plan, one, store, bar, there, keep_downloads) for one in plan.respondents)
             tables = list(itertools.chain.from_iterable(asked))
         except KeyboardInterrupt:
@@ -165,16 +170,20 @@ def ask(
             said = f"{bar.asked} answers of this call are stored; the same call asks the rest."
             print(f"Stopped: {said}", file=sys.stderr)
             raise
+
     removed = watch.removed()
     for name, count in removed.items():
         said = f"{name}: {count} of its answers were removed from the store while others were added"
         plan.failures.add(name, RespondentError(f"{said}; ask again, which asks these alone."))
+
     RespondentError.tell(plan.failures.errors, tables)
     answers = _summarise(tables, plan, bar, time.perf_counter() - began)
     if removed:
         answers.attrs["summary"]["removed"] = removed.total()
+
     if progress:
         print(_summary_line(answers.attrs["summary"]), file=sys.stderr)
+
     return answers
 
 
@@ -235,34 +244,45 @@ def _put(
 ) -> list[pd.DataFrame]:
     """Put the questionnaires to one respondent; if it fails, return what it has answered."""
     identity, respondent, mode = one
-    name, questionnaire, tables = identity["respondent_id"], "", []
+    name = identity["respondent_id"]
+    questionnaire = ""
+    tables = []
     # An endpoint gets the requests of all questionnaires at once.
     together = identity.get("source") == "endpoint"
     rounds = [plan.questionnaires] if together else [[each] for each in plan.questionnaires]
+
     try:
         with nullcontext() if keep_downloads else _remove_downloads(identity):
             if name in on_cluster:  # its answers are in the store by now
-                respondent, bar = on_cluster[name], Progress(disable=True)
+                respondent = on_cluster[name]
+                bar = Progress(disable=True)
             else:
                 respondent = mode.open(respondent, identity, **plan.conditions)
+
             for (conditions, persona), questionnaires in itertools.product(plan.ways, rounds):
                 asking = Asking(respondent, identity, store, bar, conditions)
                 questionnaire = "" if together else questionnaires[0].id
-                if error := plan.failures.known(identity, questionnaire):
+                error = plan.failures.known(identity, questionnaire)
+                if error:
                     raise error
+
                 for answers in mode.answer_all(questionnaires, asking):
-                    if judge := plan.conditions.get("judge"):
+                    judge = plan.conditions.get("judge")
+                    if judge:
                         answers = answers.assign(judge="")
                         try:
                             answers = judged(mode, answers, questionnaires, asking)
                         except RespondentError as error:  # the answers are there all the same
                             plan.failures.add(f"The judge {judge}", error)
+
                     # One by one: those before an error count.
                     tables.append(answers.assign(**persona))
+
         plan.failures.remove({name, str(one[1])})
     except Exception as error:
         plan.failures.add(name, error, identity, questionnaire)
         _free_memory(error)
+
     return tables
 
 
@@ -276,6 +296,7 @@ def _summarise(
     if "status" in answers:
         without = answers.loc[~answers["status"].isin(["ok", "unasked"]), "status"]
         statuses = without.value_counts().to_dict()
+
     unanswered = sum(statuses.values())
     summary = {
         "asked": bar.asked,
@@ -286,16 +307,22 @@ def _summarise(
         "precision": {one["respondent_id"]: one.get("dtype") for one, *_ in plan.respondents},
         "seconds": round(seconds, 2),
     }
+
     if "judge" in answers:
         summary["judge"] = answers["judge"].replace("", np.nan).value_counts().to_dict()
+
     if statuses:
         summary["statuses"] = statuses
+
     if bar.unasked:
         summary["unasked"] = bar.unasked
+
     if bar.unused and bar.asked:
         summary["unused"] = bar.unused
+
     if bar.spending.replies:
         summary |= bar.spending.summary()
+
     answers.attrs = {"summary": summary}
     return answers
 
@@ -309,26 +336,36 @@ def _summary_line(summary: dict) -> str:
         f"{summary['unanswered']} refused or unreadable" + (f" ({reasons})" if reasons else ""),
         f"{len(summary['failed'])} failed" + (f" ({kinds})" if kinds else ""),
     ]
+
     if "unused" in summary:
         said = "in the store not used (another precision, weights or prompts)"
         parts.append(f"{summary['unused']} {said}")
+
     if "unasked" in summary:
         parts.append(f"{summary['unasked']} left unasked")
+
     if "judge" in summary:
         parts.append("the judge " + ", ".join(f"{k} {n}" for k, n in summary["judge"].items()))
-    if tokens := summary.get("tokens"):
+
+    tokens = summary.get("tokens")
+    if tokens:
         about = "about " if tokens["estimated"] else ""
         sent = f"{about}{tokens['prompt']:,} tokens sent"
         if "requests" in summary:
             sent = f"{summary['requests']} requests to be sent, of {sent.removesuffix(' sent')}"
+
         parts += [sent, f"{about}{tokens['completion']:,} received"]
+
     if "refused" in summary:
         parts.append(f"{summary['refused']} came too early and were sent again")
+
     if "cost" in summary:
         parts.append(f"for {summary['cost']:.4g}")
+
     precision = Counter(filter(None, summary["precision"].values()))
     if precision:
         parts.append("in " + " and ".join(f"{name} ({n})" for name, n in precision.items()))
+
     return ", ".join(parts) + f", in {summary['seconds']:.1f} s."
 
 
@@ -348,6 +385,7 @@ def _remove_downloads(identity: dict) -> Iterator[None]:
     if identity.get("source") != "hub":
         yield
         return
+
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 

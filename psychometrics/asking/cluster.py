@@ -55,7 +55,8 @@ _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]
 _TICK = 0.25
 """Seconds between two looks at how far a task has come."""
 _LOADABLE = ("embedded", "local", "adapter", "packed", "hub")
-_PER_CPU, _MOST_CPUS = 50e6, 8
+_PER_CPU = 50e6
+_MOST_CPUS = 8
 """Parameters for which a processor is asked, and the most that one task asks for."""
 _UNKNOWN = 500e6  # parameters, where nothing tells how many
 _GPU = 16 * 2**30  # bytes that a GPU is taken to have at least
@@ -96,17 +97,20 @@ def ask_on_cluster(
         The store cannot be written to, or is not the same for all machines.
     """
     url = StoredAnswers(store, "nli", "", "").url  # refuses what cannot be opened
+
     if url.startswith("memory:"):
         raise StoreError(
             f"{url} is one process's own memory, and a cluster has many: name a folder that all "
             "machines share, or a URL such as s3://bucket/answers, in PSYCHOMETRICS_STORE."
         )
+
     new = [
         one
         for one in plan.respondents
         if not any(plan.failures.known(one[0], q.id) for q in plan.questionnaires)
     ]
     there = [one for one in new if _can_travel(*one[:2])]
+
     if new and not there:
         raise ParameterError(
             "None of these respondents is a model for a cluster: leave engine='ray' out."
@@ -115,32 +119,42 @@ def ask_on_cluster(
         raise ParameterError(
             "engine='ray' needs Ray, which is not installed: pip install it, or leave it out."
         )
-    errors, tasks, stored = {}, [], []
+
+    errors = {}
+    tasks = []
+    stored = []
     for identity, respondent, mode in there:
         order = _Order(identity, respondent, mode.name, [], url, plan.conditions)
         counts = _stored(plan.questionnaires, order)
         stored += counts or []
         tasks += [] if counts else _tasks(plan.questionnaires, order)
+
     bar.pairs += len(stored) + sum(len(task.order.jobs) for task in tasks)
     bar.pairs -= len(there) * len(plan.questionnaires)
     bar.show_sum(stored)
+
     if tasks:
-        started, mark = _connect(address), _make_mark(url)
+        started = _connect(address)
+        mark = _make_mark(url)
         for task in tasks:
             task.order = replace(task.order, mark=mark)
+
         try:
             errors = _run(tasks, stored, bar)
         finally:
             if mark:
                 Path(mark).unlink(missing_ok=True)
+
             if started:
                 ray.shutdown()
+
     missing = StoreError(
         f"Answers that a machine of the cluster has written are not in {url}: name a folder that "
         "all machines share in PSYCHOMETRICS_STORE; if they do share it, run it again, as a "
         "network's disk may show a file late."
     )
     names = [identity["respondent_id"] for identity, *_ in there]
+
     return {name: _StandIn(errors.get(name, missing)) for name in names}
 
 
@@ -202,7 +216,9 @@ class _Task:
 def _stored(questionnaires: list[Questionnaire], order: _Order) -> list[_Counts] | None:
     """Counts of each questionnaire if the store has all answers, so that nothing is to be done."""
     bars = [Progress(disable=True) for _ in questionnaires]
-    nobody, mode = _StandIn(RespondentError("It would have to be asked.")), mode_named(order.mode)
+    nobody = _StandIn(RespondentError("It would have to be asked."))
+    mode = mode_named(order.mode)
+
     try:
         for questionnaire, bar in zip(questionnaires, bars, strict=True):
             mode.answer(
@@ -210,6 +226,7 @@ def _stored(questionnaires: list[Questionnaire], order: _Order) -> list[_Counts]
             )
     except RespondentError:
         return None
+
     return [bar.counts for bar in bars]
 
 
@@ -226,9 +243,11 @@ def _connect(address: str | None) -> bool:
             f"{address} is a Ray Client's address: run this on a machine of the cluster and give "
             "the address that `ray start` printed, such as 10.0.0.1:6379."
         )
+
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     given = address or os.environ.get("RAY_ADDRESS", "")
+
     try:
         place = re.fullmatch(r"\[?([^\s/]+?)\]?:(\d+)", given)
         if place and os.environ.get("RAY_USE_TLS", "0") == "0":  # Ray itself waits for minutes
@@ -236,6 +255,7 @@ def _connect(address: str | None) -> bool:
                 head.sendall(_HELLO)
                 if head.recv(9)[3:4] != _HELLO[-6:-5]:
                     raise OSError("what listens there is not Ray")
+
         ray.init(address=address, **quiet)
     except (OSError, OverflowError, ValueError, RuntimeError) as error:
         raise ParameterError(
@@ -243,6 +263,7 @@ def _connect(address: str | None) -> bool:
             f"({' '.join(str(error).split())[:200]}): start one with `ray start --head`, or leave "
             "the address out."
         ) from error
+
     return True
 
 
@@ -251,12 +272,14 @@ def _make_mark(url: str) -> str | None:
     folder = re.sub(r"^file://", "", url)
     if "://" in folder:
         return None
+
     path = Path(folder, f".{uuid.uuid4().hex}.seen")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     except OSError as error:
         raise StoreError(f"{folder} cannot be written: {error.strerror}.") from error
+
     return str(path)
 
 
@@ -266,10 +289,12 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
     files = order.identity.get("source") in ("local", "adapter", "packed")
     if files and respondent != SMOLLM2 and here.exists():
         respondent = here.absolute()  # a worker has another working directory
+
     try:
         parameters = find(respondent).parameters()
     except Exception:  # what is wrong with it shows when it is loaded
         parameters = _UNKNOWN
+
     pieces = [(questionnaire, slice(None), 0) for questionnaire in questionnaires]
     if isinstance(mode := mode_named(order.mode), PromptMode):
         pieces = []
@@ -278,21 +303,29 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
             for start in range(0, count, _PER_TASK):
                 stop = min(start + _PER_TASK, count)
                 pieces.append((questionnaire, slice(start, stop), stop - start))
-    parts, room = [], 0
+
+    parts = []
+    room = 0
     for questionnaire, part, size in pieces:
         if not parts or size > room:
             parts.append([])
             room = _PER_TASK
+
         parts[-1].append((questionnaire, part))
         room -= size
+
     return [_Task(replace(order, respondent=respondent, jobs=jobs), parameters) for jobs in parts]
 
 
 def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, RespondentError]:
     """Have all tasks done; return the respondents that failed, with the reason."""
-    waiting, running, errors = deque(tasks), {}, {}
+    waiting = deque(tasks)
+    running = {}
+    errors = {}
     work = ray.remote(_work)
-    nodes, looked = _nodes(), time.monotonic()
+    nodes = _nodes()
+    looked = time.monotonic()
+
     try:
         while waiting or running:
             # Enough for a cluster that grows by what waits, and few enough to be looked through.
@@ -300,6 +333,7 @@ def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, 
                 task = waiting.popleft()
                 if task.name not in errors:
                     running[_start(task, work, nodes)] = task
+
             for stream in ray.wait(list(running), timeout=_TICK)[0]:
                 task = running[stream]
                 try:
@@ -309,29 +343,39 @@ def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, 
                     continue
                 except Exception as error:  # the process or the machine is gone, or has no package
                     report = {"error": error, "lost": True}
+
                 task.node = report.get("node", task.node)
                 if "counts" in report:
                     task.note(report["counts"])
                     bar.show_sum([*stored, *(count for one in tasks for count in one.total())])
+
                 for text in report.get("warnings", []):
                     warnings.warn(text, stacklevel=4)
-                if (error := report.get("error")) is not None:
+
+                error = report.get("error")
+                if error is not None:
                     del running[stream]
                     if not (isinstance(error, RespondentError) or report.get("lost")):
                         raise error
+
                     _try_again(task, error, nodes, waiting, errors)
+
             if time.monotonic() - looked > 2:
-                nodes, looked = _nodes(), time.monotonic()
+                nodes = _nodes()
+                looked = time.monotonic()
                 _call_back(running, nodes, waiting)
     finally:
         for stream in running:
             ray.cancel(stream, force=True)
+
     return errors
 
 
 def _start(task: _Task, work: object, nodes: list[dict]) -> object:
     """Submit a task; return the stream of its reports."""
-    task.needs, task.node, task.tries = _needs(task, nodes), "", task.tries + 1
+    task.needs = _needs(task, nodes)
+    task.node = ""
+    task.tries = task.tries + 1
     options = {**task.needs, **_elsewhere(task, nodes)}
     submit = work.options(num_returns="streaming", max_retries=0, **options)
     return submit.remote(task.order, task.needs["num_cpus"])
@@ -353,10 +397,12 @@ def _try_again(
     """Put a task that failed into the queue once more, or its respondent among the errors."""
     if task.node:
         task.nodes.append(task.node)
+
     lost = not isinstance(error, RespondentError)
     if task.tries < _TRIES and (lost or _untried(task, nodes)):
         waiting.append(task)
         return
+
     if isinstance(error, ray.exceptions.OutOfMemoryError):
         error = MemoryError()
     elif lost:
@@ -366,6 +412,7 @@ def _try_again(
             f"({type(error).__name__}: {first}): look into the machine's logs, or use a smaller "
             "model."
         )
+
     errors.setdefault(task.name, RespondentError.of(task.name, error))
 
 
@@ -382,10 +429,12 @@ def _needs(task: _Task, nodes: list[dict]) -> dict:
     needs = {"num_cpus": max(1, cpus)}
     # Loaded in float32, then perhaps copied into bfloat16.
     needs["memory"] = int(min(_LIBRARIES + 6 * task.parameters, memory))
+
     if most["GPU"]:
         width = 4 if task.order.identity["dtype"] == "float32" else 2
         share = (_LIBRARIES + width * task.parameters) / _GPU
         needs["num_gpus"] = min(1.0, math.ceil(8 * share) / 8)
+
     return needs
 
 
@@ -415,17 +464,21 @@ def _work(order: _Order, threads: int) -> Iterator[dict]:
 
     torch.set_num_threads(threads)
     node = ray.get_runtime_context().get_node_id()
-    bars, end = [Progress(disable=True) for _ in order.jobs], {"warnings": []}
+    bars = [Progress(disable=True) for _ in order.jobs]
+    end = {"warnings": []}
     thread = threading.Thread(target=_put, args=(order, bars, end), daemon=True)
     thread.start()
+
     while thread.is_alive():
         yield {"node": node, "counts": [bar.counts for bar in bars]}
         thread.join(_TICK)
+
     yield {"node": node, "counts": [bar.counts for bar in bars], **end}
 
 
 def _put(order: _Order, bars: list[Progress], end: dict) -> None:
-    identity, mode = order.identity, mode_named(order.mode)
+    identity = order.identity
+    mode = mode_named(order.mode)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -443,16 +496,19 @@ def _put(order: _Order, bars: list[Progress], end: dict) -> None:
         except Exception as error:
             reason = RespondentError.of(identity["respondent_id"], error)
             end["error"] = RespondentError(str(reason), kind=reason.kind)
+
     end["warnings"] = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 
 
 def _check_machine(order: _Order) -> None:
     """Refuse a machine that has another store, or another model of the name."""
-    here, identity = ray.util.get_node_ip_address(), order.identity
+    here = ray.util.get_node_ip_address()
+    identity = order.identity
     if order.mark and not Path(order.mark).exists():
         raise StoreError(
             f"{order.store} is not the same folder on {here}, a machine of the cluster: share one."
         )
+
     found = mode_named(order.mode).identify(order.respondent, identity["dtype"], **order.conditions)
     if found["fingerprint"] != identity["fingerprint"]:
         raise RespondentError(

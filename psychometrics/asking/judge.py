@@ -46,13 +46,18 @@ def judged(
     unread = answers["status"].isin(_UNREAD) & answers["raw"].fillna("").str.strip().ne("")
     read = answers.index[answers["status"] == "ok"]
     rows = answers.loc[[*answers.index[unread], *read[:: len(read) // _CHECKED + 1]]]
+
     if rows.empty:
         return answers
-    items, meant, size = {}, {}, as_filed(questionnaire, asking.conditions)["batch_size"]
+    items = {}
+    meant = {}
+    size = as_filed(questionnaire, asking.conditions)["batch_size"]
+
     for row in rows.itertuples():
         text, options, meant[row.Index] = _question(row, questionnaire, size)
         item = Item(id=f"reply_{len(items) + 1}", text=text, options=options)
         meant[row.Index] |= {"item": items.setdefault((_fold(text), options), item).id}
+
     sheet = Questionnaire(
         id=f"{questionnaire.id}-replies"[:100], title="Replies", short_title="Replies",
         measures="what a reply says", citation="user", source="replies", licence="none",
@@ -60,7 +65,8 @@ def judged(
         items=tuple(items.values()),
         scales=(Scale(id="all", title="all", items=tuple(item.id for item in items.values())),),
     )  # fmt: skip
-    who, here = asking.conditions["judge"], asking.identity["source"] != "endpoint"
+    who = asking.conditions["judge"]
+    here = asking.identity["source"] != "endpoint"
     how = mode.complete(
         {"runs": 1, "batch_size": 1, "shuffle": False, "constrained": here}
         | {name: asking.conditions[name] for name in ("endpoint", "max_tokens")}
@@ -70,6 +76,7 @@ def judged(
     judge = mode.open(who, identity, **how)
     asked = asking._replace(respondent=judge, identity=identity, conditions=how)
     found = mode.answer(sheet, asked).set_index("item_id")["value"]
+
     for row in rows.itertuples():
         value = meant[row.Index].get(found[meant[row.Index]["item"]])
         if row.status == "ok":
@@ -78,6 +85,7 @@ def judged(
             answers.loc[row.Index, "judge"] = "none"
         else:
             answers.loc[row.Index, ["value", "status", "judge"]] = value, "ok", "read"
+
     return answers
 
 
@@ -96,6 +104,7 @@ def _question(row, questionnaire: Questionnaire, batch_size: int) -> tuple[str, 
     reply = re.sub(r"<(?=\S)", "< ", re.sub(r"\s+", " ", reply)).strip()
     number = f" {(row.position - 1) % batch_size + 1}" if row.attempts == 1 else ""
     text = f'Statement{number}, among others: "{questionnaire.statement(item)}" Reply: "{reply}"'
+
     return text, tuple(options), {v: o.value for v, o in zip(labels, shown, strict=True)}
 
 

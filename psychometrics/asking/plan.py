@@ -55,8 +55,11 @@ class Plan:
         loaded = load_questionnaires(questionnaires)
         if not loaded:
             raise ParameterError("There is no questionnaire to ask: name at least one.")
-        if twice := repeated([questionnaire.id for questionnaire in loaded], fold=False):
+
+        twice = repeated([questionnaire.id for questionnaire in loaded], fold=False)
+        if twice:
             raise ParameterError(f"The questionnaire {twice[0]} is given twice: keep one.")
+
         listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
         if isinstance(respondents, str) or listed:
             respondents = population(respondents)
@@ -66,53 +69,69 @@ class Plan:
             )
             if one or not isinstance(respondents, Iterable):
                 respondents = [respondents]
+
         self.ways = [
             (mode_named(mode).complete(way), row) for way, row in _personas(mode, conditions)
         ]
-        self.questionnaires, self.conditions = loaded, self.ways[0][0]
+        self.questionnaires = loaded
+        self.conditions = self.ways[0][0]
         conditions = self.conditions
         self.failures = _Failures(failures, mode, dtype, conditions)
         self.respondents: list[tuple[dict, object, Mode]] = []
         for respondent in respondents:
-            how, own_conditions = mode_named(mode), conditions
+            how = mode_named(mode)
+            own_conditions = conditions
             try:
                 if mode == "nli" and hasattr(respondent, "answer"):
                     how = mode_named(respondent.identity["mode"])
                     own_conditions = how.complete({}) if how.name != mode else conditions
+
                 identity = how.identify(respondent, dtype, **own_conditions)
                 for questionnaire in loaded:
                     how.check(questionnaire, identity, own_conditions)
+
                 self.respondents.append((identity, respondent, how))
             except RespondentError as error:
                 self.failures.add(str(respondent), error)
+
         if not self.respondents:
             missing = RespondentError("There is no respondent to ask: name at least one.")
             raise next(iter(self.failures.errors.values()), missing)
+
         names = [identity["respondent_id"] for identity, *_ in self.respondents]
-        if twice := repeated(names, fold=False):
+        twice = repeated(names, fold=False)
+        if twice:
             raise RespondentError(f"Two respondents are called '{twice[0]}': rename a folder.")
 
 
 def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
     """Fill the columns of a table of personas into the conditions, once for each row."""
-    table, rest = conditions.get("personas"), {**conditions}
+    table = conditions.get("personas")
+    rest = {**conditions}
     if rest.pop("personas", None) is None:
         return [(rest, {})]
+
     table = table if isinstance(table, pd.DataFrame) else text_table(table)
     table = table.reset_index(drop=True).rename(columns=str).fillna("").astype(str)
     texts = {n: rest[n] for n in ("role", "persona") if isinstance(rest.get(n), str)}
     gaps = [gap for text in texts.values() for gap in re.findall(r"{(\w+)}", text)]
-    if lost := [gap for gap in gaps if gap not in table]:
+    lost = [gap for gap in gaps if gap not in table]
+    if lost:
         has = ", ".join(table)
         raise ParameterError(f"personas: no column fills the gap {{{lost[0]}}}; they have {has}.")
+
     if not gaps or table.empty or table.columns.has_duplicates:
         said = f"personas needs columns that a role of mode {mode} names, such as {{age}}"
         raise ParameterError(f"{said}, each of them once, and rows.")
-    if taken := {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table):
+
+    taken = {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table)
+    if taken:
         raise ParameterError(f"personas: rename the column {min(taken)}, which answers have, too.")
+
     if (empty := table[gaps].eq("")).to_numpy().any():
         row, gap = empty.stack().idxmax()
         raise ParameterError(f"personas, row {row + 1}: {gap} is empty; fill it in.")
+
     ways = []
     for number, row in enumerate(table.to_dict("records"), start=1):
         own = {
@@ -120,6 +139,7 @@ def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
             for name, text in texts.items()
         }
         ways.append((rest | own, {"persona_row": number, **row}))
+
     return ways
 
 
@@ -137,12 +157,14 @@ class _Failures:
         self._path = None if path is None else Path(path).expanduser()
         if self._path is not None and self._path.suffix != ".csv":
             raise ParameterError(f"failures: {path} is no .csv file; end its name in .csv.")
+
         listed = ", ".join(f"{name}={value}" for name, value in conditions.items())
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
         with self._alone():
             rows = self._rows()
             if self._path is not None:
                 self._write(rows)  # now, if it cannot be written, and not after the first failure
+
         lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
 
@@ -161,7 +183,9 @@ class _Failures:
         error = self.errors[name] = RespondentError.of(name, error)
         if self._path is None:
             return
-        reason, at = " ".join(str(error).split()), time.strftime("%Y-%m-%dT%H:%M:%S")
+
+        reason = " ".join(str(error).split())
+        at = time.strftime("%Y-%m-%dT%H:%M:%S")
         row = {
             **self._way,
             "respondent": name,
@@ -170,6 +194,7 @@ class _Failures:
             "questionnaire": questionnaire,
             "fingerprint": (identity or {}).get("fingerprint", ""),
         }
+
         with self._alone():
             rows = self._rows()
             earlier = self._lines_of({name}, rows)
@@ -192,13 +217,16 @@ class _Failures:
         if self._path is None:
             yield
             return
+
         try:
             lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=60)
             if not self._path.parent.is_dir():  # which the lock would make
                 raise NotADirectoryError(f"there is no folder {self._path.parent}")
+
             lock.acquire()
         except (OSError, ValueError) as error:  # a time-out, or no file's name
             raise ParameterError(f"{self._path} cannot be written: {error}.") from None
+
         try:
             yield
         finally:
@@ -213,10 +241,12 @@ class _Failures:
             return pd.DataFrame(columns=_COLUMNS, dtype=str)
         if not self._path.is_file():
             raise ParameterError(f"{self._path} is not a file: name a .csv file.")
+
         try:
             rows = pd.read_csv(self._path, dtype=str, keep_default_na=False)
         except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
             raise ParameterError(f"{self._path} cannot be read as a table: {error}.") from None
+
         if set(_COLUMNS) - set(rows):
             raise ParameterError(f"{self._path} is not a table of failures: name another file.")
         return rows[_COLUMNS]

@@ -63,6 +63,7 @@ def population(name: str | Path = "embedded") -> list[str]:
     """
     if not isinstance(name, str | Path):
         raise ParameterError(f"A population is a name or a file, got {name!r}.")
+
     if name in ("embedded", "all") or name in FAMILIES:
         table = population_table()
         of_family = table["family"].isin(
@@ -71,13 +72,16 @@ def population(name: str | Path = "embedded") -> list[str]:
         chosen = table["default"] if name == "embedded" else of_family
         there = data_dir() / "population"
         names = [name for name in table.loc[chosen, "respondent_id"] if (there / name).is_dir()]
+
         if not names:
             raise RespondentError("data/population holds no adapters: run `make population`.")
         return names
+
     parts = [part.strip() for part in str(name).split(",") if part.strip()]
     names = [name for part in parts for name in (_listed_names(part) if _is_file(part) else [part])]
     if not names:
         raise RespondentError("The population has no respondents: name at least one.")
+
     return names
 
 
@@ -108,6 +112,7 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
             short = name.rstrip("/").rpartition("/")[2] or name
             shown[name] = "SmolLM2" if name == "smollm2" else short
             continue
+
         row = table.loc[name]
         pairs = f"{row['pairs'] / 1000:.0f}k" if row["pairs"] >= 3000 else f"{row['pairs']:.0f}"
         parts = [row["family"], f"{pairs} {row['data'].upper()}"]
@@ -115,6 +120,7 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
         parts += ["frozen"] if row["tuning"] == "frozen" else []
         parts += [f"{row['layers']:.0f} layers"] if row["layers"] < full[row["family"]] else []
         shown[name] = ", ".join(parts)
+
     twice = {label for label in shown.values() if list(shown.values()).count(label) > 1}
     return {
         name: f"{label} ({name.rpartition('-')[2] if name in table.index else name})"
@@ -195,7 +201,9 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
         table = pd.DataFrame(entries, columns=columns).rename(columns={"model": "respondent_id"})
         table["labels"] = table["labels"].map(", ".join)
         counts = dict.fromkeys(("downloads", "parameters", "bytes"), "Int64")
+
         return table.astype(counts)
+
     check_choice(("embedded", "all", *FAMILIES, "a .yaml file"), population=str(name))
     texts = {"genre": str, "data": str, "wording": str}
     return pd.read_csv(data_dir() / "population.csv", dtype=texts)
@@ -241,7 +249,8 @@ class _PopulationFile(Part):
 
     @model_validator(mode="after")
     def _each_once(self) -> _PopulationFile:
-        if twice := repeated([entry.model for entry in self.respondents], fold=False):
+        twice = repeated([entry.model for entry in self.respondents], fold=False)
+        if twice:
             raise ValueError(f"the respondent {twice[0]} is listed twice; keep one")
         return self
 

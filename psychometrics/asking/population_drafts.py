@@ -95,10 +95,12 @@ def new_population(
     query = {"task": task, "search": list(search), "top": top, "min_downloads": min_downloads}
     query |= {"licences": list(licences), "max_memory": most, "labels": list(labels)}
     found = [info for info in _listing(task, search, top) if (info.downloads or 0) >= min_downloads]
-    chosen, left_out = [], []
+    chosen = []
+    left_out = []
     for info in tqdm(found, desc="looking at", unit="model", disable=None):
         entry, why = _examine(info, query)
         (left_out if why else chosen).append(_without_empty(entry | why))
+
     if not chosen:
         kinds = Counter(row["kind"] for row in left_out).most_common()
         why = ", left out are " + ", ".join(f"{n} for {kind}" for kind, n in kinds)
@@ -106,14 +108,17 @@ def new_population(
             f"The query finds no model that can be taken: {len(found)} were looked at"
             f"{why if kinds else ''}. Ask for more, or for others."
         )
+
     content = {"title": path.stem.replace("_", " ").replace("-", " ")}
     content |= {"written": time.strftime("%Y-%m-%d"), "query": _without_empty(query)}
     content |= {"respondents": chosen, "left_out": left_out}
     text = yaml.safe_dump(
         content, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
     )
+
     with writing(path):
         path.write_text(_HEADER.format(name=path.name) + text, encoding="utf-8")
+
     return population_table(path)
 
 
@@ -127,18 +132,22 @@ def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
     entry = {"model": info.id, "revision": info.sha, "downloads": info.downloads}
     entry["parameters"] = info.safetensors.total if info.safetensors else None
     entry["licence"] = licences[0] if licences else None
+
     try:
         config, counts = check_listed(info)
         entry["parameters"] = sum(counts.values())
         entry["bytes"] = sum(_BYTES.get(kind, 1) * n for kind, n in counts.items())
         classifier = query["labels"] or query["task"] in _CLASSIFYING
         entry["labels"] = _names(config) if classifier else []
-        if obstacle := _obstacle(entry, config, query, classifier):
+        obstacle = _obstacle(entry, config, query, classifier)
+
+        if obstacle:
             return entry, {"kind": obstacle[0], "reason": f"{info.id} {obstacle[1]}."}
     except RespondentError as error:
         if error.kind == "network":  # says nothing of the model
             raise
         return entry, {"kind": error.kind, "reason": str(error)}
+
     return entry, {}
 
 
@@ -147,24 +156,32 @@ def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple
     from transformers import CONFIG_MAPPING
     from transformers.models.auto import modeling_auto
 
-    licences, most, labels = query["licences"], query["max_memory"], query["labels"]
+    licences = query["licences"]
+    most = query["max_memory"]
+    labels = query["labels"]
+
     if licences and entry["licence"] not in licences:
         return "licence", f"has the licence {entry['licence']}, not {', '.join(licences)}"
-    called, has = config.get("model_type"), config.get("architectures") or []
+    called = config.get("model_type")
+    has = config.get("architectures") or []
     if called not in CONFIG_MAPPING:
         return "architecture", f"is of an architecture that is not known, {called}"
+
     known = modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.get(called, ())
     known = {known} if isinstance(known, str) else set(known)
     if classifier and not (known & set(has) if has else known):
         return "architecture", f"is no sequence classifier but {', '.join(map(str, has)) or called}"
+
     if most is not None and 4 * entry["parameters"] > most:
         sizes = (ByteSize(size).human_readable(True) for size in (4 * entry["parameters"], most))
         return "memory", "takes {} in float32, more than {}".format(*sizes)
+
     plain = sorted(label.strip().lower() for label in labels)
     if plain == sorted(NLI_LABELS) and len(entry["labels"]) == 3:
         named = modes.nli.labels_from_names(entry["labels"], entry["model"]) is not None
     else:
         named = not plain or sorted(name.strip().lower() for name in entry["labels"]) == plain
+
     has = ", ".join(entry["labels"]) or "nothing"
     return None if named else ("labels", f"names its outputs {has}, not {', '.join(labels)}")
 
@@ -175,10 +192,12 @@ def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | N
         raise ParameterError(f"{path} must end in .yaml.")
     if path.exists():
         raise ParameterError(f"{path} is there already: name another file, or remove it.")
+
     if not path.absolute().parent.is_dir():
         raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
     given = {"top": top, "min_downloads": min_downloads}
     check_kinds(given, {"top": PositiveInt, "min_downloads": NonNegativeInt})
+
     try:
         most = TypeAdapter(ByteSize | None).validate_python(max_memory)
         return most if most is None else int(most)
@@ -203,6 +222,7 @@ def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInf
         raise RespondentError(
             f"The hub does not list its models ({type(error).__name__}: {reason}).", kind="network"
         ) from error
+
     return sorted(found.values(), key=lambda info: (-(info.downloads or 0), info.id))[:top]
 
 

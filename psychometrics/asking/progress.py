@@ -28,12 +28,18 @@ class Progress(tqdm):
     """
 
     def __init__(self, *args: object, pairs: int = 1, **options: object) -> None:
-        self.pairs, self.begun, self.stored, self.asked, self._expected = pairs, 0, 0, 0, 0
+        self.pairs = pairs
+        self.begun = 0
+        self.stored = 0
+        self.asked = 0
+        self._expected = 0
         self.unasked = 0
         self.unused = 0
         self.spending = _Spending()
+
         if not sys.stderr.isatty():  # a log gets a line now and then
             options.setdefault("mininterval", _LOG_INTERVAL)
+
         super().__init__(*args, **options)
 
     def say(self, text: str) -> None:

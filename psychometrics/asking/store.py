@@ -153,7 +153,9 @@ class StoredAnswers:
         below = data_dir().joinpath("answers", *names)
         self._folder = _Folder(system, "/".join([root, *names]))
         self._shipped = _Folder(_LOCAL, below.as_posix()) if below.is_dir() else None
-        self.url, self.path, self._root = _store_url(store), self._folder.path, root
+        self.url = _store_url(store)
+        self.path = self._folder.path
+        self._root = root
         self._columns = None if columns is None else list(columns)
         self._manifest = _encodable(json.dumps(given, ensure_ascii=False, default=str))
         self._lock = threading.RLock()
@@ -161,7 +163,8 @@ class StoredAnswers:
         self._tables: list[pa.Table] = []
         self._schema = pa.schema([])
         self._keys: set[str] = set()
-        self._last_written, self._added = 0, False
+        self._last_written = 0
+        self._added = False
         self._frame: pd.DataFrame | None = None
         self._waiting, self._questions, self._began = [], 0, time.perf_counter()
         self._respondent_id, self._watch = respondent_id, _WATCH.get()
@@ -206,6 +209,7 @@ class StoredAnswers:
         folder = Path(self._root) / ".locks" if here else cache_dir() / "locks"
         place = self.path.removeprefix(self._root) if here else self.url + self.path
         lock = FileLock(folder / f"{key_of(place, name)}.lock")
+
         with contextlib.ExitStack() as held:
             with contextlib.suppress(OSError):  # also a time-out, and where no lock can be made
                 folder.mkdir(parents=True, exist_ok=True)
@@ -214,7 +218,9 @@ class StoredAnswers:
                 except Timeout:
                     waits()
                     lock.acquire(timeout=timeout)
+
                 held.callback(lock.release)
+
             self._read()
             yield
 
@@ -260,6 +266,7 @@ class StoredAnswers:
         schema = _common_schema(self._schema, table)
         if schema is None:
             raise StoreError(f"{self._folder.path} keeps other kinds of values: name another.")
+
         # Never earlier than what it is added to, though clocks may go back.
         written = max(time.time_ns(), self._last_written + 1)
         table = _with_bookkeeping(table, written, seconds / len(rows), self._manifest)
@@ -268,7 +275,9 @@ class StoredAnswers:
         columns = ["key", "written", *(name for name in columns if name in rows.columns)]
         self._tables.append(table.select(columns))
         self._keys.update(rows.index)
-        self._schema, self._last_written, self._frame = schema, written, None
+        self._schema = schema
+        self._last_written = written
+        self._frame = None
         self._added = True
 
         if self._watch is not None:
@@ -288,7 +297,9 @@ class StoredAnswers:
                 self._save()
 
     def _save(self) -> None:
-        waiting, self._waiting, self._questions = self._waiting, [], 0
+        waiting = self._waiting
+        self._waiting = []
+        self._questions = 0
         if waiting:
             self.add(pd.concat(waiting), seconds=time.perf_counter() - self._began)
             self._began = time.perf_counter()
@@ -326,10 +337,13 @@ class StoredAnswers:
                 self._schema = _common_schema(self._schema, table)
                 self._tables.append(table)
                 self._keys.update(keys)
+
                 if self._watch is not None and folder is self._folder:
                     self._watch.note(self._respondent_id, folder, seen, keys)
+
                 self._last_written = max(self._last_written, pc.max(table["written"]).as_py())
                 self._frame = None
+
         self._shipped = None
 
     def _as_frame(self) -> pd.DataFrame:
@@ -370,7 +384,8 @@ class Watch:
             return counts
 
         for (respondent_id, _), note in self._notes.items():
-            if missing := note.missing():
+            missing = note.missing()
+            if missing:
                 counts[respondent_id] += missing
         return counts
 
@@ -491,8 +506,10 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     last = ["package_version", "answers", "seconds", "first", "last"]
     found = []
     for folder in _folders(store):
-        if not (tables := folder.read_new(set(), pa.schema([]), _BOOKKEEPING.__contains__)):
+        tables = folder.read_new(set(), pa.schema([]), _BOOKKEEPING.__contains__)
+        if not tables:
             continue
+
         books = _union(tables).drop_columns(["key"]).to_pandas()
         for text, rows in books.groupby("manifest", observed=True, sort=False):
             counts = {"answers": len(rows), "seconds": rows["seconds"].sum()}
@@ -500,6 +517,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
             found.append(
                 json.loads(text) | counts | dict(zip(("first", "last"), when, strict=True))
             )
+
     frame = pd.DataFrame(found, columns=None if found else first + last)
     between = [name for name in frame.columns if name not in first + last]
     return frame[first + between + last]
@@ -509,7 +527,8 @@ class _Folder:
     """The parts of one respondent and questionnaire, in a file system of pyarrow's."""
 
     def __init__(self, system: fs.FileSystem, path: str):
-        self.system, self.path = system, path
+        self.system = system
+        self.path = path
 
     def files(self) -> list[fs.FileInfo]:
         """List the folder's files, in the order of writing."""
@@ -534,14 +553,19 @@ class _Folder:
                 table = None
                 with contextlib.suppress(FileNotFoundError):  # merged into one of the next look
                     table = self.read(name, wanted)
+
                 met.add(name)
                 if table is None:
                     continue
-                if (common := _common_schema(schema, table)) is None:
+
+                common = _common_schema(schema, table)
+                if common is None:
                     self._set_aside(name, "holds other kinds of values than the others")
                     continue
+
                 schema = common
                 tables.append(table)
+
         seen |= met
         return tables
 
@@ -554,12 +578,16 @@ class _Folder:
             It is gone: a compaction has merged it into another.
         """
         path = f"{self.path}/{name}"
+
         if _NEWER.fullmatch(name):
             raise StoreError(
                 f"{path} was written by a newer version of this package: update the package."
             )
-        if (known := _PART.fullmatch(name)) is None:
+
+        known = _PART.fullmatch(name)
+        if known is None:
             return self._set_aside(name, "is not a part of a store")
+
         try:
             with self.system.open_input_file(path) as file:
                 content = file.read_buffer()
@@ -567,10 +595,13 @@ class _Folder:
             # A network's disk calls a file that is gone stale.
             if isinstance(error, FileNotFoundError) or error.errno == errno.ESTALE:
                 raise FileNotFoundError(path) from error
+
             with _explain_errors(f"{path} cannot be read"):
                 raise
+
         if hashlib.sha256(content).hexdigest() != known[1]:
             return self._set_aside(name, "is damaged or cut short")
+
         with contextlib.suppress(pa.ArrowException, OSError, ValueError, TypeError, KeyError):
             file = pq.ParquetFile(pa.BufferReader(content))
             names = file.schema_arrow.names
@@ -580,9 +611,11 @@ class _Folder:
                 folders = ["/".join(["", *_folder_names(json.loads(m.as_py()))]) for m in manifests]
                 if not _has_sound_keys(table):
                     return self._set_aside(name, "lacks keys or times of its answers")
+
                 if all(self.path.endswith(folder) for folder in folders):
                     return table.replace_schema_metadata(None)
                 return self._set_aside(name, "holds answers that belong to another folder")
+
         return self._set_aside(name, "is not a part of a store")
 
     def write(self, table: pa.Table) -> str:
@@ -598,6 +631,7 @@ class _Folder:
         name = f"v1-{written:019d}-{hashlib.sha256(content).hexdigest()}.parquet"
         with _explain_errors(f"{self.path}/{name} cannot be written"):
             self._write_file(name, content)
+
         return name
 
     def _write_file(self, name: str, content: pa.Buffer) -> None:
@@ -606,20 +640,24 @@ class _Folder:
             with self.system.open_output_stream(path) as file:
                 file.write(content)
             return
+
         for attempt in range(9):
             self.system.create_dir(self.path, recursive=True)
             try:
                 with self.system.open_output_stream(unfinished) as file:
                     file.write(content)
+
                 self._sync(unfinished)
                 self.system.move(unfinished, path)
                 break
             except BaseException as error:
                 with contextlib.suppress(OSError):
                     self.system.delete_file(unfinished)
+
                 # Gone before it was renamed: another took it for what a killed run has left.
                 if not isinstance(error, FileNotFoundError) or attempt == 8:
                     raise
+
         with contextlib.suppress(OSError):  # not every system lets a folder be opened
             self._sync(self.path)
 
@@ -638,16 +676,19 @@ class _Folder:
         try:
             while self.system.get_file_info(f"{path}.damaged-{number}").type != _MISSING:
                 number += 1
+
             self.system.move(path, f"{path}.damaged-{number}")
             done = f"it was set aside as {name}.damaged-{number}"
         except OSError as error:
             done = f"it cannot be set aside ({_reason(error)})"
+
         warnings.warn(f"{path} {what}: {done}, and its questions are asked again.", stacklevel=2)
 
     def compact(self, only_small: bool = False) -> int:
         """Merge parts; the number that there are fewer."""
         files = self.files()
         parts = [file for file in files if _PART.fullmatch(file.base_name)]
+
         if only_small:
             # Of the parts by size, those no larger than all smaller ones together: a row is then
             # rewritten as often as the logarithm of the rows.
@@ -655,20 +696,29 @@ class _Folder:
             rest = sum(file.size for file in parts)
             while parts and parts[-1].size > (rest := rest - parts[-1].size):
                 parts.pop()
+
             parts.sort(key=lambda file: file.base_name)
-        fewer, size, schema = 0, 0, pa.schema([])
+
+        fewer = 0
+        size = 0
+        schema = pa.schema([])
         tables: dict[str, pa.Table] = {}
         for file in parts:
             try:
                 table = self.read(file.base_name)
             except FileNotFoundError:  # another compaction took it
                 continue
+
             if table is not None and (fitting := _common_schema(schema, table)) is not None:
                 tables[file.base_name] = table
-                schema, size = fitting, size + table.nbytes
+                schema = fitting
+                size = size + table.nbytes
+
             if size >= _MERGED_BYTES:
                 fewer += self._merge(tables)
-                tables, size = {}, 0
+                tables = {}
+                size = 0
+
         fewer += self._merge(tables)
         # A day by the clock that stamps the files: this machine's may be wrong, and another writes.
         times = [file.mtime for file in self.files() if file.mtime is not None]
@@ -676,6 +726,7 @@ class _Folder:
             left = file.base_name.startswith(".v1-") and file.extension == "tmp"
             if left and file.mtime is not None and max(times) - file.mtime > timedelta(days=1):
                 self._delete(file.base_name)
+
         return fewer
 
     def _merge(self, tables: dict[str, pa.Table]) -> int:
@@ -754,13 +805,16 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         raise StoreError(
             f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in PSYCHOMETRICS_STORE."
         ) from None
+
     occupied = root if kind in (fs.FileType.File, fs.FileType.Unknown) else ""
     if system.type_name == "local" and kind == _MISSING:
         occupied = _not_a_folder(Path(root))
+
     if occupied:
         raise StoreError(
             f"{occupied} is a file, not a store: name another folder in PSYCHOMETRICS_STORE."
         )
+
     return system, root.rstrip("/")
 
 
@@ -788,8 +842,10 @@ def _open_url(url: str) -> tuple[fs.FileSystem, str]:
     if url.startswith("s3://") and "allow_delayed_open" not in url:
         # A part is sent in one request, which may be sent again where no reply came, not in three.
         url += ("&" if "?" in url else "?") + "allow_delayed_open=true"
+
     if url.startswith("gs://") and "retry_limit_seconds" not in url:
         url += ("&" if "?" in url else "?") + "retry_limit_seconds=10"  # not 15 minutes
+
     try:
         return fs.FileSystem.from_uri(url)
     except (ValueError, NotImplementedError):
@@ -817,17 +873,21 @@ def _safe_name(name: str, always: bool = False) -> str:
 
 def _as_table(rows: pd.DataFrame) -> pa.Table:
     """Rows as a table whose first column is the key."""
-    if taken := set(rows.columns) & set(_BOOKKEEPING):
+    taken = set(rows.columns) & set(_BOOKKEEPING)
+    if taken:
         raise ValueError(f"A column may not be called {min(taken)}.")
+
     try:
         table = pa.Table.from_pandas(rows, preserve_index=False)
     except UnicodeEncodeError:  # a lone surrogate
         table = pa.Table.from_pandas(rows.map(_encodable), preserve_index=False)
+
     table = table.add_column(0, "key", pa.array(list(rows.index), _TEXT))
     fields = []
     for field in table.schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         fields.append(pa.field(field.name, _TEXT if pa.types.is_string(kind) else kind))
+
     return table.cast(pa.schema(fields))
 
 
