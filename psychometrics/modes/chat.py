@@ -129,20 +129,27 @@ class Chat(ConversationMode):
         """Say which model is asked, before anything is sent."""
         if not isinstance(respondent, str | Path) or not str(respondent).strip():
             raise ParameterError(f"A model is named by text or a folder, got {respondent!r}.")
+
         if how["judge"]:  # refused before anybody is asked
             self.identify(how["judge"], dtype, **self.complete({"endpoint": how["endpoint"]}))
+
         if how["endpoint"] is None and (source := model_here(respondent)):
             if how["reply"] == "json_schema":
                 raise ParameterError("Only an endpoint keeps a schema: use reply='json'.")
-            if own := [name for name in (*_OF_REQUEST[2:], "body") if how[name] is not None]:
+            own = [name for name in (*_OF_REQUEST[2:], "body") if how[name] is not None]
+            if own:
                 raise ParameterError(f"{own[0]} is for an endpoint: leave it out, or name one.")
+
             dtype, fingerprint = _precision_and_fingerprint(source, dtype)
             known = source.model, source.revision, dtype
             return self._who(source.name, source.kind, fingerprint, *known)
+
         if how["constrained"]:
             raise ParameterError("constrained needs a model on this machine: leave it out.")
-        endpoint, model = (how["endpoint"] or Endpoint()).resolved(), str(respondent)
+        endpoint = (how["endpoint"] or Endpoint()).resolved()
+        model = str(respondent)
         name = f"{endpoint.name}/{model}" if endpoint.name else model
+
         return self._who(name, "endpoint", key_of("chat-1", name), model)
 
     def open(self, respondent: str | Path, identity: dict, **how: object) -> object:
@@ -201,11 +208,14 @@ class Chat(ConversationMode):
         endpoint = how.pop("endpoint") or Endpoint()
         asking = asking._replace(conditions=how)
         jobs = [self._job(questionnaire, asking) for questionnaire in questionnaires]
+
         if asking.identity["source"] != "endpoint":
             for job in jobs:
                 rows = self._ask_here(job, asking)
                 yield self.table(rows, job.questionnaire, how)
+
             return
+
         rows = {job.questionnaire.id: [] for job in jobs}
         try:
             _ask_endpoint(jobs, endpoint.resolved(), asking, rows, _settings(how))
@@ -214,7 +224,9 @@ class Chat(ConversationMode):
                 own = rows[job.questionnaire.id]
                 if len(own) == job.questions and any(row["raw"] is not None for row in own):
                     yield self.table(own, job.questionnaire, how)
+
             raise
+
         for job in jobs:
             yield self.table(rows[job.questionnaire.id], job.questionnaire, how)
 
@@ -230,26 +242,32 @@ class Chat(ConversationMode):
         """Ask a model on this machine one questionnaire; each reply is saved at once."""
         cut: set[str] = set()
         asking.bar.expect(job.questions)
+
         with _stored(job, asking) as replies:
 
             def reply_to_all(turns: list[tuple[list, dict]]) -> list[tuple[str, bool]]:
-                keys, new = [], {}
+                keys = []
+                new = {}
                 for prompt, about in turns:
                     request = _local_request(job.questionnaire, prompt, about, asking)
                     keys.append(replies.key(json.dumps(request, sort_keys=True), about))
                     if keys[-1] not in replies.known:
                         new[keys[-1]] = about, request
+
                 # Those of one length together, as a reply's length is a matter of its own request.
                 for length in sorted({request["max_tokens"] for _, request in new.values()}):
                     some = {k: one for k, one in new.items() if one[1]["max_tokens"] == length}
                     _generate(some, asking.respondent, replies)
+
                 for key, (_, about) in zip(keys, turns, strict=True):
                     about["finish_reason"] = replies.known[key]["finish_reason"]
                     if about["finish_reason"] == "length":
                         cut.add(key)
+
                 return [(replies.known[key]["reply"], key in new) for key in keys]
 
             rows = self.hold(job.begin(), asking, reply_to_all)
+
         if cut:
             warnings.warn(
                 f"{asking.identity['respondent_id']}: {len(cut)} replies about "
@@ -257,6 +275,7 @@ class Chat(ConversationMode):
                 "give more max_tokens, or fewer statements at a time (batch_size).",
                 stacklevel=2,
             )
+
         return rows
 
 
@@ -274,7 +293,8 @@ class _Job(NamedTuple):
 @contextlib.contextmanager
 def _stored(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
     """Wait until no other process makes the same run, which would be paid twice; read its store."""
-    name, manifest = asking.identity["respondent_id"], asking.identity | asking.conditions
+    name = asking.identity["respondent_id"]
+    manifest = asking.identity | asking.conditions
     waits = functools.partial(
         asking.bar.set_postfix_str, "waiting for the same run in another process"
     )
@@ -301,12 +321,14 @@ def _ask_endpoint(
 ) -> None:
     """Hold all conversations with an endpoint; the answers go into ``rows``."""
     _, identity, store, bar, how = asking
-    name, settings = identity["respondent_id"], {"model": identity["model"], **settings}
+    name = identity["respondent_id"]
+    settings = {"model": identity["model"], **settings}
     if how["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
         settings["max_tokens"] = _most_tokens(how, how["batch_size"])  # else 16 at most endpoints
 
     async def converse(own: str, talk: Generator) -> None:
-        asked, sent = next(talk), False
+        asked = next(talk)
+        sent = False
         while True:
             reply = await queue.ask(own, *asked)
             sent |= asked[1].get("sent", False)
@@ -324,10 +346,12 @@ def _ask_endpoint(
         stored = {j.questionnaire.id: stack.enter_context(_stored(j, asking)) for j in in_order}
         for job in jobs:
             bar.expect(job.questions)
+
         queue = RequestQueue(endpoint, identity, settings, bar, stored, how["raw"])
         if endpoint.batch and not endpoint.dry_run:
             log = StoredAnswers(store, "chat-batches", "sent", name, identity)
             queue.batches = Batches(queue, stack.enter_context(log))
+
         _announce(queue, jobs, endpoint, bar)
         queue.work(converse, _begun(jobs))
 
@@ -346,7 +370,9 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     """
     priced = endpoint.price_in is not None or endpoint.price_out is not None
     shown = not bar.disable and (priced or endpoint.api_key)
-    limit, where = endpoint.max_cost, queue.client.where
+    limit = endpoint.max_cost
+    where = queue.client.where
+
     if endpoint.dry_run or (limit is None and not shown):
         return
     forecast = queue.forecast(_begun(jobs))
@@ -360,15 +386,19 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
         )
         if not forecast.stored:
             raise RespondentError(said)
+
         warnings.warn(said, stacklevel=2)
+
     if not shown:
         return
 
     line = f"{where}: {forecast.requests} request{'s' * (forecast.requests > 1)} to be sent, of "
     line += f"about {forecast.prompt:,} tokens, about {forecast.completion:,} to be received, "
     line += f"for about {forecast.cost:.4g}" if priced else "at a price not named (price_in=…)"
+
     if limit is not None and forecast.cost > limit:
         line += f"; max_cost={limit:g} is less, so that some are left unasked"
+
     bar.write(f"{line}.", file=sys.stderr)
 
 
@@ -395,10 +425,13 @@ def first_tokens(
     def talk(prompt: tuple[str, str], item: str) -> Generator:
         sent = [{"role": r, "content": c} for r, c in zip(("system", "user"), prompt, strict=True)]
         about = {"run": 1, "attempt": 1, "items": [item]}
-        reply, tokens = (yield [part for part in sent if part["content"]], about), None
+        reply = yield [part for part in sent if part["content"]], about
+        tokens = None
+
         if reply is not None:
             with contextlib.suppress(ValueError):
                 tokens = json.loads(reply)
+
         reason = about.get("finish_reason")
         if reply is None:
             status = status_without_reply(about)
@@ -408,12 +441,14 @@ def first_tokens(
             status = ENDED_WITHOUT_ANSWER[reason]
         else:
             raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
+
         return [{"prompt": prompt, "status": status, "tokens": tokens}]
 
     body = json.loads(asking.conditions["body"] or "{}")
     settings = {"logprobs": True, "top_logprobs": 20} | body
     if asking.conditions["raw"]:
         settings["logprobs"] = settings.pop("top_logprobs")
+
     if "max_completion_tokens" not in body:
         settings = {"max_tokens": 1} | settings
 
@@ -440,12 +475,15 @@ def model_here(respondent: str | Path) -> Source | None:
         no_endpoint = None
     except RespondentError as error:
         no_endpoint = error
+
     name = str(respondent).strip()
     here = isinstance(respondent, Path)
     with contextlib.suppress(OSError, ValueError, RuntimeError):  # too long, or an unknown home
         here |= Path(name).expanduser().exists()
+
     if here or "/" in name:  # a hub's id is asked of the endpoint, if there is one
         return find(respondent) if here or no_endpoint else None
+
     try:
         return find(respondent)
     except RespondentError as error:
@@ -453,6 +491,7 @@ def model_here(respondent: str | Path) -> Source | None:
             raise
         if no_endpoint is None:
             return None
+
         said = str(no_endpoint).rstrip(".")
         raise RespondentError(
             f"{said}, or name a model on this machine; {respondent!r} is none."
@@ -501,10 +540,13 @@ def _local_request(questionnaire: Questionnaire, prompt: list, about: dict, aski
     }
     if request["temperature"]:
         request["seed"] = how["seed"]
+
     if how["raw"]:
         request["raw"] = True
+
     if how["constrained"]:
         request["form"] = _form(questionnaire, about["items"], how)
+
     return request
 
 
@@ -527,14 +569,17 @@ def _form(questionnaire: Questionnaire, items: list[str], how: dict) -> list[lis
 
 def _generate(new: dict[str, tuple[dict, dict]], model: Callable, replies: StoredReplies) -> None:
     """Have requests replied to, and save each reply."""
-    keys, requests, began = list(new), [request for _, request in new.values()], time.perf_counter()
+    keys = list(new)
+    requests = [request for _, request in new.values()]
+    began = time.perf_counter()
 
     def keep(place: int, found: dict) -> None:
         nonlocal began
         about, request = new[keys[place]]
         usage = json.dumps({"completion_tokens": found.pop("tokens")})
         row = about, json.dumps(request, sort_keys=True), found | {"usage": usage}
-        took, began = time.perf_counter() - began, time.perf_counter()
+        took = time.perf_counter() - began
+        began = time.perf_counter()
         replies.add({keys[place]: row}, took)
 
     model(

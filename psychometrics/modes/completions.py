@@ -110,17 +110,22 @@ def mine(
     check_numbers(k=k, batch_size=batch_size)
     check_choice(("auto", "masked", "causal", "encoder-decoder"), kind=kind)
     templates = _checked_templates(templates)
+
     if model == "embedded":
         files = sorted(embedded_head("mlm")[0].iterdir())
-        name, digest = "embedded", hashlib.sha256(b"".join(f.read_bytes() for f in files))
+        name = "embedded"
+        digest = hashlib.sha256(b"".join(f.read_bytes() for f in files))
         digest = digest.hexdigest()
     else:
         source = find(model)
-        name, digest = source.name, source.digest
+        name = source.name
+        digest = source.digest
         if source.kind == "embedded":
             raise RespondentError(f"{model} judges pairs and completes nothing: name 'embedded'.")
+
     if kind == "auto":
         kind = "masked" if model == "embedded" else _model_kind(model)
+
     # A length was once an option, and is a part of the keys.
     options = {"kind": kind, "k": k, "length": None, "whole_words": whole_words}
     asked = [_HANDLING, name, digest, json.dumps(options)]
@@ -133,13 +138,16 @@ def mine(
             loaded = load_masked_lm() if model == "embedded" else load_model(source, kind)
             network = to_device(loaded[0], device, "float32", name)
             complete = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
+
             with tqdm(total=len(missing), desc=name, unit="template", disable=not progress) as bar:
                 batches = [missing[i : i + batch_size] for i in range(0, len(missing), batch_size)]
                 _complete(
                     batches, lambda batch: complete(network, loaded[1], batch, k, whole_words),
                     keys, stored, bar,
                 )  # fmt: skip
+
         found = stored.rows.loc[[key for text in templates for key in keys[text]]]
+
     return found.reset_index(drop=True).assign(respondent_id=name)[["respondent_id", *_COLUMNS]]
 
 
@@ -154,6 +162,7 @@ def _complete(
             if not out_of_memory(error):
                 raise
             raise RespondentError.of("The model with these templates", error) from error
+
         rows = [
             (text, rank, words, logprob)
             for text, answer in zip(batch, answers, strict=True)
@@ -200,11 +209,13 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
     else:
         own = data_dir() / "beliefs" / "own_templates.csv"
         frame = text_table(own if str(source) == "own" else source, ["template"])
+
     wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
     if len(wrong):
         raise ParameterError(
             f"{source}, template {wrong[0] + 1}: write {MASK} exactly once, where words lack."
         )
+
     return frame
 
 
@@ -274,10 +285,12 @@ def _model_kind(model: str | Path) -> str:
     maskable = type(config) in auto.MODEL_FOR_MASKED_LM_MAPPING
     if maskable and load_tokenizer(model).mask_token is not None:
         return "masked"
+
     if config.is_encoder_decoder:
         return "encoder-decoder"
     if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
         return "causal"
+
     raise RespondentError(f"{model} completes nothing: name a masked or causal model, or a T5.")
 
 
@@ -286,32 +299,38 @@ def _masked(network, tokenizer, batch: list[str], k: int, whole_words: bool) -> 
     """Return the top K tokens at the mask, by one forward pass a batch."""
     if tokenizer.mask_token is None:
         raise RespondentError("This model's tokenizer has no mask: use kind='causal'.")
+
     inputs = _encode(
         tokenizer, [text.replace(MASK, tokenizer.mask_token) for text in batch], network
     )
     places = inputs["input_ids"] == tokenizer.mask_token_id
     if not (places.sum(dim=1) == 1).all():
         raise RespondentError("A template's mask was cut off: use shorter templates.")
+
     logits = network(**inputs).logits.float()[places]
     ids, logprobs = _best(logits, _allowed(tokenizer, whole_words), k)
     words = [
         [tokenizer.decode([i]).strip().removeprefix("##") for i in row] for row in ids.tolist()
     ]
+
     return [list(zip(*row, strict=True)) for row in zip(words, logprobs.tolist(), strict=True)]
 
 
 @torch.inference_mode()
 def _causal(network, tokenizer, batch: list[str], k: int, whole_words: bool) -> list[list[tuple]]:
     """Return the top K first tokens after the template's beginning, continued to words."""
-    allowed, answers = _allowed(tokenizer, whole_words), []
+    allowed = _allowed(tokenizer, whole_words)
+    answers = []
     for text in batch:
         # A blank before the mask belongs to the token after it, so it is stripped here.
         begun = [text.split(MASK)[0].rstrip()]
         ids = _encode(tokenizer, begun, network, more=_MAX_PIECES)["input_ids"]
         if not ids.shape[1]:
             raise RespondentError(f"'{text}' begins with its mask: a causal model needs a start.")
+
         logits, step = _read_on(network, ids)
         answers.append(_finish_words(step, logits, allowed, k, tokenizer, set()))
+
     return answers
 
 
@@ -331,13 +350,16 @@ def _read_on(network, ids: torch.Tensor) -> tuple[torch.Tensor, Callable]:
         if past is None:
             whole = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
             return network(input_ids=whole).logits[:, -1].float()
+
         if in_past is None:
             past.batch_repeat_interleave(len(added))
             in_past = np.arange(len(added))
+
         if len(rows) < len(in_past):
             places = np.searchsorted(in_past, rows)
             past.batch_select_indices(torch.from_numpy(places).to(ids.device))
             in_past = rows
+
         last = added[rows][:, -1:]
         return network(input_ids=last, past_key_values=past, use_cache=True).logits[:, -1].float()
 
@@ -350,11 +372,13 @@ def _infilled(network, tokenizer, batch: list[str], k: int, whole_words: bool) -
     sentinel, following = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
     if sentinel is None or sentinel == tokenizer.unk_token_id:
         raise RespondentError("The tokenizer has no <extra_id_0>: name a model of the T5 family.")
+
     start = network.config.decoder_start_token_id
     start = tokenizer.pad_token_id if start is None else start
     begun = torch.tensor([[start, sentinel]], device=network.device)
     none_yet = torch.empty((1, 0), dtype=torch.long, device=network.device)
-    allowed, answers = _allowed(tokenizer, whole_words), []
+    allowed = _allowed(tokenizer, whole_words)
+    answers = []
     for text in batch:
         inputs = _encode(tokenizer, [text.replace(MASK, "<extra_id_0>")], network)
         states = network.get_encoder()(**inputs).last_hidden_state
@@ -372,6 +396,7 @@ def _infilled(network, tokenizer, batch: list[str], k: int, whole_words: bool) -
 
         logits = step(none_yet, np.arange(1))
         answers.append(_finish_words(step, logits, allowed, k, tokenizer, {following}))
+
     return answers
 
 
@@ -380,20 +405,24 @@ def _finish_words(
 ) -> list[tuple[str, float]]:
     """Go on greedily from each of the best first tokens to the end of its word."""
     (ids,), (logprobs,) = _best(logits, allowed, k)
-    added, is_open = ids[:, None], np.ones(len(ids), dtype=bool)
+    added = ids[:, None]
+    is_open = np.ones(len(ids), dtype=bool)
     ends = np.ones(len(ids), dtype=int)
     stops = stops | {tokenizer.eos_token_id}
+
     for _ in range(_MAX_PIECES - 1):
         rows = np.flatnonzero(is_open)
         chosen = step(added, rows).argmax(dim=-1)
         for row, token in zip(rows, chosen.tolist(), strict=True):
             is_open[row] = token not in stops and not _starts_word(tokenizer, token)
+
         following = torch.zeros_like(added[:, :1])  # of the rows that are over, never read
         following[rows, 0] = chosen
         added = torch.cat([added, following], dim=1)
         ends[is_open] += 1
         if not is_open.any():
             break
+
     texts = [
         tokenizer.decode(row[:end], skip_special_tokens=True).strip()
         for row, end in zip(added.tolist(), ends, strict=True)
@@ -419,11 +448,13 @@ def _allowed(tokenizer, whole_words: bool) -> np.ndarray:
     for i, piece in enumerate(pieces):
         if piece is None or re.fullmatch(r"<extra_id_\d+>", piece):
             allowed[i] = False
+
     if whole_words:
         marked = any(piece and piece[0] in "Ġ▁" for piece in pieces)
         for i, piece in enumerate(pieces):
             begins = piece is not None and (piece[:1] in "Ġ▁" if marked else piece[:2] != "##")
             allowed[i] &= bool(begins and re.search(r"\w", piece.lstrip("Ġ▁")))
+
     if not allowed.any():
         raise RespondentError("None of this model's tokens is a whole word: use whole_words=False.")
     return allowed
@@ -452,7 +483,8 @@ def _encode(tokenizer, texts: list[str], network, more: int = 0) -> dict[str, to
 
 
 def _checked_templates(templates: Sequence[str] | None) -> list[str]:
-    if not (templates := [] if templates is None else list(templates)):
+    templates = [] if templates is None else list(templates)
+    if not templates:
         raise ParameterError("There are no templates to complete.")
     for text in templates:
         sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)

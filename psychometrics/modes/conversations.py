@@ -111,16 +111,20 @@ class ConversationMode(Mode):
             The role, the wording or the labels are unknown.
         """
         self.check(questionnaire, asking.identity, asking.conditions)
-        who, how = asking.identity["respondent_id"], as_filed(questionnaire, asking.conditions)
+        who = asking.identity["respondent_id"]
+        how = as_filed(questionnaire, asking.conditions)
         batches = _batches(questionnaire, how)
         rounds = [[batch] for batch in batches]
+
         if how["history"]:
             rounds = [[b for b in batches if b["run"] == run] for run in range(1, how["runs"] + 1)]
+
         talks = []
         for part in rounds:
             whole = {"run": part[0]["run"], "items": [i for batch in part for i in batch["items"]]}
             talk = _in_turn(questionnaire, part, (who, self.name), how, parse)
             talks.append((whole, talk))
+
         return talks
 
     def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
@@ -143,7 +147,9 @@ class ConversationMode(Mode):
         """
         how = self.complete(conditions)
         asking = Asking(None, {"respondent_id": ""}, None, None, how)
-        rows, number = [], 0
+        rows = []
+        number = 0
+
         for _, talk in self.talks(questionnaire, asking):
             asked = next(talk)
             while asked is not None:
@@ -152,6 +158,7 @@ class ConversationMode(Mode):
                 if how.get("raw"):
                     text = "\n\n".join(part["content"] for part in prompt)
                     prompt = [{"role": "text", "content": text}]
+
                 request = {
                     "run": about["run"],
                     "request": number,
@@ -159,10 +166,12 @@ class ConversationMode(Mode):
                 }
                 rows += [request | message for message in prompt]
                 about["unasked"] = True
+
                 try:
                     asked = talk.send(None)
                 except StopIteration:
                     asked = None
+
         return pd.DataFrame(rows)
 
     def hold(
@@ -182,9 +191,11 @@ class ConversationMode(Mode):
         ask : callable
             From what the conversations yield to each reply, and whether it was asked for now.
         """
-        rows, turns = [], [(batch, talk, next(talk), False) for batch, talk in talks]
+        rows = []
+        turns = [(batch, talk, next(talk), False) for batch, talk in talks]
         while turns:
-            replies, left = ask([asked for _, _, asked, _ in turns]), []
+            replies = ask([asked for _, _, asked, _ in turns])
+            left = []
             for (batch, talk, _, sent), (reply, now) in zip(turns, replies, strict=True):
                 try:
                     left.append((batch, talk, talk.send(reply), sent or now))
@@ -192,7 +203,9 @@ class ConversationMode(Mode):
                     move_on = asking.bar.update if sent or now else asking.bar.count_stored
                     move_on(len(batch["items"]))
                     rows += end.value
+
             turns = left
+
         return rows
 
     def table(self, rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
@@ -223,7 +236,8 @@ class StoredReplies:
     """
 
     def __init__(self, stored: StoredAnswers, fingerprint: str) -> None:
-        self._stored, self._fingerprint = stored, fingerprint
+        self._stored = stored
+        self._fingerprint = fingerprint
         self.known = stored.rows.reindex(columns=["reply", "finish_reason"]).to_dict("index")
 
     def key(self, request: str, about: dict) -> str:
@@ -239,7 +253,8 @@ class StoredReplies:
         ]
         index = pd.Index(list(new), name="key")
         self.known |= {key: {"finish_reason": None} | found for key, (_, _, found) in new.items()}
-        if there := self._stored.add(pd.DataFrame(rows, index=index), seconds):
+        there = self._stored.add(pd.DataFrame(rows, index=index), seconds)
+        if there:
             columns = ["reply", "finish_reason"]  # another process was first: its replies count
             self.known |= self._stored.rows.loc[there].reindex(columns=columns).to_dict("index")
 
@@ -248,7 +263,8 @@ def _in_turn(
     questionnaire: Questionnaire, batches: list[dict], who: tuple, how: dict, parse: Callable
 ) -> _Conversation:
     """Hold the conversation that :meth:`ConversationMode.talks` describes."""
-    said, rows = [], []
+    said = []
+    rows = []
     for batch in batches:
         rows += yield from _conversation(questionnaire, batch, who, how, parse, said)
     return rows
@@ -258,26 +274,33 @@ def _conversation(
     questionnaire: Questionnaire, batch: dict, who: tuple, how: dict, parse: Callable, said: list
 ) -> _Conversation:
     """Ask a batch; what was said before goes with it, and what is said now is added."""
-    left, results = batch["items"], {}
+    left = batch["items"]
+    results = {}
     look = {name: how[name] for name in _LOOK}
+
     for attempt in range(1, how["ask_again"] + 2):
-        items, orders = [item for item, _, _ in left], [order for _, order, _ in left]
+        items = [item for item, _, _ in left]
+        orders = [order for _, order, _ in left]
         about = {"run": batch["run"], "attempt": attempt, "items": [item.id for item in items]}
+
         if look["reply"] == "json_schema":
             about["response_format"] = _reply_schema(
                 questionnaire, items, how["labels"], how["think"]
             )
+
         prompt = messages(questionnaire, items, orders=orders, **look)
         prompt = [*said, prompt[-1]] if said else prompt
         reply = yield prompt, about
         if how["history"] and reply is not None:
             said[:] = [*prompt, {"role": "assistant", "content": reply}]
+
         if reply is None:
             read = [(status_without_reply(about), None)] * len(items)
         else:
             text = caesar(reply, -how["cipher"]) if how["cipher"] else reply
             asked = questionnaire, items, how["labels"], orders
             read = _read(text, about.get("finish_reason"), parse, asked)
+
         for (item, order, position), (status, value) in zip(left, read, strict=True):
             results[item.id] = {
                 "respondent_id": who[0],
@@ -291,11 +314,14 @@ def _conversation(
                 "attempts": attempt,
                 "raw": reply,
             }
+
             if how["log"]:
                 results[item.id]["sent"] = json.dumps(prompt, ensure_ascii=False)
+
         left = [part for part in left if results[part[0].id]["status"] != "ok"]
         if not left or reply is None:
             break
+
     return list(results.values())
 
 
@@ -311,9 +337,11 @@ def _read(text: str, finish_reason: str | None, parse: Callable, asked: tuple) -
     read = parse(text, *asked)
     if finish_reason not in ENDED_WITHOUT_ANSWER:
         return read
+
     rest = ENDED_WITHOUT_ANSWER[finish_reason], None
     if finish_reason == "tool_call":
         return [rest] * len(read)
+
     # Its last line may be unfinished: "1:" is not the label 1.
     whole = parse(text.rpartition("\n")[0], *asked)
     results = []
@@ -322,12 +350,15 @@ def _read(text: str, finish_reason: str | None, parse: Callable, asked: tuple) -
             results.append(done)
         else:
             results.append(seen if seen[0] == "refused" else rest)
+
     return results
 
 
 def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
     """Split all runs into batches of items, each with its order of options and its place."""
-    plan, count = [], len(questionnaire.items)
+    plan = []
+    count = len(questionnaire.items)
+
     for run in range(1, how["runs"] + 1):
         # An order of its own, whatever the number of runs; with repeats several share it.
         rng = np.random.default_rng([how["seed"], (run - 1) // how["repeats"] + 1])
@@ -339,8 +370,10 @@ def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
         for position, place in enumerate(places, start=1):
             item = questionnaire.items[int(place)]
             items.append((item, drawn[len(questionnaire.choices(item))], position))
+
         for start in range(0, count, how["batch_size"]):
             plan.append({"run": run, "items": items[start : start + how["batch_size"]]})
+
     return plan
 
 
@@ -352,6 +385,7 @@ def _reply_schema(
     It is an object with a key for each statement's number, whose value is one of its labels.
     """
     properties = {"explanation": {"type": "string"}} if think else {}
+
     for number, item in enumerate(items, start=1):
         names = option_labels(questionnaire.choices(item), labels)
         kind = "string"
@@ -359,13 +393,16 @@ def _reply_schema(
             whole = all(re.fullmatch(r"-?\d+", name) for name in names)
             kind = "integer" if whole else "number"
             names = [int(name) if whole else float(name) for name in names]
+
         properties[f"{number}"] = {"type": kind, "enum": names}
+
     schema = {
         "type": "object",
         "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
     }
+
     return {
         "type": "json_schema",
         "json_schema": {"name": "answers", "strict": True, "schema": schema},

@@ -60,38 +60,47 @@ class Custom(ConversationMode):
         The question_llm library's description (third document), *AdministerCustom*.
         """
         respondent, identity, store, bar, how = asking
-        how, name = dict(how), identity["respondent_id"]
+        how = dict(how)
+        name = identity["respondent_id"]
         talks = self.talks(questionnaire, asking, _checked_parser(how.pop("parse") or parse_reply))
         bar.expect(sum(len(batch["items"]) for batch, _ in talks))
-        rows, replies = [], None
+        rows = []
+        replies = None
 
         def reply_to(prompt: list[dict], about: dict) -> tuple[str | None, bool]:
             """Return the reply, and whether the function was called for it."""
             text = json.dumps(prompt, sort_keys=True)
             if replies and (key := replies.key(text, about)) in replies.known:
                 return replies.known[key]["reply"], False
+
             began = time.perf_counter()
             reply = respondent(prompt)
             if reply is not None and not isinstance(reply, str):
                 raise RespondentError(
                     f"{name} gives {type(reply).__name__} where text belongs: return a str or None."
                 )
+
             if reply is not None:  # a lone surrogate could not be stored
                 reply = reply.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
             if replies and reply is not None:
                 new = {key: (about, text, {"reply": reply})}
                 replies.add(new, time.perf_counter() - began)
                 reply = replies.known[key]["reply"]
+
             return reply, True
 
         with contextlib.ExitStack() as stack:
             if identity["source"] == "function":
                 stored = StoredAnswers(store, "custom", questionnaire.id, name, {**identity, **how})
                 replies = StoredReplies(stack.enter_context(stored), identity["fingerprint"])
+
             for talk in talks:  # one after the other, as the bar moves on at the end of each
                 rows += self.hold([talk], asking, lambda turns: [reply_to(*turn) for turn in turns])
+
         if any(isinstance(row["value"], dict) for row in rows):
             rows = [one for row in rows for one in _weighed(row, questionnaire)]
+
         return self.table(rows, questionnaire, how)
 
 

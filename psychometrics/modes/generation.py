@@ -97,8 +97,10 @@ def replies(
     encoded = [encode(tokenizer, conversation) for conversation in conversations]
     check_length(encoded, model, tokenizer, max_tokens)
     forms = [_form_tokens(tokenizer, form, ends) for form in forms]
+
     if model.config.model_type in _SEES_PADDING:
         batch = 1
+
     found: list[dict] = [{} for _ in range(count)]
     ordered = sorted(range(count), key=lambda i: len(encoded[i]))
     for start in range(0, count, batch):
@@ -112,6 +114,7 @@ def replies(
             if not out_of_memory(error):
                 raise
             raise RespondentError.of("The model with these conversations", error) from error
+
         for i, row in zip(places, out, strict=True):
             end = next((at for at, token in enumerate(row) if token in ends), None)
             found[i] = {
@@ -119,8 +122,10 @@ def replies(
                 "finish_reason": "length" if end is None else "stop",
                 "tokens": len(row) if end is None else end + 1,
             }
+
             if keep is not None:
                 keep(i, found[i])
+
     return found
 
 
@@ -137,10 +142,12 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
     if not tokenizer.chat_template:
         name = getattr(tokenizer, "name_or_path", "") or "This model"
         raise RespondentError(f"{name} has no chat template: use raw=True, or mode 'options'.")
+
     forms = [list(conversation)]
     if len(forms[0]) > 1 and forms[0][0]["role"] == "system":
         system, user, *rest = conversation
         forms.append([user | {"content": f"{system['content']}\n\n{user['content']}"}, *rest])
+
     for form in forms:
         try:
             text = fill_template(tokenizer, form)
@@ -148,6 +155,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
             refused = error
         else:
             return tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+
     raise RespondentError(
         f"The template does not take the conversation ({refused}): choose another model."
     ) from refused
@@ -158,7 +166,8 @@ def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> l
     given = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     ends = list(given) if isinstance(given, list | tuple) else [given]
     ends = dict.fromkeys([*ends, tokenizer.eos_token_id])
-    if not (ends := [int(token) for token in ends if token is not None]):
+    ends = [int(token) for token in ends if token is not None]
+    if not ends:
         raise RespondentError("The model has no token that ends a reply: set its eos_token.")
     return ends
 
@@ -183,8 +192,10 @@ def _generate(
     settings = GenerationConfig(
         max_new_tokens=max_tokens, do_sample=False, eos_token_id=ends, pad_token_id=padding
     )
-    own, model.generation_config = model.generation_config, settings
+    own = model.generation_config
+    model.generation_config = settings
     choose.start = width
+
     try:
         with torch.inference_mode():
             whole = model.generate(
@@ -195,6 +206,7 @@ def _generate(
             )
     finally:
         model.generation_config = own
+
     return whole[:, width:].tolist()
 
 
@@ -202,7 +214,9 @@ class _TokenChoice:
     """Keeps of each row's scores those that its form allows, or only the one that is drawn."""
 
     def __init__(self, temperature: float, seeds: Sequence[int], forms: Sequence) -> None:
-        self.temperature, self.forms, self.start = temperature, forms, 0
+        self.temperature = temperature
+        self.forms = forms
+        self.start = 0
         self.generators = [np.random.default_rng(seed) for seed in seeds]
         self.states = [None if form is None else _part_starts(form, 0) for form in forms]
 
@@ -213,12 +227,16 @@ class _TokenChoice:
         for row, form in enumerate(self.forms):
             if form is None:
                 continue
+
             if ids.shape[1] > self.start:
                 self.states[row] = _advance(form, self.states[row], int(ids[row, -1]))
-            if allowed := sorted({form[part][text][at] for part, text, at in self.states[row]}):
+
+            allowed = sorted({form[part][text][at] for part, text, at in self.states[row]})
+            if allowed:
                 held = scores[row, allowed]
                 scores[row] = float("-inf")
                 scores[row, allowed] = held
+
         if self.temperature:
             # A race of exponential waiting times draws from the distribution, and of two that are
             # almost equal it draws almost always the same.
@@ -226,6 +244,7 @@ class _TokenChoice:
             waits = [rng.standard_exponential(size, dtype=np.float32) for rng in self.generators]
             waits = torch.from_numpy(np.stack(waits)).to(scores.device)
             scores = scores / self.temperature - waits.log()
+
         return scores
 
 

@@ -60,8 +60,10 @@ class Human(Mode):
         sitting = _Sitting(questionnaire, asking.identity, how["run"], asking.store)
         before = len(sitting.answers)
         asking.bar.expect(len(questionnaire.items), before)
+
         if how["read"] is not None:
             _ask(sitting, how["read"], how["write"])
+
         asking.bar.update(
             len(sitting.answers) - before
         )  # earlier, it would write among the questions
@@ -83,11 +85,14 @@ class _Sitting:
     def __init__(
         self, questionnaire: Questionnaire, identity: dict, run: int, store: str | Path | None
     ) -> None:
-        self.questionnaire, self.identity, self.run = questionnaire, identity, run
+        self.questionnaire = questionnaire
+        self.identity = identity
+        self.run = run
         name = identity["respondent_id"]
         self.stored = StoredAnswers(store, "human", questionnaire.id, name, identity)
         self.answers: dict[str, float | None] = {}
         self.number = 0
+
         if not len(self.stored):
             return
         asked = {item.id: self._asked(item) for item in questionnaire.items}
@@ -95,6 +100,7 @@ class _Sitting:
         for row in rows.itertuples():
             if asked.get(row.item_id) == row.asked:  # else the item has been changed since
                 self.answers[row.item_id] = None if pd.isna(row.value) else row.value
+
             self.number = row.number
 
     def _asked(self, item: Item) -> str:
@@ -133,11 +139,13 @@ def _listed(questionnaire: Questionnaire, item: Item) -> str:
 
 
 def _ask(sitting: _Sitting, read: Callable, write: Callable) -> None:
-    questionnaire, answers = sitting.questionnaire, sitting.answers
+    questionnaire = sitting.questionnaire
+    answers = sitting.answers
     items = questionnaire.items
     write(f"{questionnaire.title}\n{questionnaire.instructions}")
     write("Type a number; b goes back, s skips, q leaves; answers are saved at once.")
     place = next((i for i, item in enumerate(items) if item.id not in answers), len(items))
+
     while True:
         known = {}
         if place == len(items):
@@ -149,10 +157,12 @@ def _ask(sitting: _Sitting, read: Callable, write: Callable) -> None:
             now = f" (now {answers[item.id]:g})" if answers.get(item.id) is not None else ""
             write(f"\n{place + 1} of {len(items)}: {questionnaire.statement(item)}{now}\n{listed}")
             prompt = "> "
+
         try:
             typed = read(prompt).strip().lower()
         except EOFError:
             break
+
         if typed == "b":
             place = max(place - 1, 0)
         elif typed == "q" or place == len(items):

@@ -32,7 +32,8 @@ class _LMRespondent(PromptRespondent):
         batch_size: int = 256,
     ) -> None:
         super().__init__(model, tokenizer, identity)
-        self.score, self.batch_size = score, batch_size
+        self.score = score
+        self.batch_size = batch_size
 
     def batches(self, prompts: Sequence[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
         """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
@@ -65,8 +66,10 @@ class LanguageMode(PromptMode):
                     f"{source.name} has no head for mode '{self.name}': it answers in modes nli "
                     f"and {answered_in}; name a folder or a hub id."
                 )
+
             if self.name == "mlm":
                 own = digest_text(own, str(embedded_head("mlm")[1]))
+
         # as in mode nli; since 3 batches are checked for padding
         handling = "lm-2" if source.kind in ("embedded", "packed") else "lm-3"
         return digest_text(own, self.name, dtype, handling, *map(str, conditions.values()))
@@ -83,6 +86,7 @@ class LanguageMode(PromptMode):
             model.tie_weights()
         else:
             model, tokenizer = load_model(source, self.head, what=f"a model for mode '{self.name}'")
+
         if self.name == "acceptability" and model.config.num_labels != 2:
             raise RespondentError(f"{source.name} has not two outputs: name a CoLA classifier.")
         score = functools.partial(self.score, **conditions)
@@ -90,6 +94,7 @@ class LanguageMode(PromptMode):
             functools.partial(score, model), tokenizer
         )
         model = to_device(model, device, identity["dtype"], source.name)
+
         return _LMRespondent(model, tokenizer, identity, score, 256 if pads else 1)
 
 
@@ -105,8 +110,10 @@ def _masked(
     encoded, spans = _encode_and_locate(model, tokenizer, prompts)
     inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
     ids = inputs["input_ids"].clone()
+
     for row, span in enumerate(spans):
         inputs["input_ids"][row, span] = tokenizer.mask_token_id
+
     total = torch.zeros(len(prompts), device=model.device)
     for step in range(max(map(len, spans))):
         rows = [row for row, span in enumerate(spans) if len(span) > step]
@@ -120,6 +127,7 @@ def _masked(
         logs = _logits_at(model, asked[:, :-1], mask, asked[:, -1]).float().log_softmax(dim=-1)
         total[rows] += logs[where, truth]
         inputs["input_ids"][rows, places] = truth
+
     return total.exp().cpu().numpy()
 
 
@@ -137,15 +145,18 @@ def _causal(
     """
     encoded, spans = _encode_and_locate(model, tokenizer, prompts)
     begin = getattr(text_config(model.config), "bos_token_id", None) or 0
+
     for row, ids in enumerate(encoded):
         if ids[0] not in tokenizer.all_special_ids:  # the first word needs something before it
             encoded[row] = [begin, *ids]
             spans[row] = [place + 1 for place in spans[row]]
+
     encoded = [ids[: span[-1] + 1] for ids, span in zip(encoded, spans, strict=True)]
     width = max(map(len, encoded))
     ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in encoded])
     mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in encoded])
-    ids, mask = ids.to(model.device), mask.to(model.device)
+    ids = ids.to(model.device)
+    mask = mask.to(model.device)
     logs = model(input_ids=ids, attention_mask=mask).logits.float().log_softmax(dim=-1)
     values = []
     for row, span in enumerate(spans):
@@ -156,6 +167,7 @@ def _causal(
             values.append(tokens.mean().exp())
         else:
             values.append(len(span) / (-tokens).exp().sum())
+
     return torch.stack(values).cpu().numpy()
 
 
@@ -209,21 +221,26 @@ def _encode_and_locate(
     model, tokenizer, prompts: Sequence[tuple]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Return token ids of premise and hypothesis as one text, and places of the intensifier."""
-    texts, spans = [], []
+    texts = []
+    spans = []
     for premise, hypothesis, intensifier in prompts:
         texts.append(f"{premise} {hypothesis}")
         places = list(re.finditer(rf"\b{re.escape(intensifier)}\b", texts[-1], re.IGNORECASE))
         if not places:
             raise RespondentError(f"'{intensifier}' does not occur in '{texts[-1]}': correct it.")
+
         spans.append(places[-1].span())
+
     if not tokenizer.is_fast:
         raise RespondentError(
             "The tokenizer does not say where a token stands: name a model with tokenizer.json."
         )
+
     encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
     found = []
     for offsets, (first, last) in zip(encoded["offset_mapping"], spans, strict=True):
         found.append([i for i, (a, b) in enumerate(offsets) if a < last and b > first and b > a])
+
     return check_length(encoded["input_ids"], model, tokenizer), found
 
 

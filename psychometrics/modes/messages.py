@@ -68,7 +68,8 @@ def as_filed(questionnaire: Questionnaire, how: dict) -> dict:
     >>> as_filed(load_questionnaire("ipip20"), {"wording": None})
     {'wording': 'v1'}
     """
-    own, wording = questionnaire.prompt, how["wording"]
+    own = questionnaire.prompt
+    wording = how["wording"]
     if wording is None:
         wording = "file" if own and own.usual else "v1"
     if wording == "file" and own:
@@ -139,22 +140,27 @@ def messages(
     """
     if not items:
         raise ParameterError("There are no items to ask: give at least one.")
+
     tongue = questionnaire.language.partition("-")[0].lower()
     language = _LANGUAGES.get(tongue, _LANGUAGES["en"])
     phrases = language["phrases"]
+
     if wording == "file":
         if think or cipher or demonstrations or reply not in ("lines", "choice"):
             raise ParameterError("A file's own prompt is sent as it is: leave think, cipher, "
                                  "reply and demonstrations out.")  # fmt: skip
+
         role_text = _role_text(language, role)
         if role == "default":
             role_text = questionnaire.system or ""
         return _filed_messages(questionnaire, items, role_text, labels, orders)
+
     template = language["wordings"].get(wording, wording)
     if not isinstance(template, str) or "{statements}" not in template:
         raise ParameterError(
             f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
         )
+
     if reply not in _REPLIES:
         raise ParameterError(f"reply must be one of {', '.join(_REPLIES)}, got {reply!r}.")
     options = [questionnaire.choices(item) for item in items]
@@ -162,36 +168,47 @@ def messages(
     lines = [f"{n}. {questionnaire.statement(item)}" for n, item in enumerate(items, start=1)]
     shown = [_list_options(*pair, labels) for pair in zip(options, orders, strict=True)]
     names = option_labels(options[0], labels)
+
     if len(set(zip(options, orders, strict=True))) == 1:
         span = _fill(phrases["range"], {"first": names[0], "last": names[-1]})
         levels = _fill(phrases["levels"], {"options": shown[0]})
     else:
-        span, levels = phrases["own range"], phrases["own levels"]
+        span = phrases["own range"]
+        levels = phrases["own levels"]
         lines = [f"{line} ({listed})" for line, listed in zip(lines, shown, strict=True)]
+
     parts = {"range": span, "levels": levels, "things": phrases["things"]}
     parts["instructions"] = _without_numbers(questionnaire.instructions or "")
     parts["statements"] = "\n".join(lines)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
+
     if think:
         user = f"{phrases['think']} {user}"
+
     quoted = names
     if labels != "numeric" and reply != "lines":
         quoted = [f'"{name}"' for name in names]
+
     role_text = _role_text(language, role)
     if role == "default" and reply != "choice" and questionnaire.system:
         plain = labels == "numeric" and reply == "lines"
         own = questionnaire.system if plain else _without_numbers(questionnaire.system)
         role_text = own or role_text
+
     system = _system_text(role_text, phrases, reply, think, quoted[-1])
     answers = [f"1: {name}" if reply == "lines" else f'{{"1": {name}}}' for name in quoted]
-    turns, values = [], [options[0][i].value for i in orders[0]]
+    turns = []
+    values = [options[0][i].value for i in orders[0]]
+
     for at, text in enumerate(language["demonstrations"][:demonstrations]):
         place = values.index(min(values) if at % 2 else max(values))
         turns += [("user", f"1. {text}"), ("assistant", answers[place])]
+
     turns.append(("user", user))
     if cipher:
         turns = [(who, caesar(text, cipher)) for who, text in turns]
         system = f"{system} {_fill(phrases['cipher'], {'places': f'{cipher}'})}"
+
     turns = [("system", system), *turns]
     return [{"role": who, "content": text} for who, text in turns]
 
@@ -222,6 +239,7 @@ def _filed_messages(questionnaire, items, system: str, labels: str, orders) -> l
     own = questionnaire.prompt
     if own is None and not questionnaire.instructions:
         raise ParameterError(f"{questionnaire.id} has no prompt or instructions: name a wording.")
+
     template = own.template if own else f"{questionnaire.instructions}\n{{statements}}"
     parts = {"statements": "\n".join(f"{n}. {item.text}" for n, item in enumerate(items, start=1))}
     if "{question}" in template:
@@ -234,6 +252,7 @@ def _filed_messages(questionnaire, items, system: str, labels: str, orders) -> l
         parts |= {"question": items[0].text, "choices": "\n".join(lines)}
     elif orders and any(list(order) != sorted(order) for order in orders):
         raise ParameterError(f"The prompt of {questionnaire.id} names its options in their order.")
+
     user = {"role": "user", "content": _fill(template, parts)}
     return [{"role": "system", "content": system}, user] if system else [user]
 
@@ -257,6 +276,7 @@ def _system_text(role_text: str, phrases: dict, reply: str, think: bool, label: 
             form = f"{phrases['explain']} {form} {phrases['last json']}"
         else:
             form = f"{phrases['explained json' if think else 'alone']} {form}"
+
     return f"{role_text} {form}" if role_text else form
 
 
@@ -298,6 +318,7 @@ def caesar(text: str, shift: int = 3) -> str:
     >>> caesar(caesar("Xyz: 4", 3), -3)
     'Xyz: 4'
     """
-    low, high = string.ascii_lowercase, string.ascii_uppercase
+    low = string.ascii_lowercase
+    high = string.ascii_uppercase
     n = shift % 26
     return text.translate(str.maketrans(low + high, low[n:] + low[:n] + high[n:] + high[:n]))

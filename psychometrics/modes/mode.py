@@ -82,7 +82,8 @@ class Mode:
         >>> mode_named("causal").complete({})
         {'mean': 'product'}
         """
-        if unknown := sorted(set(given) - set(self.conditions)):
+        unknown = sorted(set(given) - set(self.conditions))
+        if unknown:
             has = ", ".join(self.conditions)
             has = f"its conditions are {has}" if has else "it has no conditions"
             raise ParameterError(f"Mode '{self.name}' has no condition '{unknown[0]}': {has}.")

@@ -73,7 +73,9 @@ class NLIRespondent(PromptRespondent):
             self._fast_forward = fast_forward(self.model)
             self._reads = self.model
             self.order = self._label_order()
+
             return
+
         self.identity = identity
         device = torch.device(identity["device"])
         check_float32(device, identity["dtype"], identity["respondent_id"])
@@ -81,7 +83,8 @@ class NLIRespondent(PromptRespondent):
         how = {"device": identity["device"], "dtype": getattr(torch, identity["dtype"])}
         weights = {name: weight.to(**how) for name, weight in weights.items()}
         self._fast_forward = packed_forward(weights, config)
-        self._reads, self.order = config, [0, 1, 2]
+        self._reads = config
+        self.order = [0, 1, 2]
         self.token_budget = batch_tokens(config, device, identity["dtype"])
 
     @functools.cached_property
@@ -109,9 +112,13 @@ class NLIRespondent(PromptRespondent):
 
         answers, labels = self._labelled()
         truth = labels.map(NLI_LABELS.index).to_numpy()
-        right, guess = answers.argmax(axis=1) == truth, 1 / 3
+        right = answers.argmax(axis=1) == truth
+        guess = 1 / 3
+
         if len(self.order) == 1:  # entailment or not
-            right, guess = (answers[:, 0] > 0.5) == (truth == 0), 2 / 3
+            right = (answers[:, 0] > 0.5) == (truth == 0)
+            guess = 2 / 3
+
         low, high = proportion_confint(right.sum(), len(right), method="wilson")
         return right.mean(), low, high, guess
 
@@ -134,6 +141,7 @@ class NLIRespondent(PromptRespondent):
             )
             if len(batch) < len(planned):
                 self.token_budget = width * len(batch)
+
             values = logits.softmax(dim=-1).cpu().numpy()[:, self.order]
             if not np.isfinite(values).all():
                 name, dtype = (self.identity[key] for key in ("respondent_id", "dtype"))
@@ -142,6 +150,7 @@ class NLIRespondent(PromptRespondent):
                     f"{name} gives answers that are not numbers in {dtype}: {finer}check its "
                     "weights."
                 )
+
             order = order[len(batch) :]
             # What a model of two outputs does not tell apart is missing.
             pooled = np.full((len(values), 3 - values.shape[1]), np.nan, dtype=values.dtype)
@@ -168,6 +177,7 @@ class NLIRespondent(PromptRespondent):
             )
             for i, features in zip(too_long, cut, strict=True):
                 encoded[i] = features
+
         return encoded
 
     def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
@@ -190,12 +200,14 @@ class NLIRespondent(PromptRespondent):
         outputs = self.model.config.id2label
         if len(outputs) == 2 and (place := _entailment_of_two(outputs)) is not None:
             return [place]
+
         if len(outputs) != 3:
             raise RespondentError(f"{name} has {len(outputs)} output(s), not three.", kind="labels")
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
             self.order = [0, 1, 2]
             order = _labels_from_pairs(*self._labelled(), name)
+
         return order
 
 
@@ -214,17 +226,22 @@ class _WordsRespondent(NLIRespondent):
         identity: dict,
         recipe: dict,
     ) -> None:
-        self.recipe, self.wording, answers = recipe, recipe["wording"], recipe["answers"]
+        self.recipe = recipe
+        self.wording = recipe["wording"]
+        answers = recipe["answers"]
         ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
         places = all(place in self.wording for place in ("{premise}", "{hypothesis}"))
+
         if [len(of_word) for of_word in ids] != [1, 1, 1] or not places:
             raise RespondentError(
                 f"{identity['respondent_id']}, recipe.json: wording must have {{premise}} and "
                 "{hypothesis} in it, and answers be three words of a token each; correct it."
             )
+
         self.words = [of_word[0] for of_word in ids]
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
+
         super().__init__(model, tokenizer, identity)
 
     def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
@@ -271,6 +288,7 @@ def _by_length(
     lengths = [len(one["input_ids"]) for one in features]
     order = sorted(range(len(features)), key=lengths.__getitem__)
     values: list[torch.Tensor] = [torch.empty(0)] * len(features)
+
     for _, same in itertools.groupby(order, lengths.__getitem__):
         rows = list(same)
         columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
@@ -278,6 +296,7 @@ def _by_length(
         computed = compute(inputs).float()
         for row, value in zip(rows, computed, strict=True):
             values[row] = value
+
     return torch.stack(values)
 
 
@@ -289,11 +308,14 @@ def _tokenize_once(
     Return None if the tokenizer does not split both texts alone and then join them.
     """
     got = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
+
     if not tokenizer.is_fast:
         return None
-    own, splitter = tokenizer(*pairs[0], verbose=False), tokenizer.backend_tokenizer
+    own = tokenizer(*pairs[0], verbose=False)
+    splitter = tokenizer.backend_tokenizer
     if set(own) - set(got):
         return None
+
     texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
     alone = splitter.encode_batch_fast(texts, add_special_tokens=False)
     alone = dict(zip(texts, alone, strict=True))
@@ -301,6 +323,7 @@ def _tokenize_once(
         splitter.post_process(alone[premise], alone[hypothesis]) for premise, hypothesis in pairs
     ]
     joined = [{name: getattr(one, got[name]) for name in own} for one in both]
+
     return joined if joined[0] == dict(own) else None
 
 
@@ -333,6 +356,7 @@ def labels_from_names(names: Sequence[str], model: str = "The model") -> list[in
     True
     """
     plain = [str(name or "").strip().lower() for name in names]
+
     if any(re.fullmatch(r"(label|class)?[\s_-]*\d*|none", name) for name in plain):
         return None
     stems = [label[:6] for label in NLI_LABELS]  # entail(ed), neutra(l), contra(dictory)
@@ -343,6 +367,7 @@ def labels_from_names(names: Sequence[str], model: str = "The model") -> list[in
             "contradiction: name an NLI model, or correct id2label in its config.json.",
             kind="labels",
         )
+
     return [positions[0] for positions in found]
 
 
@@ -399,6 +424,7 @@ def _labels_from_pairs(
         for order in itertools.permutations(range(3))
     }
     best, second = sorted(accuracy, key=accuracy.get, reverse=True)[:2]
+
     if accuracy[best] < 2 / 3 or accuracy[best] - accuracy[second] < 1 / 4:
         raise RespondentError(
             f"{model} does not name its outputs, and answers to plain pairs do not show which "
@@ -407,13 +433,16 @@ def _labels_from_pairs(
             "a trained NLI model.",
             kind="labels",
         )
+
     return list(best)
 
 
 def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    written, config = source.config, load_config(source)
+    written = source.config
+    config = load_config(source)
     if isinstance(numbers := written.get("label2id"), dict):
-        named, names = {int(i): name for name, i in numbers.items()}, written.get("id2label")
+        named = {int(i): name for name, i in numbers.items()}
+        names = written.get("id2label")
         if not names:  # transformers ignores label2id alone, and would expect two outputs
             config.id2label = named
         elif named != {int(i): name for i, name in names.items()}:
@@ -421,28 +450,34 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
                 f"{source.name} has an id2label at odds with its label2id: correct one.",
                 kind="labels",
             )
+
     model, tokenizer = load_model(source, "classifier", config=config, what="an NLI classifier")
     if tokenizer.pad_token_id is None and not decodes(config):
         raise RespondentError(
             f"{source.name} has no pad_token: write it into its tokenizer_config.json.",
             kind="incomplete",
         )
-    end, pair = config.eos_token_id, tokenizer("One.", "Two.")["input_ids"]
+
+    end = config.eos_token_id
+    pair = tokenizer("One.", "Two.")["input_ids"]
     if config.is_encoder_decoder and end is not None and end not in pair:
         raise RespondentError(
             f"{source.name} has a tokenizer that ends no text with {tokenizer.eos_token}, where "
             "its head reads: save it with a tokenizer that adds this token.",
             kind="incomplete",
         )
+
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise RespondentError(
             f"{source.name} has another model's tokenizer: save its own there.", kind="incomplete"
         )
+
     if model.config.pad_token_id is None:
         # A decoder's head reads the last token that is no padding. Without a token for it, as
         # nothing is padded here, that is the last one.
         padding = tokenizer.pad_token_id
         model.config.pad_token_id = -1 if padding is None else padding
+
     return model, tokenizer
 
 
@@ -463,15 +498,18 @@ class NLI(PromptMode):
         by_words = "answers" in recipe
         if source.kind == "embedded" and not by_words:
             return NLIRespondent(None, None, identity)
+
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)
         elif by_words:
             model, tokenizer = load_model(source, "causal")
         else:
             model, tokenizer = _load_classifier(source)
+
         model = to_device(model, device, identity["dtype"], source.name)
         if by_words:
             return _WordsRespondent(model, tokenizer, identity, recipe)
+
         return NLIRespondent(model, tokenizer, identity)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
@@ -483,13 +521,16 @@ class NLI(PromptMode):
             The answers differ by less than their precision resolves, so that what is computed
             from them is rounding error.
         """
-        table, identity = super().answer(questionnaire, asking), asking.identity
+        table = super().answer(questionnaire, asking)
+        identity = asking.identity
+
         if all_equal(table["entailment"]):
             return table  # which was said
         entailment = table["entailment"].to_numpy(dtype="float64")
         dtype = identity["dtype"]
         step = {"bfloat16": 2**-8, "float16": 2**-11}.get(dtype, 0.0)
-        spread, finest = entailment.std(), step * entailment.mean()
+        spread = entailment.std()
+        finest = step * entailment.mean()
         if spread < 4 * finest:
             warnings.warn(
                 f"{identity['respondent_id']} gives {questionnaire.id} answers that differ by "
@@ -497,4 +538,5 @@ class NLI(PromptMode):
                 "it with dtype='float32'.",
                 stacklevel=3,
             )
+
         return table

@@ -139,13 +139,17 @@ class Options(Mode):
             As of every mode, and ``by``, which is ``"logits"`` or ``"entailment"``.
         """
         by = "entailment"
+
         if not hasattr(respondent, "answer"):
             if conditions["endpoint"] or (source := model_here(respondent)) is None:
                 return self._endpoint(str(respondent), conditions)
+
             if source.kind != "embedded":
                 kinds = map(str, source.config.get("architectures") or [])
                 if not any(kind.endswith("ForSequenceClassification") for kind in kinds):
-                    by, dtype = "logits", dtype or "float32"
+                    by = "logits"
+                    dtype = dtype or "float32"
+
         who = NLI("nli").identify(respondent, dtype) | {"by": by, "mode": "options"}
         _check_conditions(who, conditions)
         return who | {"fingerprint": digest_text(who["fingerprint"], _HANDLING, by)}
@@ -182,8 +186,10 @@ class Options(Mode):
         """
         given = self.complete(conditions)
         by = "logits"
+
         if given["endpoint"] or given["body"] or given["raw"] or _has_endpoint():
             by = "endpoint"
+
         how = _check_conditions({"by": by}, as_filed(questionnaire, given))
         build = _endpoint_replies if by == "endpoint" else _replies
         asked = build(questionnaire, how).drop_duplicates("prompt")
@@ -195,6 +201,7 @@ class Options(Mode):
             for role, content in zip(roles, row.prompt, strict=True):
                 if content:
                     rows.append(request | {"role": role, "content": content})
+
         return pd.DataFrame(rows)
 
     def open(self, respondent: object, identity: dict, **conditions: object) -> object:
@@ -224,7 +231,8 @@ class Options(Mode):
         ----------
         The question_llm library's description (third document), the local HuggingFace module.
         """
-        identity, how = asking.identity, asking.conditions
+        identity = asking.identity
+        how = asking.conditions
         by_logits = identity["by"] != "entailment"
         how = _check_conditions(identity, as_filed(questionnaire, how) if by_logits else how)
         endpoint = how.pop("endpoint", None)
@@ -238,28 +246,36 @@ class Options(Mode):
         else:
             with StoredAnswers(asking.store, *asked) as stored:
                 shares = ask(questionnaire, asking, stored, how)
+
         shares = shares.assign(**who, status="ok", questionnaire=questionnaire.id)
         sent = shares.pop("sent").groupby(shares["item_id"])
         seen = None
+
         if identity["by"] == "endpoint":
             shares, left, seen = _usable(shares, left, how["choose"])
+
         weighed = how["choose"] == "expected" and questionnaire.categories
         if by_logits and how["choose"] != "none":
             shares = pooled(shares).assign(run=1, status="ok")
+
         if seen is not None and how["choose"] == "argmax":
             tied = _tied(shares)
             left |= dict.fromkeys(tied, "tied")
             shares = shares[~shares["item_id"].isin(tied)]
+
         if weighed or how["choose"] == "none":
             answers = tidy(shares, questionnaire)
         else:
             answers = _choose(shares, questionnaire, how["choose"], how["runs"], how["seed"])
             answers = _with_unanswered(answers, left, questionnaire, who, how["runs"])
+
         if seen is not None and how["choose"] != "none":
             answers = answers.join(seen, on="item_id")
+
         if how["log"]:
             texts = sent.agg(lambda given: json.dumps([*given.unique()], ensure_ascii=False))
             answers["sent"] = answers["item_id"].map(texts)
+
         off = ("runs", "seed", "log", *(name for name in ("body", "raw") if not how.get(name)))
         shown = {k: v for k, v in how.items() if k not in off}
         return answers.assign(by=identity["by"], **shown)
@@ -290,16 +306,19 @@ def _option_sentence(label: str) -> str:
     """
     words = label.strip().rstrip(".")
     low = words.lower()
+
     if re.search(r"\b(in)?accurate\b|\b(un)?true\b|\bfalse\b|\b(un)?characteristic\b", low):
         return f"As a description of me, this is {low}."
     if re.search(r"\b(dis)?agree\b", low):
         return f"I {low} with this."
     if re.search(r"\b(dis)?like\b", low):
         return f"I {low} this."
+
     if low in ("yes", "no"):
         return "Yes, this is true of me." if low == "yes" else "No, this is not true of me."
     if re.fullmatch(r"(almost )?(always|never)|often|sometimes|rarely|seldom|usually", low):
         return f"This is {low} true of me."
+
     return f"The answer is: {words}."
 
 
@@ -338,15 +357,18 @@ def pooled(shares: pd.DataFrame) -> pd.DataFrame:
         ``respondent_id, questionnaire, mode, item_id, option, label, value, probability``.
     """
     keys = ["respondent_id", "questionnaire", "mode", "item_id", "option", "label", "value"]
+
     if "log_probability" in shares:
         logs = shares["log_probability"]
     else:
         logs = np.log(shares["probability"].clip(lower=1e-300))
+
     out = shares.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
     out["order"] = out["item_id"].map({k: i for i, k in enumerate(shares["item_id"].unique())})
     by = [out["respondent_id"], out["item_id"]]
     out["probability"] = _shares(_exp_within(out["log"], by), by)
     out = out.sort_values(["respondent_id", "order", "option"], kind="stable", ignore_index=True)
+
     return out.drop(columns=["log", "order"])
 
 
@@ -371,34 +393,43 @@ def _choose(
     rng = np.random.default_rng(seed)
     rows = []
     groups = list(shares.groupby(["respondent_id", "mode", "item_id"], sort=False))
+
     for run in range(1, runs + 1):
         for (who, mode, item_id), group in groups:
             p = group["probability"].to_numpy(dtype=float)
             values = group["value"].to_numpy(dtype=float)
             if choose == "expected":
-                value, chosen = float(p @ values), np.nan
+                value = float(p @ values)
+                chosen = np.nan
             else:
                 pick = int(p.argmax()) if choose == "argmax" else rng.choice(len(p), p=p / p.sum())
-                value, chosen = values[pick], p[pick]
+                value = values[pick]
+                chosen = p[pick]
+
             rows.append((who, mode, run, item_id, value, "ok", chosen))
+
     columns = ["respondent_id", "mode", "run", "item_id", "value", "status", "probability"]
     return tidy(pd.DataFrame(rows, columns=columns), questionnaire)
 
 
 def _check_conditions(identity: dict, conditions: dict) -> dict:
     """Return the conditions that the kind of respondent has, with its own defaults."""
-    by, how = identity["by"], dict(conditions)
+    by = identity["by"]
+    how = dict(conditions)
     if by != "endpoint" and any([how.pop(name) for name in ("endpoint", "body", "raw")]):
         raise ParameterError("endpoint, body and raw are for models behind one: leave them out.")
+
     by = "logits" if by == "endpoint" else by
     if by == "entailment":
         for name in _ONLY_OF_LOGITS:
             if how.pop(name) != Options.conditions[name]:
                 raise ParameterError(f"{name} is a condition of a language model: leave it out.")
+
     voice = by == "logits" and how["wording"] == "voice"
     how["score"] = how["score"] or ("text" if voice else _SCORES[by][0])
     how["wording"] = how["wording"] or ("v1" if by == "logits" else "sentence")
     check_kinds(how, {"score": Literal[("label",) if "endpoint" in how else _SCORES[by]]})
+
     if by == "logits":
         if voice and how["score"] == "label":
             raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
@@ -408,6 +439,7 @@ def _check_conditions(identity: dict, conditions: dict) -> dict:
         raise ParameterError(f"wording must have {{label}} in it, got {how['wording']!r}.")
     elif how["persona"] is not None and (how["baseline"] or how["wording"] != "sentence"):
         raise ParameterError("A persona takes neither baseline nor wording: leave them out.")
+
     return how
 
 
@@ -423,7 +455,10 @@ def _by_entailment(
         ],
         columns=["item_id", "statement", "option", "label", "value"],
     )
-    statements, persona, baseline = rows.pop("statement"), how["persona"], how["baseline"]
+    statements = rows.pop("statement")
+    persona = how["persona"]
+    baseline = how["baseline"]
+
     if persona is not None:
         pairs = [(persona, statement) for statement in statements]
     else:
@@ -433,21 +468,27 @@ def _by_entailment(
             for label in rows["label"]
         ]
         pairs = list(zip(statements, sentences, strict=True))
+
         if baseline is not None:
             pairs += [(baseline, sentence) for sentence in sentences]
+
     rows["sent"] = pairs[: len(rows)]
     keys = {pair: key_of(asking.identity["fingerprint"], *pair) for pair in pairs}
     NLI("nli").ask_missing(asking, keys, stored, len(keys))
     found = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
     e, _, c = found.T
+
     if how["score"] == "contrast" or persona is not None:
         check_three(pd.DataFrame({"contradiction": c}))
+
     if persona is not None:
         values = rows.groupby("item_id")["value"]
         rank = values.rank(method="first").to_numpy() - 1
         highest = values.transform("size").to_numpy() - 1
         return rows.assign(probability=binom.pmf(rank, highest, (1 + e - c).astype(float) / 2))
-    e, c = e.astype(float), c.astype(float)
+
+    e = e.astype(float)
+    c = c.astype(float)
     scores = e if how["score"] == "entailment" else e / (e + c)
     shares = scores[: len(rows)] / (scores[len(rows) :] if baseline is not None else 1.0)
     return rows.assign(probability=_shares(shares, rows["item_id"]))
@@ -457,7 +498,9 @@ def _by_logits(
     questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, how: dict
 ) -> pd.DataFrame:
     """Return options with their probabilities as a model's next words, per permutation."""
-    model, bar, rows = asking.respondent, asking.bar, _replies(questionnaire, how)
+    model = asking.respondent
+    bar = asking.bar
+    rows = _replies(questionnaire, how)
     rows["key"] = [
         key_of(asking.identity["fingerprint"], how["score"], *prompt, reply)
         for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
@@ -474,6 +517,7 @@ def _by_logits(
         done["log_probability"] = model(asked, how["score"] == "text_mean")
         stored.collect(done, list(found["key"]), len(done))
         bar.update(len(done))
+
     # Kept as logarithms: probabilities of long texts would be 0.
     logs = stored.rows.loc[rows["key"], "log_probability"]
     rows["log_probability"] = logs.to_numpy(dtype=float)
@@ -513,6 +557,7 @@ def _by_endpoint(
     for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True):
         logs, *rest = read.get(prompt, ({}, np.nan, np.nan, np.nan))
         numbers.append((logs.get(reply, np.nan), *rest))
+
     rows[["log_probability", "mass", "labels_seen", "unseen"]] = np.array(numbers, dtype=float)
     return _within_prompts(rows), left
 
@@ -522,11 +567,15 @@ def _endpoint_replies(questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
     own_system = system_for_choice(questionnaire, how["labels"])
     if how["role"] == "default" and how["wording"] != "file" and own_system:
         how = how | {"role": own_system}
+
     rows = _replies(questionnaire, how)
-    if long := [label for label in rows["reply"] if len(label) > 1]:
+    long = [label for label in rows["reply"] if len(label) > 1]
+    if long:
         raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
+
     if how["raw"]:
         rows["prompt"] = [("", _as_text(prompt)) for prompt in rows["prompt"]]
+
     return rows
 
 
@@ -547,13 +596,18 @@ def _label_shares(
         The most that the others can have of the probability of all labels.
     """
     shares = dict.fromkeys(labels, 0.0)
+
     for token, log in tokens.items():
-        if (label := token.strip()) in shares:  # " 1" and "1" are one label
+        label = token.strip()
+        if label in shares:  # " 1" and "1" are one label
             shares[label] += np.exp(log)
-    mass, seen = sum(shares.values()), sum(share > 0 for share in shares.values())
+
+    mass = sum(shares.values())
+    seen = sum(share > 0 for share in shares.values())
     least = min(tokens.values())
     rest = (len(labels) - seen) * np.exp(least)
     logs = {label: np.log(share) if share else least for label, share in shares.items()}
+
     return logs, mass, seen, rest / (mass + rest) if mass else 1.0
 
 
@@ -575,10 +629,12 @@ def _usable(
     by_item = replied.groupby("item_id", sort=False)
     seen = by_item.agg(mass=("mass", "mean"), labels_seen=("labels_seen", "min"))
     unseen = by_item["unseen"].mean()
+
     if choose != "none":
         little = dict.fromkeys(seen.index[seen["mass"] < _LEAST_MASS], "little_mass")
         hidden = dict.fromkeys(unseen.index[unseen > _MOST_UNSEEN], "unseen_labels")
         left = little | hidden | left
+
     usable = replied[~replied["item_id"].isin(left)]
     return usable.drop(columns="unseen").reset_index(drop=True), left, seen
 
@@ -598,6 +654,7 @@ def _with_unanswered(
     """Add the items without an answer, each with its status, in each run."""
     if not left:
         return answers
+
     rows = [
         who | {"run": run, "item_id": item, "status": status}
         for run in range(1, runs + 1)
@@ -607,9 +664,11 @@ def _with_unanswered(
     both = pd.concat([answers, pd.DataFrame(rows)]) if len(answers) else pd.DataFrame(rows)
     both = both.assign(place=both["item_id"].map(place)).sort_values(["run", "place"])
     both = both.drop(columns="place")
+
     for column in ("value", "probability"):
         if column not in both:
             both[column] = np.nan
+
     return tidy(both, questionnaire)
 
 
@@ -627,20 +686,24 @@ def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _replies(questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
     """Return a row for every prompt and reply to be scored."""
-    voice, baseline = how["wording"] == "voice", how["baseline"]
+    voice = how["wording"] == "voice"
+    baseline = how["baseline"]
     bare = questionnaire.model_copy(update={"stem": None})  # a baseline is a whole sentence
     rows = []
     for item in questionnaire.items:
         options = questionnaire.choices(item)
         names = option_labels(options, how["labels"])
         orders = [tuple(range(len(options)))]  # a voice shows no options
+
         if not voice:
             orders = _orders_of(len(options), how["permutations"])
+
         for number, order in enumerate(orders, start=1):
             prompts = [_prompt(questionnaire, item, how, order)]
             if baseline is not None:
                 empty = item.model_copy(update={"text": baseline})
                 prompts.append(_prompt(bare, empty, how, order))
+
             for place, i in enumerate(order):
                 reply = names[place] if how["score"] == "label" else options[i].label
                 row = {
@@ -652,8 +715,10 @@ def _replies(questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
                     "value": options[i].value,
                     "reply": _voice_sentence(reply) if voice else reply,
                 }
+
                 for text in prompts:
                     rows.append(row | {"prompt": text, "is_baseline": text is not prompts[0]})
+
     return pd.DataFrame(rows)
 
 
@@ -712,7 +777,9 @@ class _Scorer:
                 ids = self._tokens(f"{space}{reply}")
                 if not ids:
                     raise RespondentError(f"The tokenizer has no tokens for {reply!r}.")
+
                 sequences.append((context, ids))
+
         steps = self._encoder_decoder(sequences) if self.decodes else self._causal(sequences)
         return np.array([float(logs.mean() if mean else logs.sum()) for logs in steps])
 
@@ -726,6 +793,7 @@ class _Scorer:
         if not voice and getattr(self.tokenizer, "chat_template", None):
             said = [{"role": "system", "content": system}, {"role": "user", "content": user}]
             return self._tokens(fill_template(self.tokenizer, said)), ""
+
         if self.decodes:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
         ids = self._tokens(_as_text(prompt))
@@ -737,18 +805,23 @@ class _Scorer:
         groups = {}
         for number, (context, ids) in enumerate(sequences):
             groups.setdefault(tuple(context + ids[:-1]), []).append(number)
-        read, scored = list(groups), {}
+
+        read = list(groups)
+        scored = {}
         check_length(read, self.model, self.tokenizer)
+
         for start in range(0, len(read), _BATCH):
             part = read[start : start + _BATCH]
             first = min(len(sequences[number][0]) for row in part for number in groups[row]) - 1
             logits = self._logits_from(part, first)
+
             for row, tokens in enumerate(part):
                 for number in groups[tokens]:
                     context, ids = sequences[number]
                     last = len(context) - 1 - first
                     logs = logits[row, last : last + len(ids)].log_softmax(dim=-1)
                     scored[number] = logs[range(len(ids)), ids]
+
         return [scored[number] for number in range(len(sequences))]
 
     def _logits_from(self, rows: list[tuple[int, ...]], first: int) -> torch.Tensor:
@@ -756,7 +829,8 @@ class _Scorer:
 
         What all rows begin with is read once: prompts differ in their last line only.
         """
-        least, greatest = min(rows), max(rows)  # these two differ earliest
+        least = min(rows)
+        greatest = max(rows)  # these two differ earliest
         pairs = enumerate(zip(least, greatest, strict=False))
         shared = min(first, next((i for i, (a, b) in pairs if a != b), len(least)))
         width = max(map(len, rows))
@@ -764,16 +838,20 @@ class _Scorer:
         mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
         inputs = {"attention_mask": torch.tensor(mask, device=self.device)}
         past = None
+
         if shared >= _LEAST_SHARED and len(rows) > 1:
             begun = self.model(input_ids=ids[:1, :shared], use_cache=True)
             past = getattr(begun, "past_key_values", None)  # Mamba and RWKV keep another state
+
         if hasattr(past, "batch_repeat_interleave"):
             past.batch_repeat_interleave(len(rows))
             inputs |= {"past_key_values": past, "use_cache": True, "input_ids": ids[:, shared:]}
         else:
             inputs["input_ids"] = ids
+
         if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
             inputs["logits_to_keep"] = width - first
+
         return self.model(**inputs).logits[:, first - width :].float()
 
     def _encoder_decoder(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:

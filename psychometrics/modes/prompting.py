@@ -105,6 +105,7 @@ class PromptMode(Mode):
             together = answer(tokenizer, prompts)
             if not (np.abs(together - alone) > _ROUNDING * alone).any():  # nor if not numbers
                 return True
+
         tokenizer.padding_side = own
         return False
 
@@ -132,24 +133,29 @@ class PromptMode(Mode):
         """
         table, questions, keys, stored = self._open_store(questionnaire, asking)
         columns = list(self.answer_columns)
+
         with stored:
             distinct = dict(zip(questions, keys, strict=True))
             asking.bar.unused += len(stored) - sum(key in stored for key in distinct.values())
             self.ask_missing(asking, distinct, stored, len(table))
             values = stored.rows.loc[keys, columns].to_numpy(dtype="float32")
+
         table.insert(0, "respondent_id", asking.identity["respondent_id"])
         table.insert(1, "mode", self.name)
         table[columns] = values
+
         if all_equal(table[columns[0]]):
             mend = "check its weights and its config.json"
             if asking.identity["dtype"] == "bfloat16":
                 mend = f"ask it with dtype='float32', or {mend}"
+
             warnings.warn(
                 f"{asking.identity['respondent_id']} gives all {len(table)} prompts of "
                 f"{questionnaire.id} the same answer ({columns[0]} {values[0, 0]:.4g}), so that "
                 f"scores of it mean nothing: {mend}.",
                 stacklevel=3,
             )
+
         return table.assign(**asking.conditions)
 
     def answer_part(self, questionnaire: Questionnaire, asking: Asking, part: slice) -> None:
@@ -176,7 +182,8 @@ class PromptMode(Mode):
         count : int
             How many questions this is to the progress bar, repeated ones included.
         """
-        respondent, bar = asking.respondent, asking.bar
+        respondent = asking.respondent
+        bar = asking.bar
         new = {question: key for question, key in keys.items() if key not in stored}
         bar.expect(count, count - len(new))
         questions = list(new)
@@ -192,7 +199,8 @@ class PromptMode(Mode):
         self, questionnaire: Questionnaire, asking: Asking
     ) -> tuple[pd.DataFrame, list[tuple], list[str], StoredAnswers]:
         """Return the prompt table, each row's question and key, and the stored answers."""
-        table, identity = prompts(questionnaire), asking.identity
+        table = prompts(questionnaire)
+        identity = asking.identity
         columns = (table[name].tolist() for name in self.question_columns)
         questions = list(zip(*columns, strict=True))
         keys = [key_of(identity["fingerprint"], *question) for question in questions]
@@ -206,6 +214,7 @@ class PromptMode(Mode):
         stored = StoredAnswers(
             asking.store, self.name, questionnaire.id, who, manifest, self.answer_columns
         )
+
         return table, questions, keys, stored
 
 
@@ -255,7 +264,8 @@ class PromptRespondent:
             prompt does not fit into memory.
         """
         prompts = _checked_prompts(prompts, self.parts)
-        total, label = len(set(prompts)), self.identity["respondent_id"]
+        total = len(set(prompts))
+        label = self.identity["respondent_id"]
         known = {}
         with tqdm(total=total, desc=label, unit="prompt", disable=not progress) as bar:
             for done, values in self.batches(prompts):
@@ -279,10 +289,12 @@ class PromptRespondent:
                         f"{self.identity['respondent_id']} needs what torch cannot compute on "
                         f"{device}: use device='cpu'."
                     ) from error
+
                 if not out_of_memory(error):
                     raise
                 if len(rows) == 1:
                     raise RespondentError.of(self.identity["respondent_id"], error) from None
+
             # Outside of the except block, where the error no longer holds on to tensors.
             rows = rows[: len(rows) // 2]
             if torch.cuda.is_available():
@@ -312,14 +324,18 @@ def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
         tuple(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, str) else prompt
         for prompt in prompts
     ]
+
     if not prompts:
         raise RespondentError("There are no prompts to answer: give at least one.")
+
     for number, prompt in enumerate(prompts, start=1):
         if not isinstance(prompt, tuple) or len(prompt) != len(parts):
             raise RespondentError(f"Prompt {number} is {prompt!r}, not {', '.join(parts)}.")
+
         for part, text in zip(parts, prompt, strict=True):
             may_be_empty = part == "hypothesis" and len(parts) == 3
             sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
             if not sound or not (text.strip() or may_be_empty):
                 raise RespondentError(f"Prompt {number} has {text!r} as its {part}: write text.")
+
     return prompts

@@ -130,6 +130,7 @@ def parse_reply(
     [('ok', 4.0), ('ok', 5.0)]
     """
     text = (reply or "").replace("’", "'").strip()
+
     if not text:
         return [("missing", None)] * len(items)
     text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
@@ -144,14 +145,18 @@ def parse_reply(
     text, answers = _from_json(text, readers)
     for number, answer in answers:
         found.setdefault(number, set()).add(answer)
+
     for line in text.splitlines():
         line = _OPENING_WORDS.sub("", line)
         for number, answer in _numbered(line, readers):
             found.setdefault(number, set()).add(answer)
-        if (said := _CORRECTION.sub("", line, count=1)) != line:
+
+        said = _CORRECTION.sub("", line, count=1)
+        if said != line:
             for number, answer in _numbered(said, readers):
                 if number in found:
                     found[number].add(answer)
+
     if not found:
         lines = [text] if len(items) == 1 else [line for line in text.splitlines() if line.strip()]
         numbers = [str(number) for number in range(1, len(items) + 1)]
@@ -159,9 +164,11 @@ def parse_reply(
             alone = [reader.read(_bare(line)) for reader, line in zip(readers, lines, strict=True)]
             if all(status in ("ok", "out_of_range") for status, _ in alone):
                 return alone
+
     rest = "missing" if found else "unreadable"
     if refuses(text):
         rest = "refused"
+
     return [_settled(found.get(number, set()), rest) for number in range(1, len(items) + 1)]
 
 
@@ -183,13 +190,16 @@ class _Reader:
         names = option_labels(options, labels)
         self.id, self.statements = item[0], {*map(_plain, item[1:])}
         self.values, self.texts = {}, {_plain(option.label) for option in options}
+
         for name, i in zip(names, order, strict=True):
             text = _plain(options[i].label)
             forms = [name, *(word for word, number in _SPELLED.items() if number == name)]
             replies = [text, *forms]
             replies += [reply for form in forms for reply in (f"{form} {text}", f"{text} {form}")]
+
             for reply in replies:
                 self.values.setdefault(_plain(reply), set()).add(options[i].value)
+
         self.names, self.highest = {_plain(name) for name in names}, re.escape(names[-1])
 
     def read(self, text: str) -> tuple[str, float | None]:
@@ -197,19 +207,23 @@ class _Reader:
         text = re.sub(r"(?<![\d.,])(\d+)\.0+(?![\d.,])", r"\1", text)  # 4.0 is the label 4
         text = re.sub(rf"^(\d+) ?(/|out of) ?{self.highest}(?!\w)", r"\1", text)
         plain = _plain(text)
+
         for statement in self.statements:
             if plain.startswith(statement) and plain != statement:
                 plain = plain.removeprefix(statement).strip()
+
         plain = re.sub(_SAID_BEFORE, "", plain)
         values = self.values.get(plain, set()) or self._before_a_remark(text)
         if len(values) == 1:
             return "ok", next(iter(values))
+
         before, _, number = _bare(text).rpartition(":")
         number = number.strip() if not re.search(r"\d", before) else ""  # of another answer
         if not values and (_NUMBER.fullmatch(number) or _NUMBER.fullmatch(plain)):
             return "out_of_range", None
         if not values and plain in _SPELLED and self.highest.isdigit():
             return "out_of_range", None
+
         if not values and re.fullmatch(r"[a-z]", plain) and plain not in self.names:
             return "out_of_range", None
         return "unreadable", None
@@ -220,17 +234,21 @@ class _Reader:
         found = _REMARK.search(text)
         if not found or _DOUBT.search(remark := text[found.start() :]) or refuses(remark):
             return set()
-        values, said = self.values.get(_plain(text[: found.start()]), set()), _plain(remark)
+
+        values = self.values.get(_plain(text[: found.start()]), set())
+        said = _plain(remark)
         texts = [t for t in self.texts if re.search(rf"(?<!\w){re.escape(t)}(?!\w)", said)]
         whole = [t for t in texts if not any(t != other and t in other for other in texts)]
         letters = {_plain(letter) for letter in re.findall(r"\b[A-HJ-Z]\b", remark)} & self.names
+
         return values if all(self.values[t] == values for t in [*whole, *letters]) else set()
 
 
 _ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option", "response",
                 "respuesta", "puntuación", "valor")  # fmt: skip
 _ITEM_KEYS = ("number", "no", "id", "item", "statement", "question", "index", "afirmación")
-_OPENING, _OPENINGS = re.compile(r"[{\[]"), 200  # brackets that are tried
+_OPENING = re.compile(r"[{\[]")
+_OPENINGS = 200  # brackets that are tried
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # a key that is given twice stays twice
 
 
@@ -239,16 +257,22 @@ _reader = functools.lru_cache(maxsize=4096)(_Reader)  # an item has many replies
 
 def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list]:
     """A reply without its JSON, and what the JSON answers: number, (status, value)."""
-    rest, answers, start = "", [], 0
+    rest = ""
+    answers = []
+    start = 0
+
     for _ in range(_OPENINGS):
-        if (match := _OPENING.search(text, start)) is None:
+        match = _OPENING.search(text, start)
+        if match is None:
             break
+
         begin = match.start()
         content, end = _decoded(text, begin)
         found = [] if content is None else _json_answers(content, readers)
         rest += text[start : begin + 1 if not found else begin]
         start = begin + 1 if not found else end
         answers += found
+
     return rest + text[start:], answers
 
 
@@ -271,19 +295,23 @@ def _json_answers(content: object, readers: list[_Reader], depth: int = 0) -> li
         return []
     if isinstance(content, list):
         return [answer for part in content for answer in _json_answers(part, readers, depth + 1)]
+
     if not _is_object(content):
         return []
     said = {str(key).strip().lower(): value for key, value in content}
     item = next((said[key] for key in _ITEM_KEYS if key in said), None)
     value = next((said[key] for key in _ANSWER_KEYS if key in said), None)
+
     if item is not None and value is not None and (number := _number_of(item, readers)):
         return _json_answer(number, value, readers)
     answers = []
     for key, value in content:
-        if number := _number_of(key, readers):
+        number = _number_of(key, readers)
+        if number:
             answers += _json_answer(number, value, readers)
         elif isinstance(value, tuple | list):
             answers += _json_answers(value, readers, depth + 1)
+
     return answers
 
 
@@ -298,11 +326,14 @@ def _number_of(name: object, readers: list[_Reader]) -> int | None:
         r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
         text, re.IGNORECASE,
     )  # fmt: skip
+
     if match:
         return int(match[1]) if 1 <= int(match[1]) <= len(readers) else None
+
     for number, reader in enumerate(readers, start=1):
         if text == reader.id or _plain(text) in reader.statements:
             return number
+
     return None
 
 
@@ -312,10 +343,12 @@ def _json_answer(number: int, value: object, readers: list[_Reader]) -> list:
         value = next((said[key] for key in _ANSWER_KEYS if key in said), None)
         if value is None:
             return [(number, ("unreadable", None))]
+
     if value is None:  # null is no answer
         return []
     if isinstance(value, list):
         return [(number, ("unreadable", None))]
+
     return [(number, readers[number - 1].read(str(value)))]
 
 
@@ -326,13 +359,16 @@ def _numbered(line: str, readers: list[_Reader]) -> list[tuple[int, tuple[str, f
         read = [readers[number - 1].read(cell) for cell in cells[1:]]
         good = [answer for answer in read if answer[0] != "unreadable"]
         return [(number, good[0] if len(good) == 1 else ("unreadable", None))]
+
     whole = _read_line(line, readers)
     if whole and whole[1][0] == "ok":
         return [whole]
+
     parts = [part for part in re.split(r"[,;|]", line) if part.strip()]
     several = [_read_line(part, readers) for part in parts]
     if len(parts) > 1 and all(several):
         return several
+
     return [whole] if whole else []
 
 

@@ -72,7 +72,8 @@ class Simulated(Mode):
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Draw the answers of :func:`answers`, with three of the conditions as columns."""
-        traits, how = asking.respondent, asking.conditions
+        traits = asking.respondent
+        how = asking.conditions
         if not isinstance(traits, pd.DataFrame):
             traits = draw_traits(questionnaire, traits, seed=how["seed"])
         table = answers(questionnaire, traits, **how)
@@ -114,6 +115,7 @@ def draw_traits(
     (3, 5)
     """
     check_numbers(respondents=respondents)
+
     if not 0 <= correlation < 1:
         raise ParameterError(f"correlation must be from 0 to below 1, got {correlation!r}.")
     names = (
@@ -124,6 +126,7 @@ def draw_traits(
     levels = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
     width = len(str(respondents))
     index = [f"simulated-{i:0{width}d}" for i in range(1, respondents + 1)]
+
     return pd.DataFrame(levels, columns=names, index=pd.Index(index, name="respondent_id"))
 
 
@@ -167,17 +170,24 @@ def answers(
     np.True_
     """
     how = Simulated.conditions | conditions
-    items, slope, seed = questionnaire.items, how["discrimination"], how["seed"]
+    items = questionnaire.items
+    slope = how["discrimination"]
+    seed = how["seed"]
     style = how["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
     places = [_place(questionnaire, item.id) for item in items]
     needed = {scale for scale, _ in places} - {None}
     if len(needed) < len({scale for scale, _ in places}):  # some items add to categories
         needed |= set(questionnaire.categories)
-    if lacking := needed - set(traits.columns):
+
+    lacking = needed - set(traits.columns)
+    if lacking:
         raise ParameterError(f"traits lacks the column '{min(lacking)}', a scale or category.")
+
     shifts = how["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
     size = (how["runs"], len(items), len(traits))
-    drawn, missing = np.empty(size), np.empty(size, dtype=bool)
+    drawn = np.empty(size)
+    missing = np.empty(size, dtype=bool)
+
     for run in range(how["runs"]):
         chances = _stream(seed, _ANSWERS, run).random((len(traits), len(items)))
         gaps = _stream(seed, _GAPS, run).random((len(traits), len(items)))
@@ -193,9 +203,11 @@ def answers(
                 # Evenly spread between -1.5 and 1.5 trait units.
                 thresholds = np.linspace(-1.5, 1.5, len(values) + 1)[1:-1] + shifts[number]
                 shares = _graded(sign * level + style, slope, thresholds)
+
             below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
             picked = below.sum(axis=1)
             drawn[run, number] = values[picked]
+
     who, run, item = (part.ravel() for part in np.indices((size[2], *size[:2])))
     missing = missing.transpose(2, 0, 1).ravel()
     table = pd.DataFrame(
@@ -208,6 +220,7 @@ def answers(
             "status": pd.Index(["ok", "missing"]).take(missing.astype(int)),
         }
     )
+
     return tidy(table, questionnaire)
 
 
