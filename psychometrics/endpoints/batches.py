@@ -21,7 +21,8 @@ from ..exceptions import RespondentError
 from .client import NoReply
 from .request_queue import PATIENCE, RequestQueue, Unasked
 
-_MOST_LINES, _MOST_BYTES = 50_000, 100 * 2**20
+_MOST_LINES = 50_000
+_MOST_BYTES = 100 * 2**20
 """Limits of one file; endpoints allow 50,000 lines and 200 MB."""
 _POLLS = 60.0
 """Most seconds between two looks at a batch."""
@@ -39,7 +40,9 @@ class Batches:
     """
 
     def __init__(self, queue: RequestQueue, log: StoredAnswers) -> None:
-        self.queue, self.client, self.log = queue, queue.client, log
+        self.queue = queue
+        self.client = queue.client
+        self.log = log
         self.asked: dict[str, tuple[str, asyncio.Future]] = {}
         self.reserved: dict[str, tuple[float, str]] = {}
         self.round: asyncio.Task | None = None
@@ -52,6 +55,7 @@ class Batches:
             known["batch"] = row["batch"] or known["batch"]
             known["keys"] = row["keys"].split() or known["keys"]
             known["over"] |= row["state"] == "over"
+
         self.sent = {mark: known for mark, known in self.sent.items() if not known["over"]}
 
     async def reply(self, key: str, text: str) -> dict:
@@ -89,12 +93,14 @@ class Batches:
             await self.finish()  # those who wait again have kept what they had
             running = await self._resume() + await self._submit_new()
             waits = [asyncio.ensure_future(self._wait(mark)) for mark in running]
+
             try:
                 for wait in asyncio.as_completed(waits):
                     await wait
             finally:
                 for wait in waits:
                     wait.cancel()
+
             if not running:  # nothing is on its way, and nothing more can be paid for
                 for key in list(self.asked):
                     self._deliver(key, Unasked())
@@ -118,12 +124,15 @@ class Batches:
         for mark, known in list(self.sent.items()):
             if not self.asked.keys() & set(known["keys"]):
                 continue
+
             if not known["batch"]:
                 known["batch"] = await self._look_up(mark) or ""
                 if not known["batch"]:  # killed before it was sent
                     await self._note(mark, "over")
                     continue
+
                 await self._note(mark, "sent")
+
             try:
                 await self._patiently("GET", f"/batches/{known['batch']}")
             except RespondentError as error:
@@ -131,9 +140,12 @@ class Batches:
                     raise
                 await self._note(mark, "over")  # the endpoint has forgotten it
                 continue
+
             for key in self.asked.keys() & set(known["keys"]):  # is paid for already
                 self._reserve(key, within=False)
+
             found.append(mark)
+
         return found
 
     async def _submit_new(self) -> list[str]:
@@ -141,22 +153,27 @@ class Batches:
         there = {key for known in self.sent.values() for key in known["keys"]}
         files: list[dict[str, str]] = []
         size = 0
+
         for key, (text, _) in self.asked.items():
             if key in there or not self._reserve(key):
                 continue
             body = {"custom_id": key, "method": "POST", "url": f"/v1{self.queue.path}"}
             row = json.dumps(body | {"body": json.loads(text)}, sort_keys=True)
             size += len(row) + 1
+
             if not files or len(files[-1]) >= _MOST_LINES or size > _MOST_BYTES:
                 files.append({})
                 size = len(row) + 1
+
             files[-1][key] = row
+
         return [await self._submit(rows) for rows in files]
 
     def _reserve(self, key: str, within: bool = True) -> bool:
         """Reserve what a request may cost at most, if the budget has it."""
         text = self.asked[key][0]
-        if (most := self.queue.budget.reserve(text, within)) is not None:
+        most = self.queue.budget.reserve(text, within)
+        if most is not None:
             self.reserved[key] = most, text
         return most is not None
 
@@ -171,35 +188,46 @@ class Batches:
         made = await self._patiently("POST", "/batches", mark=mark, content=json.dumps(wanted))
         self.sent[mark]["batch"] = str(made["id"])
         await self._note(mark, "sent")
+
         return mark
 
     async def _wait(self, mark: str) -> None:
         """Look at a batch until it has ended, and hand out its replies."""
-        batch, began = self.sent[mark]["batch"], time.monotonic()
+        batch = self.sent[mark]["batch"]
+        began = time.monotonic()
+
         while True:
             said = await self._patiently("GET", f"/batches/{batch}")
             if said.get("status") in _ENDED:
                 break
+
             waited = time.monotonic() - began
             await asyncio.sleep(min(_POLLS, max(self.queue.endpoint.pause, waited / 10)))
+
         if said["status"] == "failed":
             errors = said.get("errors") or {}
             errors = errors.get("data") if isinstance(errors, dict) else None
             why = self.client.excerpt(json.dumps(errors or "it does not say why"))
+
             for key in self.reserved.keys() & set(self.sent[mark]["keys"]):
                 most, text = self.reserved.pop(key)
                 self.queue.budget.settle(most, None, text)
+
             await self._note(mark, "over")
             raise RespondentError(f"{self.client.where} refuses the batch {batch}: {why}")
+
         results = {}
         for name in ("output_file_id", "error_file_id"):
             if said.get(name):
                 results |= await self._lines(said[name], len(self.sent[mark]["keys"]))
+
         keys = self.sent[mark]["keys"]
         rest = self.asked.keys() & set(keys)
         left = [key for key in keys if key not in rest and not self.queue.has(key)]
+
         for key in sorted(rest):
             self._settle(key, results.get(key), said["status"])
+
         self.done[mark] = left
         if said["status"] == "cancelled" and rest - results.keys():
             raise RespondentError(
@@ -213,11 +241,13 @@ class Batches:
         code = response.get("status_code") if isinstance(response, dict) else None
         content = response.get("body") if isinstance(response, dict) else None
         found = no_choice = None
+
         if code == 200:
             try:
                 found = self.client.completion(content)
             except NoReply as error:
                 no_choice = error
+
         self.queue.budget.settle(most, found, text, paid=code == 200)
         if no_choice is not None:
             self._deliver(key, no_choice)
@@ -247,7 +277,9 @@ class Batches:
 
         A batch whose beginning was not confirmed is looked for by its mark, not begun again.
         """
-        began, tries = time.monotonic(), 0
+        began = time.monotonic()
+        tries = 0
+
         while True:
             try:
                 said, body = await self.client.exchange(method, path, **sent)
@@ -266,6 +298,7 @@ class Batches:
                         f"{self.client.where} gives no reply about batches (the last: {error}): "
                         "run again to go on from there; those that were sent are found again."
                     ) from error
+
                 pause = self.queue.endpoint.pause * 2 ** min(tries - 1, 10)
                 await asyncio.sleep(error.after or min(pause, _POLLS))
             except RespondentError as error:
@@ -283,13 +316,16 @@ class Batches:
                 said = await self._patiently("GET", f"/batches?limit=100{after}")
             except RespondentError:  # it has no list
                 return None
+
             listed = said.get("data") or []
             for batch in listed:
                 if (batch.get("metadata") or {}).get("mark") == mark:
                     return str(batch["id"])
+
             if not said.get("has_more") or not listed:
                 return None
             after = f"&after={listed[-1]['id']}"
+
         return None
 
     async def _note(self, mark: str, state: str, keys: str = "") -> None:

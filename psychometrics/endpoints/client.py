@@ -30,7 +30,8 @@ _ISOLATED = 0.2
 _LONGEST_GAP = 10.0
 """Most seconds between two requests to an endpoint that refuses them as coming too soon."""
 _LARGEST_REPLY = 4 * 2**20
-_LARGEST_HEADER, _MOST_HEADERS = 2**16, 1000
+_LARGEST_HEADER = 2**16
+_MOST_HEADERS = 1000
 """Most bytes of a response's header, and most headers: gateways put whole policies into them."""
 
 
@@ -96,6 +97,7 @@ class _Pace:
         """
         if begun < self.cut_at:
             return
+
         self.refused += 0.1 * (1 - self.refused)
         if self.refused < _ISOLATED:
             return
@@ -104,10 +106,13 @@ class _Pace:
         now = time.monotonic()
         seconds = max(now - self.since, 0.05)
         rate = 0.7 * self.sent / seconds
+
         if self.heard:
             rate = min(rate, self.heard / seconds)
+
         if self.rate:
             rate = min(rate, 0.7 * self.rate)
+
         longest = _LONGEST_GAP if after is None else min(max(after, 0.1), _LONGEST_GAP)
         self.rate = max(rate, 1 / longest)
 
@@ -122,10 +127,12 @@ class _Pace:
         self.refused *= 0.9
         if self.rate is None:
             return
+
         now = time.monotonic()
         waited = now - self.grown_at
         self.rate *= 1 + min(0.5 * waited, max(0.05, 0.1 * waited), 1.0)
         self.grown_at = now
+
         if self.rate > 10_000:
             self.rate = None
 
@@ -171,7 +178,10 @@ class NoReply(Exception):
         status: str = "no_reply",
     ) -> None:
         super().__init__(why)
-        self.after, self.slow, self.paid, self.unreachable = after, slow, paid, unreachable
+        self.after = after
+        self.slow = slow
+        self.paid = paid
+        self.unreachable = unreachable
         self.status = status
 
 
@@ -189,15 +199,19 @@ class Client:
         self.endpoint, self.pace = endpoint, _pace_of(endpoint, name)
         self.where = f"{name} at {endpoint.place}"
         self._address = functools.cache(self._address)
-        own, key = endpoint.headers, endpoint.api_key or ""
+        own = endpoint.headers
+        key = endpoint.api_key or ""
         base = urlsplit(endpoint.base_url)
-        user, password = unquote(base.username or ""), unquote(base.password or "")
+        user = unquote(base.username or "")
+        password = unquote(base.password or "")
         headers = {"Accept-Encoding": "identity"}
         basic = aiohttp.encode_basic_auth(user, password)
+
         if user or password:
             headers["Authorization"] = basic
         elif key and not any("{api_key}" in text for text in own.values()):
             headers["Authorization"] = f"Bearer {key}"
+
         self._headers = headers | {
             name: text.replace("{api_key}", key) for name, text in own.items()
         }
@@ -230,10 +244,12 @@ class Client:
         response, body = await self._send(
             method, path, max(_LARGEST_REPLY, largest), content=content, **sent
         )
+
         try:
             said = json.loads(body)
         except (ValueError, RecursionError):
             said = None
+
         status = response.status
         if status in (408, 409, 429) or status >= 500:
             why = said.get("error") if isinstance(said, dict) else None
@@ -241,7 +257,9 @@ class Client:
                 after = self._bounded(_retry_after(response.headers))
                 if status != 429:
                     self.pace.hold(after or 0.0)
+
                 raise NoReply(f"status {status}", after, slow=status == 429)
+
         if not 200 <= status < 300:
             raise RespondentError(self.refusal(status, said, body, response))
         self.pace.hold(self._bounded(_used_up(response.headers)) or 0.0)
@@ -250,14 +268,17 @@ class Client:
     async def _send(
         self, method: str, path: str, largest: int, content: str | None, file: bytes = b""
     ) -> tuple[aiohttp.ClientResponse, bytes]:
-        body, sent = bytearray(), {}
+        body = bytearray()
+        sent = {}
         if content:
             sent = {"data": content.encode(), "headers": {"Content-Type": "application/json"}}
+
         if file:  # of a batch
             sent = {"data": (form := aiohttp.FormData({"purpose": "batch"}))}
             form.add_field(
                 "file", file, filename="requests.jsonl", content_type="application/jsonl"
             )
+
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
@@ -280,6 +301,7 @@ class Client:
             said = getattr(error, "message", error)  # the whole error tells the address
             why = self.excerpt(f"{type(error).__name__} {said}")
             raise NoReply(why, paid=not never, unreachable=never) from error
+
         return response, bytes(body)
 
     def _connections(self) -> aiohttp.ClientSession:
@@ -296,13 +318,15 @@ class Client:
                 max_field_size=_LARGEST_HEADER,
                 max_headers=_MOST_HEADERS,
             )
+
         return self._session
 
     def _address(self, path: str) -> str:
         """Return the address of a path, with its query and the one of the endpoint."""
         base, (path, _, query) = urlsplit(self.endpoint.base_url), path.partition("?")
         query = "&".join(filter(None, (base.query, query)))
-        path, host = base.path.rstrip("/") + path, base.netloc.rpartition("@")[2]
+        path = base.path.rstrip("/") + path
+        host = base.netloc.rpartition("@")[2]
         return base._replace(netloc=host, path=path, query=query).geturl()
 
     def _bounded(self, after: float | None) -> float | None:
@@ -351,25 +375,33 @@ class Client:
         """
         if isinstance(content, dict) and content.get("choices") == []:
             raise NoReply("a reply without choices", paid=True, status="no_choice")
+
         try:
             choice = content["choices"][0]
             message = choice.get("message") or {"content": choice["text"]}
             said = message.get("content")
         except (LookupError, TypeError, AttributeError):
             return None
-        reason, usage = choice.get("finish_reason"), content.get("usage")
+
+        reason = choice.get("finish_reason")
+        usage = content.get("usage")
         calls = message.get("tool_calls") or message.get("function_call")
+
         if said is None:
             said = message.get("refusal") or ""
+
         if not said and calls:
             said = json.dumps(calls)
             reason = "tool_call"  # endpoints write tool_calls, whatever else is in the reply
+
         if isinstance(said, list):  # of parts
             parts = [part.get("text", "") if isinstance(part, dict) else part for part in said]
             said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
+
         text = said if isinstance(said, str) else json.dumps(said)
         if choice.get("logprobs") is not None:  # of a request for them, which are the reply
             text = json.dumps(_first_tokens(choice["logprobs"]))
+
         names = ("prompt_tokens", "completion_tokens")
         tokens = tuple(_whole(usage.get(n)) if isinstance(usage, dict) else 0 for n in names)
         return {
@@ -399,7 +431,8 @@ def _valid(text: str) -> str:
 def _retry_after(headers: object) -> float | None:
     """Seconds that the server asks to wait: a number, or a date."""
     try:
-        if (value := headers.get("retry-after-ms")) is not None:
+        value = headers.get("retry-after-ms")
+        if value is not None:
             seconds = float(value) / 1000
         elif (value := headers.get("retry-after")) is None:
             return _used_up(headers)
@@ -410,6 +443,7 @@ def _retry_after(headers: object) -> float | None:
                 seconds = parsedate_to_datetime(value).timestamp() - time.time()
     except (TypeError, ValueError, OverflowError):
         return None
+
     return None if math.isnan(seconds) else max(seconds, 0.0)
 
 

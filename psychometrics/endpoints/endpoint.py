@@ -16,7 +16,8 @@ from pydantic import AnyHttpUrl, Field, FiniteFloat, InstanceOf, NonNegativeInt,
 from ..asking.answers import check_kinds
 from ..exceptions import ParameterError, RespondentError
 
-_POSITIVE, _FROM_ZERO = Annotated[FiniteFloat, Field(gt=0)], Annotated[FiniteFloat, Field(ge=0)]
+_POSITIVE = Annotated[FiniteFloat, Field(gt=0)]
+_FROM_ZERO = Annotated[FiniteFloat, Field(ge=0)]
 _KINDS = {
     "name": str,
     "concurrency": Annotated[int, Field(gt=0, le=10_000)],
@@ -111,6 +112,7 @@ class Endpoint:
         headers = _json_object("headers", self.headers)
         _check_headers(headers)
         object.__setattr__(self, "headers", headers)
+
         if self.max_cost is not None and None in (self.price_in, self.price_out):
             raise ParameterError("max_cost needs price_in and price_out, of a million tokens.")
         key = self.api_key
@@ -136,12 +138,16 @@ class Endpoint:
         """
         if "body" in given:
             body = _json_object("body", given["body"])
-            if own := {"model", "messages", "prompt", "stream", "n", "logprobs"} & body.keys():
+            own = {"model", "messages", "prompt", "stream", "n", "logprobs"} & body.keys()
+            if own:
                 raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
+
             given = given | {"body": json.dumps(body, sort_keys=True) if body else None}
+
         names = {field.name for field in dataclasses.fields(cls)} & given.keys()
         if not names:
             return dict(given)
+
         check_kinds({"endpoint": None} | dict(given), {"endpoint": InstanceOf[Endpoint] | None})
         rest = {name: value for name, value in given.items() if name not in names}
         own = {name: given[name] for name in names}
@@ -169,6 +175,7 @@ def _check_address(address: object) -> None:
     """Refuse an address at which nothing can be; it may hold a password, so it is not shown."""
     if address is None:
         return
+
     try:
         TypeAdapter(AnyHttpUrl).validate_python(address, strict=True)
         urlsplit(address).hostname.encode("idna")
@@ -189,6 +196,7 @@ def _check_headers(headers: dict) -> None:
             raise ParameterError(
                 f"headers: {name!r} is no header's name; use letters, digits and hyphens."
             )
+
         if name.lower() in _HEADERS_OF_THE_BODY:
             raise ParameterError(f"headers: {name} follows from each request; leave it out.")
 

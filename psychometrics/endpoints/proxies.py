@@ -35,17 +35,21 @@ def proxy_for(address: str) -> str | None:
     proxies = getproxies_environment()
     variable = url.scheme if proxies.get(url.scheme) else "all"
     proxy = proxies.get(variable)
+
     if not proxy or proxy_bypass_environment(url.netloc.rpartition("@")[2], proxies):
         return None
 
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    place, ways = f"{variable}_proxy".upper(), f"or except the host by NO_PROXY={url.hostname}"
+    place = f"{variable}_proxy".upper()
+    ways = f"or except the host by NO_PROXY={url.hostname}"
     scheme = proxy.partition("://")[0]
+
     if scheme not in ("http", "https"):
         raise RespondentError(
             f"{place}: requests cannot go through a proxy of the kind {scheme}://; "
             f"name an http:// proxy, {ways}."
         )
+
     if not _is_address(proxy):  # which may hold a password, so that it is not shown
         raise RespondentError(f"{place}: it is no proxy's address; write http://host:port, {ways}.")
     return proxy

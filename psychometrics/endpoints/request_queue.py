@@ -54,7 +54,8 @@ class _GroupedSaves:
     def __init__(self, replies: StoredReplies) -> None:
         self.replies = replies
         self._new: dict[str, tuple[tuple, float]] = {}
-        self._lock, self._group = asyncio.Lock(), None
+        self._lock = asyncio.Lock()
+        self._group = None
 
     async def save(self, key: str, row: tuple[dict, str, dict], seconds: float) -> None:
         """Return when the row is safe."""
@@ -65,7 +66,9 @@ class _GroupedSaves:
 
     async def _write(self) -> None:
         async with self._lock:
-            new, self._new, self._group = self._new, {}, None
+            new = self._new
+            self._new = {}
+            self._group = None
             rows = {key: row for key, (row, _) in new.items()}
             seconds = sum(seconds for _, seconds in new.values())
             await asyncio.to_thread(self.replies.add, rows, seconds)
@@ -86,7 +89,8 @@ class _Budget:
 
     def __init__(self, endpoint: Endpoint, spending: object, max_tokens: int | None) -> None:
         self._prices = endpoint.price_in or 0, endpoint.price_out or 0
-        self._limit, self._max_tokens = endpoint.max_cost, max_tokens
+        self._limit = endpoint.max_cost
+        self._max_tokens = max_tokens
         self._lock, self._settled = asyncio.Lock(), asyncio.Event()
         self._tokens_per_byte: float | None = None
         self.spending = spending
@@ -118,7 +122,8 @@ class _Budget:
 
     def reserve(self, text: str, within: bool = True) -> float | None:
         """Reserve the most that a request may cost; None if the budget (``within``) forbids it."""
-        spending, most = self.spending, self.cost(*self.most_tokens(text))
+        spending = self.spending
+        most = self.cost(*self.most_tokens(text))
         total = spending.cost + spending.reserved + most
         if within and self._limit is not None and total > self._limit:
             return None
@@ -142,11 +147,14 @@ class _Budget:
         Completes ``found["usage"]``. Without a reply that the endpoint may nevertheless have given
         (``paid``), the most that it may have cost is counted.
         """
-        spending, tokens = self.spending, (0, 0)
+        spending = self.spending
+        tokens = (0, 0)
         spending.under_way -= 1
         spending.reserved = spending.reserved - most if spending.under_way else 0.0
+
         if found is not None:
-            tokens, usage = found.pop("tokens"), found["usage"]
+            tokens = found.pop("tokens")
+            usage = found["usage"]
             if usage is None:
                 tokens = tuple(max(1, len(part) // 4) for part in (text, found["reply"]))
                 usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1]}
@@ -154,10 +162,12 @@ class _Budget:
             else:
                 seen = tokens[0] / len(text)
                 self._tokens_per_byte = max(self._tokens_per_byte or 0.0, seen)
+
             found["usage"] = json.dumps(usage)
             spending.add(usage, *tokens, self.cost(*tokens))
         elif paid:
             spending.add({"estimated": True}, *self.most_tokens(text), most)
+
         self._settled.set()
         return sum(tokens)
 
@@ -212,7 +222,8 @@ class RequestQueue:
         self._settings = settings
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
-        self._last_reply, self._last_error = time.monotonic(), ""
+        self._last_reply = time.monotonic()
+        self._last_error = ""
 
     def work(self, converse: Callable[..., Awaitable[None]], jobs: list[tuple]) -> None:
         """Hold all conversations; an error ends the run, after the replies under way are saved."""
@@ -244,22 +255,29 @@ class RequestQueue:
         try:
             for done in asyncio.as_completed(tasks):
                 await done
+
             if self._failures and not self._replied:
                 raise self._dead()
         finally:
             self.stopped = True
             if self.batches:
                 self.batches.stop()
+
             left = [task for task in tasks if not task.done()]
             if left:  # of batches all have come, and are only written
                 left = (await asyncio.wait(left, timeout=60 if self.batches else _GRACE))[1]
+
             for task in tasks:
                 task.cancel()
+
             await asyncio.gather(*tasks, return_exceptions=True)
-            if writing := asyncio.all_tasks() - {asyncio.current_task()}:  # the loop is ours
+            writing = asyncio.all_tasks() - {asyncio.current_task()}
+            if writing:  # the loop is ours
                 await asyncio.wait(writing, timeout=_GRACE)
+
             if self.batches and not left:
                 await self.batches.finish()
+
             await self.client.close()
 
     def forecast(self, talks: list[tuple[str, Generator]]) -> Forecast:
@@ -270,7 +288,9 @@ class RequestQueue:
         talks : list of (str, generator)
             Questionnaires' ids and conversations, which are held to their ends with what is known.
         """
-        texts, stored = [], 0
+        texts = []
+        stored = 0
+
         for own, talk in talks:
             asked = next(talk)
             while True:
@@ -283,14 +303,18 @@ class RequestQueue:
                 else:
                     stored += 1
                     about["finish_reason"] = known["finish_reason"]
+
                 try:
                     asked = talk.send(known["reply"] if known else None)
                 except StopIteration:
                     break
+
         tokens = [self.budget.estimate(*text) for text in texts]
         most = [self.budget.cost(*self.budget.most_tokens(text)) for text, _ in texts]
-        prompt, completion = sum(p for p, _ in tokens), sum(c for _, c in tokens)
+        prompt = sum(p for p, _ in tokens)
+        completion = sum(c for _, c in tokens)
         cost = self.budget.cost(prompt, completion)
+
         return Forecast(stored, len(texts), prompt, completion, cost, min(most, default=0.0))
 
     def _request(self, own: str, prompt: list[dict], about: dict) -> tuple[str, str]:
@@ -312,13 +336,16 @@ class RequestQueue:
         """
         replies = self._replies[own]
         text, key = self._request(own, prompt, about)
-        if (known := replies.known.get(key)) is not None:
+        known = replies.known.get(key)
+        if known is not None:
             about["finish_reason"] = known["finish_reason"]
             return known["reply"]
+
         if self.endpoint.dry_run:
             self.budget.plan(text, len(about["items"]))
             about["unasked"] = True
             return None
+
         began = time.monotonic()
         try:
             found = await self._patiently(key, text)
@@ -331,22 +358,29 @@ class RequestQueue:
             self._failures, self._last_error = self._failures + 1, str(error)
             if self._failures < _GIVE_UP_AFTER and (self._replied or not error.unreachable):
                 return None
+
             self.stopped = True
             raise self._dead() from error
         except RespondentError:
             self.stopped = True  # at once, or the next request would be begun
             raise
+
         await self._saves[own].save(key, (about, text, found), time.monotonic() - began)
         found = replies.known[key]  # as the store has it
         about["sent"] = True
         about["finish_reason"] = found["finish_reason"]
-        self._failures, self._replied = 0, self._replied + 1
+        self._failures = 0
+        self._replied = self._replied + 1
+
         return found["reply"]
 
     async def _patiently(self, key: str, text: str) -> dict:
         """Send a request again for as long as that is worth it."""
         send = self.batches.reply if self.batches else self._reply
-        sent, failed, first = 0, 0, None
+        sent = 0
+        failed = 0
+        first = None
+
         while True:
             try:
                 return await send(key, text)
@@ -361,33 +395,44 @@ class RequestQueue:
                     enough |= not self.batches and now - first >= PATIENCE
                     never = error.unreachable and not self._replied
                     enough |= never and failed >= _CONNECTIONS
+
                 if enough:
                     raise
                 grown = min(self.endpoint.pause * 2 ** min(sent, 10), 60.0)
                 pause = grown * np.random.default_rng().uniform(0.75, 1.25)
                 pause = pause if error.after is None else error.after
+
             sent += 1
             await asyncio.sleep(pause)
 
     async def _reply(self, key: str, text: str) -> dict:
         """Send a request when the budget and the pace allow it."""
-        if (most := await self.budget.wait(text)) is None:
+        most = await self.budget.wait(text)
+        if most is None:
             raise Unasked
-        found, paid, begun, pace = None, False, None, self.client.pace
+
+        found = None
+        paid = False
+        begun = None
+        pace = self.client.pace
         tokens = sum(self.budget.most_tokens(text))
+
         try:
             async with self._start_lock:
                 while (left := pace.left()) > 0 and not self.stopped:
                     await asyncio.sleep(min(left, 1.0))
+
                 if self.stopped:
                     raise asyncio.CancelledError
                 begun = time.monotonic()
                 pace.begin(tokens)
+
             paid = True  # a request that is broken off may have been replied to
             content, body = await self.client.exchange("POST", self.path, text)
             found = self.client.completion(content)
             if found is None:
                 raise NoReply(f"unreadable reply: {self.client.excerpt(body)}", paid=True)
+
             self._last_reply = time.monotonic()
             pace.replied()
             return found
@@ -396,6 +441,7 @@ class RequestQueue:
             if error.slow:
                 pace.too_fast(begun, error.after)
                 self._say_slow(error.after)
+
             raise
         except RespondentError:
             paid = False
@@ -416,7 +462,8 @@ class RequestQueue:
 
     def _say_slow(self, after: float | None) -> None:
         """Show on the bar that the endpoint refuses requests as too early, and what is done."""
-        spending, rate = self.budget.spending, self.client.pace.rate
+        spending = self.budget.spending
+        rate = self.client.pace.rate
         spending.refused += 1
         how = f"at most {rate:.2g} requests a second" if rate else "the others go on"
         wait = f" after {after:g} s" if after else ""
@@ -425,7 +472,8 @@ class RequestQueue:
 
 def _run_in_thread(work: Coroutine) -> None:
     """Run a coroutine in a thread: a notebook has a loop already, and Ctrl-C is heard at once."""
-    loop, ended = asyncio.new_event_loop(), threading.Event()
+    loop = asyncio.new_event_loop()
+    ended = threading.Event()
 
     async def whole() -> None:
         try:
@@ -436,6 +484,7 @@ def _run_in_thread(work: Coroutine) -> None:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     future = asyncio.run_coroutine_threadsafe(whole(), loop)
+
     try:
         future.result()
     except BaseException:

@@ -71,6 +71,7 @@ def simulated_endpoint(
     """
     if not 0 <= refuses <= 1:
         raise ParameterError(f"refuses must be a share from 0 to 1, got {refuses!r}.")
+
     lock = threading.Lock()
     asked: Counter[str] = Counter()
 
@@ -79,19 +80,24 @@ def simulated_endpoint(
         user = prompt[-1]["content"]
         shift = re.search(r"each letter is moved (\d+) places", system)
         user = caesar(user, -int(shift[1])) if shift else user
+
         with lock:  # chance hangs on what is asked, not on which thread comes first
             asked[digest := digest_text(model, system, user)] += 1
             rng = np.random.default_rng([seed, int(digest[:8], 16), asked[digest]])
+
         draw = int(rng.integers(1 << 31))
         draws = simulated.answers(questionnaire, traits.loc[[model]], seed=draw, difficulty_sd=0.0)
         text = _REFUSAL
+
         if rng.random() >= refuses:
             text = _lines(questionnaire, user, draws.set_index("item_id")["value"])
+
         return caesar(text, int(shift[1])) if shift else text
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(reply, set(traits.index)))
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
+
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
     finally:
@@ -108,9 +114,11 @@ def _lines(questionnaire: Questionnaire, user: str, values: pd.Series) -> str:
         asked = re.search(rf"^(\d+)\. {statement}(?: \((.*)\))?$", user, re.MULTILINE)
         if not asked:
             continue
+
         said = next(o.label for o in questionnaire.choices(item) if o.value == values[item.id])
         label = re.search(rf"(\w+) = {re.escape(said)}(?![\w ])", asked[2] or user)[1]
         lines.append((int(asked[1]), f"{asked[1]}: {label}"))
+
     return "\n".join(line for _, line in sorted(lines))
 
 
@@ -120,13 +128,17 @@ def _handler(reply: Callable, models: set[str]) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-            if (model := request.get("model")) in models:
+            model = request.get("model")
+            if model in models:
                 message = {"role": "assistant", "content": reply(model, request["messages"])}
                 choice = {"index": 0, "message": message, "finish_reason": "stop"}
-                status, content = 200, {"id": "1", "object": "chat.completion", "created": 0}
+                status = 200
+                content = {"id": "1", "object": "chat.completion", "created": 0}
                 content |= {"model": model, "choices": [choice]}
             else:
-                status, content = 404, {"error": {"message": f"There is no model '{model}'."}}
+                status = 404
+                content = {"error": {"message": f"There is no model '{model}'."}}
+
             body = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
