@@ -62,6 +62,7 @@ def check_template(name: str, text: str) -> None:
         large = kind == "integer" and len(value) > _DIGITS
         if large or (kind == "operator" and value == "**"):
             raise _too_large(name, value, line)
+
         wide = re.search(r"[%:][-+ #0<>=^]*\d{5,}", value) if kind == "string" else None
         if wide:
             raise _too_large(name, wide[0], line)
@@ -70,6 +71,7 @@ def check_template(name: str, text: str) -> None:
         tree = environment.parse(re.sub(r"{%-?\s*(end)?generation\s*-?%}", "", text))
     except TemplateSyntaxError:
         return
+
     for product in tree.find_all(nodes.Mul):
         factors = [one.value for one in product.find_all(nodes.Const)]
         numbers = [abs(one) for one in factors if isinstance(one, int | float)]
@@ -105,6 +107,7 @@ def fill_template(
 
     name = getattr(tokenizer, "name_or_path", "") or "This model"
     how = {"tokenize": False, "add_generation_prompt": True}
+
     with _limited(name):
         text = tokenizer.apply_chat_template(list(conversation), **how)
         if not _holds(text, conversation):
@@ -112,10 +115,12 @@ def fill_template(
                 message | {"content": [{"type": "text", "text": message["content"]}]}
                 for message in conversation
             ]
+
             try:
                 typed = tokenizer.apply_chat_template(parts, **how)
             except (TemplateError, AttributeError, TypeError, ValueError):
                 typed = ""  # it takes no parts
+
             text = typed if _holds(typed, conversation) else text
 
     said = sum(len(message["content"]) for message in conversation)
@@ -125,6 +130,7 @@ def fill_template(
             "choose another model.",
             kind="incomplete",
         )
+
     return text
 
 

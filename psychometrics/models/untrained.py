@@ -27,8 +27,10 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
     from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
     target = Path(folder) / f"null-{seed}"
+
     if (target / "model.safetensors").is_file():
         return target
+
     with quietly():
         tokenizer = AutoTokenizer.from_pretrained(base_path())
         config = GPT2Config(
@@ -42,9 +44,12 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
             eos_token_id=tokenizer.sep_token_id,
             pad_token_id=tokenizer.pad_token_id,
         )
+
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = GPT2LMHeadModel(config)
+
         model.save_pretrained(target)
         tokenizer.save_pretrained(target)
+
     return target

@@ -89,6 +89,7 @@ def _kept_vectors(base: str, layers: tuple, pairs: tuple, wording: str | None) -
     prompted = [text for pair in pairs for text in pair]
     folder = cache_dir() / "vectors"
     paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
+
     with contextlib.suppress(OSError):  # another run may have tidied up meanwhile
         return np.stack([np.load(path) for path in paths])
 
@@ -96,15 +97,19 @@ def _kept_vectors(base: str, layers: tuple, pairs: tuple, wording: str | None) -
         hidden = prompt_vectors(base, pairs, depth=max(layers))[list(layers)]
     else:
         hidden = np.stack([text_vectors(base, pairs, wording, layer) for layer in layers])
+
     with contextlib.suppress(OSError):  # a cache that cannot be written saves no time, that is all
         folder.mkdir(parents=True, exist_ok=True)
         for path, vectors in zip(paths, hidden, strict=True):
             part = path.with_suffix(f".{os.getpid()}")
             with part.open("wb") as file:
                 np.save(file, vectors)
+
             part.replace(path)
+
         for old in sorted(folder.glob("*.npy"), key=os.path.getmtime)[:-_KEPT]:
             old.unlink()
+
     return hidden
 
 
@@ -234,6 +239,7 @@ def prompt_vectors(
     from transformers import AutoModel  # slow to load
 
     source = base_path() if base == "embedded" else find(base)
+
     if number is None:
         cut = depth is not None and is_decoder(base)
         config = load_config(source, num_hidden_layers=depth) if cut else None
@@ -243,6 +249,7 @@ def prompt_vectors(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(number)
             model = AutoModel.from_config(load_config(source)).eval()
+
     return pair_vectors(model.to(resolve_device(None)), tokenizer, pairs)
 
 
@@ -250,24 +257,30 @@ def pair_vectors(model: PreTrainedModel, tokenizer, pairs: Sequence) -> np.ndarr
     """Return what a model without a head makes of pairs, as :func:`prompt_vectors` of a base."""
     place = -1 if _reads_last(model.config) else 0
     vectors = None
+
     for chosen, inputs in _batches(tokenizer, pairs):
         inputs = inputs.to(model.device)
         if model.config.model_type == "longformer":  # its classifiers' first token looks at all
             looks = torch.zeros_like(inputs["input_ids"])
             looks[:, 0] = 1
             inputs["global_attention_mask"] = looks
+
         if hasattr(model, "_shift_right"):  # T5, which BART does by itself
             inputs["decoder_input_ids"] = model._shift_right(inputs["input_ids"])
+
         with torch.inference_mode():
             output = model(**inputs, output_hidden_states=True)
             states = output.get("hidden_states") or output["decoder_hidden_states"]
             read = [_normalised(model, state[:, place]) for state in states[:-1]]
             read.append(output.last_hidden_state[:, place])
+
         if vectors is None:
             shape = len(read), len(pairs), read[-1].shape[-1]
             vectors = np.empty(shape, dtype="float32")
+
         for layer, state in enumerate(read):
             vectors[layer, chosen] = state.float().cpu().numpy()
+
     return vectors
 
 
