@@ -89,12 +89,16 @@ def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, flo
     >>> contrast(np.array([3.0]), null=np.arange(39) / 10 - 1)["p"]
     0.05
     """
-    value, again = float(found[0]), np.asarray(found[1:], dtype=float)
+    value = float(found[0])
+    again = np.asarray(found[1:], dtype=float)
+
     if null is None:
         again, null = np.split(again, 2)
+
     row = {"value": value, "low": np.nan, "high": np.nan}
     if len(again):
         row["low"], row["high"] = np.quantile(again, [0.025, 0.975])
+
     low, row["null"], high = np.quantile(null, [0.025, 0.5, 0.975])
     tails = (null >= value - _CLOSE).sum(), (null <= value + _CLOSE).sum()
     p = float(min(1.0, 2 * (1 + min(tails)) / (1 + len(null))))
@@ -146,7 +150,8 @@ def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
         raise ParameterError("Every template must have the same number of completions, at least 1.")
     place: dict[str, int] = {}
     each = [place.setdefault(text, len(place)) for text in chain.from_iterable(rows)]
-    if odd := [text for text in place if not isinstance(text, str)]:
+    odd = [text for text in place if not isinstance(text, str)]
+    if odd:
         raise ParameterError(f"Completions must be text, got {odd[0]!r}.")
     return list(place), np.array(each).reshape(len(rows), len(rows[0]))
 

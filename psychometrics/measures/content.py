@@ -83,9 +83,11 @@ def content_validity(
     strangers = table["item_id"].map(following)
     for column, ids in (("similarity", table["item_id"]), ("stranger", strangers)):
         frame[column] = [float(items[i] @ answer) for i, answer in zip(ids, answers, strict=True)]
+
     if acceptability is not None:
         sentences = [*table["premise"], *table["hypothesis"]]
         frame["acceptability"] = judged(sentences, acceptability).reshape(2, -1).mean(axis=0)
+
     return frame.assign(wording=wording)
 
 
@@ -141,23 +143,29 @@ def rater_agreement(
         given = sheets.dropna(subset=[criterion])
         codes = pd.Index(list(labels)).get_indexer(given[criterion])
         if (codes < 0).any():
-            wrong, known = given[criterion].iloc[codes.argmin()], ", ".join(map(str, labels))
+            wrong = given[criterion].iloc[codes.argmin()]
+            known = ", ".join(map(str, labels))
             raise ParameterError(f"{criterion}: a rating must be one of {known}, got {wrong!r}.")
+
         table = given.assign(code=codes).pivot(index=list(items), columns="rater", values="code")
         complete = table.dropna().to_numpy(dtype=int)
         if table.shape[1] < 2 or not len(complete):
             raise ParameterError(f"No item was rated by two or more on '{criterion}': share some.")
+
         n = complete.shape[1]
         counts = (complete[:, :, None] == np.arange(len(labels))).sum(axis=1)
         row = {"raters": n, "items": len(table)}
         row["agreement"] = (counts * (counts - 1)).sum() / (len(counts) * n * (n - 1))
         row["fleiss_kappa"] = fleiss_kappa(counts) if np.ptp(complete) else np.nan
         row["krippendorff_alpha"] = np.nan
+
         if len(set(codes)) > 1:
             row["krippendorff_alpha"] = krippendorff.alpha(
                 table.to_numpy().T, level_of_measurement="nominal"
             )
+
         rows[criterion] = row
+
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("criterion")
 
 
@@ -166,17 +174,22 @@ def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
     own = {item.id: item.text for item in questionnaire.items}
     if questionnaire.wording == "verbatim":
         return own, "verbatim"
+
     named = os.environ.get(_WORDING_VARIABLE)
     if not named:
         return own, "paraphrase"
+
     path = Path(named).expanduser()
     if not path.is_file():
         raise DataError(f"{_WORDING_VARIABLE} names {named}, which is no file: correct it.")
+
     table = text_table(path, ("instrument", "wording"))
     rows = table.loc[table["instrument"] == questionnaire.short_title, "wording"].tolist()
     if not rows:
         return own, "paraphrase"
+
     if len(rows) != len(own):
         name = questionnaire.short_title
         raise DataError(f"{path} has {len(rows)} items of {name}, which has {len(own)}.")
+
     return dict(zip(own, rows, strict=True)), "original"

@@ -69,17 +69,21 @@ def profiles(
     (3, 12)
     """
     keys = {item.id: item.keying for q in questionnaires for item in q.items}
-    if lacking := {q.id for q in questionnaires} - set(answers["questionnaire"].unique()):
+    lacking = {q.id for q in questionnaires} - set(answers["questionnaire"].unique())
+
+    if lacking:
         raise ParameterError(f"There are no answers to '{min(lacking)}'; ask that too.")
     answers = answers[answers["item_id"].isin(keys)]
     who, respondents = answers["respondent_id"].factorize()
     order = np.argsort(who, kind="stable")  # one respondent after another
     prompts = answers.groupby(_PROMPT, sort=False, observed=True).ngroup().to_numpy()[order]
     number = prompts.max() + 1
+
     if (prompts != np.resize(np.arange(number), len(prompts))).any() or len(prompts) != len(
         respondents
     ) * number:
         raise ParameterError("Respondents answered different prompts; ask all of them the same.")
+
     raw = raw_scores(answers, score)[order].reshape(len(respondents), -1)
     asked = answers.iloc[order[: raw.shape[1]]]
     item, kind, weight = (asked[name].to_numpy() for name in ("item_id", "polarity", "weight"))
@@ -87,7 +91,8 @@ def profiles(
     for rows, (_, term, word), _ in template_cubes(asked, np.zeros(len(asked))):
         place = np.empty((term.max() + 1, word.max() + 1), dtype=int)
         place[term, word] = rows
-        shares, own = two_way(raw[:, place], temperature), kind[place[:, 0]]
+        shares = two_way(raw[:, place], temperature)
+        own = kind[place[:, 0]]
         means = (shares * weight[place[0]]).mean(axis=2) * own * keys[item[rows[0]]]
         values = {
             "source": means[:, own == 1].mean(axis=1),
@@ -96,6 +101,7 @@ def profiles(
         }
         for name, value in values.items():
             found.setdefault((name, item[rows[0]]), []).append(value)
+
     columns = itertools.product(("source", "inverse", "silhouette"), keys)
     means = {column: np.mean(found[column], axis=0) for column in columns}
     return pd.DataFrame(means, pd.Index(respondents, name="respondent_id"))
@@ -201,6 +207,7 @@ def evidence_of_draws(
     enough = respondents >= _FEWEST
 
     implied: dict = collections.defaultdict(lambda: np.full(draws, np.nan))
+
     if enough:
         items = source[:, :, np.concatenate(list(scales.values()))]
         centred = items - items.mean(axis=1, keepdims=True)
@@ -222,6 +229,7 @@ def evidence_of_draws(
     kinds |= {f"htmt {a} {b}": implied["htmt", a, b] for a, b in itertools.combinations(real, 2)}
     kinds |= {f"lowest {name}": average[:, whole[name]].min(axis=1) for name in real}
     kinds["items at 0.6"] = (of_real.round(_DECIMALS) >= 0.6).sum(axis=1)
+
     for (i, one), (j, other) in itertools.combinations(enumerate(order), 2):
         kinds[f"ρ {one} {other}"] = rank[:, i, j]
 
@@ -234,6 +242,7 @@ def evidence_of_draws(
         "correlations": np.min(signed, axis=0),
         "source and inverse": np.mean(agreement, axis=0),
     }
+
     return pd.DataFrame(first | kinds)
 
 
@@ -243,6 +252,7 @@ def rank_correlations(scores: np.ndarray) -> np.ndarray:
     Scores that differ by rounding alone share a rank.
     """
     draws, respondents, count = scores.shape
+
     if respondents < _FEWEST:
         return np.full((draws, count, count), np.nan)
 
@@ -250,6 +260,7 @@ def rank_correlations(scores: np.ndarray) -> np.ndarray:
     ranks = ranks - ranks.mean(axis=1, keepdims=True)
     products = ranks.transpose(0, 2, 1) @ ranks
     size = np.sqrt(np.diagonal(products, axis1=1, axis2=2))
+
     with np.errstate(invalid="ignore", divide="ignore"):  # scores that do not vary have none
         return products / size[:, :, None] / size[:, None, :]
 
@@ -295,8 +306,10 @@ def jackknife(
         if number < _FEWEST:
             found[base] = pd.Series(dtype=float)
             continue
+
         others = pd.DataFrame([statistic(part.drop(index=row)) for row in part.index])
         found[base] = pd.Series(jackknife_half_width(others.to_numpy(float)), others.columns)
+
     return np.sqrt(_with_mean(pd.DataFrame(found).T ** 2, bases, 2))
 
 
@@ -346,11 +359,14 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     """
     if not isinstance(factor, Real) or not 0 < factor <= _LARGEST_FACTOR:
         raise ParameterError(f"factor must be from 0 to {_LARGEST_FACTOR}, got {factor!r}.")
-    values, wanted = _logits(answers), _logits(like)
+
+    values = _logits(answers)
+    wanted = _logits(like)
     if len(values) != len(wanted):
         raise ParameterError(
             f"There are {len(values)} respondents and {len(wanted)} to be like; give as many."
         )
+
     size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, wanted))
     values = np.exp(values / size * goal * factor)
     values /= values.sum(axis=2, keepdims=True)
@@ -363,11 +379,13 @@ def _logits(answers: pd.DataFrame) -> np.ndarray:
     counts = answers["respondent_id"].value_counts()
     if answers.empty or counts.nunique() > 1:
         raise ParameterError("All respondents must answer the same prompts; complete the answers.")
+
     rest = (1 - answers["entailment"]) / 2
     shares = answers[_CLASSES].apply(lambda share: share.fillna(rest))
     logs = np.log(np.maximum(shares.to_numpy(dtype=float), 1e-12))
     logs = logs.reshape(answers["respondent_id"].nunique(), -1, 3)
     logs -= logs.mean(axis=2, keepdims=True)
+
     return logs - logs.mean(axis=1, keepdims=True)
 
 
@@ -411,12 +429,15 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
         if len(drawn) and np.isfinite(value):
             low, middle, high = np.quantile(drawn, [0.025, 0.5, 0.975])
             # rank correlations tie, and shipped draws are in single precision
-            above, below = (drawn >= value - 1e-6).sum(), (drawn <= value + 1e-6).sum()
+            above = (drawn >= value - 1e-6).sum()
+            below = (drawn <= value + 1e-6).sum()
             ends = proportion_confint(above, len(drawn), method="beta")
             row |= {"null": middle, "null low": low, "null high": high}
             row |= {"reach": above / len(drawn), "reach low": ends[0], "reach high": ends[1]}
             row["p"] = min(1.0, 2 * (1 + min(above, below)) / (1 + len(drawn)))
+
         rows[name] = row
+
     columns = ["observed", "null", "null low", "null high", "reach", "reach low", "reach high",
                "p", "draws"]  # fmt: skip
     return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=columns)

@@ -77,17 +77,23 @@ def congruence(
     [0.99, 0.52]
     """
     check_numbers(factors=factors, draws=draws, seed=seed)
+
     for table in (reference, other):
         check_columns(table, ())
+
     both = [c for c in reference if c in set(other)]
     for table in (reference, other):
         check_columns(table, (), both)
-    one, two = reference[both].dropna(), other[both].dropna()
+
+    one = reference[both].dropna()
+    two = other[both].dropna()
     if min(len(one), len(two)) < 3:
         raise ParameterError("At least three rows without a gap are needed in both tables.")
+
     keep = [c for c in both if one[c].std() > 1e-9 and two[c].std() > 1e-9]
     if len(keep) < factors + 2:
         raise ParameterError(f"{len(keep)} items vary in both, too few for {factors} factors.")
+
     # An import here for cost; statsmodels and scipy.stats are slow to load.
     from scipy.stats import wishart
     from statsmodels.multivariate.factor_rotation import rotate_factors
@@ -97,14 +103,18 @@ def congruence(
     rng = np.random.default_rng(seed)
     own = _loadings(second[None], factors)
     orders = np.array([rng.permutation(len(keep)) for _ in range(draws)])
+
     if len(order):
         asked = [keep.index(item) for item in order if item in keep]
         if len(asked) != len(keep) or len(set(asked)) != len(keep):
             raise ParameterError("order must hold every item of both tables once; correct it.")
+
         orders = np.tile(np.arange(len(keep)), (len(keep) - 1, 1))
         for push, row in enumerate(orders, start=1):
             row[asked] = np.roll(asked, push)
-    phi, chance = _turned(own, target)[0], _turned(own[0][orders], target).mean(axis=1)
+
+    phi = _turned(own, target)[0]
+    chance = _turned(own[0][orders], target).mean(axis=1)
     low = high = np.nan
     n = len(two)
     if n > len(keep) and np.linalg.eigvalsh(second)[0] > 1e-10:
@@ -114,6 +124,7 @@ def congruence(
         again = _turned(_loadings(samples, factors), target).mean(axis=1)
         low, high = np.quantile(again, [0.025, 0.975]) + phi.mean() - np.median(again)
         high = min(high, 1.0)
+
     row = {"congruence": phi.mean(), "low": low, "high": high, "worst": phi.min()}
     row |= {"chance": np.median(chance), "chance_high": np.quantile(chance, 0.95)}
     at_least = chance >= phi.mean() - 1e-6  # exchanges of like items tie but for rounding
@@ -164,22 +175,28 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     """
     check_numbers(least=least)
     columns = ["n", "sum", "squares"]
+
     for table in (reference, focal):
         check_columns(table, ["item_id"], ["score", *columns])
+
     whole = reference.groupby("item_id")[columns].sum()
     spread = whole["squares"] / whole["n"] - (whole["sum"] / whole["n"]) ** 2
     both = focal.merge(reference[reference["n"] >= least], on=["item_id", "score"])
+
     for side in ("_x", "_y"):
-        n, of_side = both[f"n{side}"], both[f"sum{side}"] / both[f"n{side}"]
+        n = both[f"n{side}"]
+        of_side = both[f"sum{side}"] / both[f"n{side}"]
         variance = (both[f"squares{side}"] / n - of_side**2).clip(lower=0)
         both = both.assign(**{f"mean{side}": of_side, f"error{side}": variance / n})
+
     weight = both["n_x"] / both.groupby("item_id")["n_x"].transform("sum")
     both["smd"] = weight * (both["mean_x"] - both["mean_y"])
     both["error"] = weight**2 * (both["error_x"] + both["error_y"])
     items = focal["item_id"].unique()
     sums = both.groupby("item_id")[["smd", "error", "n_x"]].sum().reindex(items)
     spread = np.sqrt(spread.reindex(items).where(spread > 0))
-    smd, half = sums["smd"].where(spread.notna()), 1.959964 * np.sqrt(sums["error"])
+    smd = sums["smd"].where(spread.notna())
+    half = 1.959964 * np.sqrt(sums["error"])
     found = pd.DataFrame({"smd": smd, "low": smd - half, "high": smd + half})
     found["effect"] = effect = smd / spread
     zero = (found["low"] <= 0) & (found["high"] >= 0)
@@ -187,6 +204,7 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     found["dif"] = np.select(kinds, [None, "A", "B"], "C")
     found["n"] = sums["n_x"].fillna(0).astype(int)
     found["matched"] = found["n"] / focal.groupby("item_id")["n"].sum()
+
     return found.rename_axis("item_id")
 
 

@@ -61,10 +61,12 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError("Numbers are needed for the interval of a mean.") from None
+
     if not values.ndim or not values.shape[-1]:
         raise ParameterError("The mean of no observation has no interval.")
     if np.isinf(values).any():
         raise ParameterError("An infinite number has no mean; leave it out.")
+
     there = ~np.isnan(values)
     n = there.sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -80,6 +82,7 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         turned = np.where(np.abs(a) > 1e-6, (np.cbrt(1 + 3 * a * (tails - a / 2)) - 1) / a, tails)
         longest = 1.5 * np.abs(tails)
         low, high = mean - np.clip(turned, -longest, longest) * spread / np.sqrt(n)
+
     return low, high
 
 
@@ -159,24 +162,29 @@ def correlation_interval(
     [5.0, 0.8, -0.46, 0.99]
     """
     check_choice(("spearman", "pearson"), method=method)
+
     if isinstance(x, pd.Series) and isinstance(y, pd.Series):
         if x.index.has_duplicates or y.index.has_duplicates:
             raise ParameterError("A label is there twice; give each pair a label of its own.")
         y = y.reindex(x.index)
+
     try:
         both = np.array([np.asarray(v, dtype=np.float64) for v in (x, y)])
     except (TypeError, ValueError):
         both = np.empty(0)
+
     if both.ndim != 2 or np.isinf(both).any():
         raise ParameterError("Two series of finite numbers of one length are needed.")
     both = both[:, ~np.isnan(both).any(axis=0)]
     n = both.shape[1]
     if n < 3 or (np.ptp(both, axis=1) <= 1e-12 * np.abs(both).max(axis=1)).any():
         return pd.Series({"n": float(n), "r": np.nan, "low": np.nan, "high": np.nan})
+
     if method == "spearman":
         from scipy.stats import rankdata  # slow to load
 
         both = rankdata(merge_near_ties(both), axis=1)
+
     r = float(np.clip(np.corrcoef(both)[0, 1], -1, 1))
     low, high = fisher_interval(r, n, ranks=method == "spearman")
     return pd.Series({"n": float(n), "r": r, "low": float(low), "high": float(high)})
@@ -219,6 +227,7 @@ def mean_table(
     [[0.4, 0.15, 0.65, 3.0]]
     """
     check_columns(table, [*by, unit], [value])
+
     if table.empty:
         raise ParameterError("The mean of no observation has no interval.")
     units = table.groupby([*by, unit], sort=False, observed=True)[value].mean().astype("float64")
@@ -227,6 +236,7 @@ def mean_table(
     for key, part in parts:
         key = key if isinstance(key, tuple) else (key,)
         rows.append((*key, part.mean(), *map(float, mean_interval(part)), part.count()))
+
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
 
 
@@ -270,16 +280,19 @@ def scale_intervals(
     [[4.0, 2.0, 6.0]]
     """
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
+
     if not questionnaire.scales:
         raise ParameterError(f"{questionnaire.id} has no scale.")
     chosen = questionnaire.scale(scale or questionnaire.scales[0].id)
     keyed = keyed_items(items, questionnaire, chosen)
     low, high = mean_interval(keyed.to_numpy(dtype=float))
+
     if "run" in items:
         size = len(chosen.items) if chosen.mode == "sum" else 1
         low, high = (
             np.clip(end, *np.divide(questionnaire.span(chosen), size)) for end in (low, high)
         )
+
     frame = pd.DataFrame({"score": keyed.mean(axis=1), "low": low, "high": high}, keyed.index)
     frame.insert(0, "respondent_id", keyed.index.get_level_values("respondent_id"))
     return frame.assign(n=keyed.notna().sum(axis=1)).reset_index(drop=True)

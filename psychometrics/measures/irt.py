@@ -107,15 +107,18 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     [-0.549, 0.549]
     """
     check_choice((*MODELS, "conditional"), model=model)
+
     if model == "conditional":
         return _fit_conditional(answers)
     answers = _binary(answers)
     share = answers.mean()
     if share.isna().any():
         raise ParameterError(f"no one answered '{share.index[share.isna()][0]}'; leave it out.")
+
     finite = answers.columns[(share > 0) & (share < 1)]
     if len(finite) < 2:
         raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
+
     x, observed = _filled(answers[finite])
     starts, bounds = _starts(x, share[finite].to_numpy(), model)
     data = _Data(*_patterns(x, observed, model), *_grid(len(finite)))
@@ -128,21 +131,26 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
             _loss, np.concatenate(started), (data, model), jac=True, method="L-BFGS-B",
             bounds=bounds, options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
         ))  # fmt: skip
+
     vector = min(results, key=lambda found: found.fun).x
     frame = _estimates(vector, model, finite)
     if errors:
         ends = np.array(bounds).T + np.array([[1e-5], [-1e-5]])
         free = (ends[0] < vector) & (vector < ends[1])
         frame["se"], frame["se_discrimination"] = _standard_errors(vector, free, data, model)
+
     frame.loc[~np.isfinite(frame["difficulty"]), "se"] = np.nan
     frame = frame.reindex(answers.columns)
     frame["at_limit"] = frame["at_limit"].eq(True)
+
     for end, sign in ((1, -1), (0, 1)):
         frame.loc[share == end, "difficulty"] = sign * np.inf
         frame.loc[share == end, "intercept"] = -sign * np.inf
+
     if model in ("rasch", "1pl"):
         slopes = frame[["discrimination", "se_discrimination"]]
         frame[slopes.columns] = slopes.fillna(slopes.max())
+
     return frame.fillna({"guessing": 0.0})
 
 
@@ -175,16 +183,20 @@ def _patterns(
 def _starts(x: np.ndarray, share: np.ndarray, model: str) -> tuple[list, list]:
     """Starting values and bounds of intercepts, slopes and guessing."""
     n = x.shape[1]
-    starts, bounds = [np.log(share / (1 - share)) * 1.2], [(-40.0, 40.0)] * n
+    starts = [np.log(share / (1 - share)) * 1.2]
+    bounds = [(-40.0, 40.0)] * n
+
     if model == "1pl":
         starts.append(np.ones(1))
         bounds += [(0.0, _SLOPE_LIMIT)]
     elif model != "rasch":
         starts.append(_first_slopes(x))
         bounds += [(-_SLOPE_LIMIT, _SLOPE_LIMIT)] * n
+
     if model == "3pl":
         starts.append(np.full(n, logit(0.1)))
         bounds += [tuple(map(logit, _GUESSING_LIMITS))] * n
+
     return starts, bounds
 
 
@@ -195,8 +207,10 @@ def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
     flat = np.abs(slope) < 1e-9
     low, high = _GUESSING_LIMITS
     at_limit = np.abs(slope) > _SLOPE_LIMIT - 1e-6
+
     if model == "3pl":
         at_limit |= (guess > high - 1e-4) | (guess < low + 1e-5)
+
     difficulty = np.where(flat, np.nan, -intercept / np.where(flat, 1, slope))
     frame = pd.DataFrame({"discrimination": slope, "difficulty": difficulty}, index=items)
     frame = frame.assign(intercept=intercept, guessing=guess, at_limit=at_limit)
@@ -208,10 +222,12 @@ def _fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
     answers = _binary(answers)
     if answers.isna().any(axis=None):
         raise ParameterError("conditional maximum likelihood needs answers without gaps.")
+
     share = answers.mean()
     finite = answers.columns[(share > 0) & (share < 1)]
     if len(finite) < 2:
         raise ParameterError(f"Rasch needs two items with variance or more, here {len(finite)}.")
+
     x = answers[finite].to_numpy(dtype=float)
     n = len(finite)
     groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")
@@ -222,6 +238,7 @@ def _fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
             f"the conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} and the "
             "other items could be moved apart without end; leave these out, or use fit()."
         )
+
     counts = np.bincount(x.sum(axis=1).astype(int), minlength=n + 1)[1:n]
     solved = x.sum(axis=0) - (x.sum(axis=1) == n).sum()
     scores = np.arange(1, n)
@@ -244,7 +261,8 @@ def _fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
     ).x  # fmt: skip
     # The level is free: adding 1/n everywhere fixes it, and taking it away again leaves the
     # covariance of the centred difficulties (the pseudo-inverse, without its rounding).
-    level, step = np.full((n, n), 1 / n), 1e-4
+    level = np.full((n, n), 1 / n)
+    step = 1e-4
     slopes = [likely(found + move)[1] - likely(found - move)[1] for move in step * np.eye(n)]
     information = np.array(slopes) / (2 * step)
     covariance = np.linalg.inv((information + information.T) / 2 + level) - level
@@ -253,6 +271,7 @@ def _fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
     result = result.reindex(answers.columns)
     result.loc[share == 1, "difficulty"], result.loc[share == 0, "difficulty"] = -np.inf, np.inf
     result = result.assign(discrimination=1.0, intercept=-result["difficulty"], guessing=0.0)
+
     return result.assign(at_limit=False, se_discrimination=np.nan)
 
 
@@ -388,19 +407,24 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     """
     if not len(models):
         raise ParameterError(f"name at least one model; they are {', '.join(MODELS)}.")
+
     answers = _binary(answers)
     n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())
     count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
-    rows, before = {}, None
+    rows = {}
+    before = None
+
     for model in models:
         parameters = fit(answers, model, errors=False)
-        value, free = float(_posterior(answers, parameters)[2].sum()), count[model]
+        value = float(_posterior(answers, parameters)[2].sum())
+        free = count[model]
         more = free - before[1] if before else 0
         row = {"parameters": free, "log_likelihood": value, "aic": 2 * free - 2 * value}
         row["bic"] = np.log(len(answers)) * free - 2 * value
         row["p"] = chi2.sf(max(2 * (value - before[0]), 0), more) if more > 0 else np.nan
         row["at_limit"] = int(parameters["at_limit"].sum())
         rows[model], before = row, (value, free)
+
     return pd.DataFrame(rows).T.astype({"parameters": int, "at_limit": int})
 
 
@@ -456,15 +480,19 @@ def item_fit(
     drawn = np.array([_mean_squares(fake, parameters, axis=0) for fake in fakes])
     frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
     fitted = np.isfinite(observed[0])
+
     for place, name in enumerate(("infit", "outfit")):
         frame[[f"{name}_low", f"{name}_high"]] = np.nan
         ends = np.quantile(drawn[:, place, fitted], [0.025, 0.975], axis=0)
         frame.loc[fitted, [f"{name}_low", f"{name}_high"]] = ends.T
-    infit, slack = drawn[:, 0], 1e-9  # mean squares that the model fixes are equal, not ordered
+
+    infit = drawn[:, 0]
+    slack = 1e-9  # mean squares that the model fixes are equal, not ordered
     above = (1 + (infit >= observed[0] - slack).sum(axis=0)) / (1 + simulations)
     below = (1 + (infit <= observed[0] + slack).sum(axis=0)) / (1 + simulations)
     frame["p"] = np.where(fitted, np.minimum(1, 2 * np.minimum(above, below)), np.nan)
     frame["p_fdr"] = adjust(frame["p"], "fdr_bh")
+
     return frame
 
 
@@ -520,13 +548,18 @@ def _first_slopes(x: np.ndarray) -> np.ndarray:
 
 
 def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    intercept, slope, guess = vector[:n], np.ones(n), np.zeros(n)
+    intercept = vector[:n]
+    slope = np.ones(n)
+    guess = np.zeros(n)
+
     if model == "1pl":
         slope = np.full(n, vector[n])
     elif model in ("2pl", "3pl"):
         slope = vector[n : 2 * n]
+
     if model == "3pl":
         guess = expit(vector[2 * n :])
+
     return intercept, slope, guess
 
 
@@ -539,15 +572,18 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
     wrong = log_expit(-steps) + np.log1p(-guess)
     whole = bool(observed.all())  # then the wrong answers' sum is the same for all respondents
     joint = np.log(weights) + (wrong.sum(axis=1) if whole else observed @ wrong.T)
+
     if model == "3pl":
         p = guess + (1 - guess) * solved
         joint = joint + x @ (np.log(p) - wrong).T
     else:  # the log odds are a line in ability, so that two sums stand for a respondent's answers
         joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
+
     posterior, total = _normalised(joint)
     posterior *= counts[:, None]
     # Expected numbers of answers, and of right ones, at every node.
     given = posterior.sum(axis=0)[:, None] if whole else posterior.T @ observed
+
     if model == "3pl":
         residual = posterior.T @ x - given * p
         through = residual * solved / p
@@ -556,6 +592,7 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
         expected = given * solved
         gradient = [counts @ x - expected.sum(axis=0), (posterior @ theta) @ x - theta @ expected]
         gradient[1:] = {"rasch": [], "1pl": [[gradient[1].sum()]]}.get(model, gradient[1:])
+
     return -(counts @ total), -np.concatenate(gradient)
 
 
@@ -572,27 +609,35 @@ def _standard_errors(
     vector: np.ndarray, free: np.ndarray, data: _Data, model: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of difficulties (by the delta method) and slopes, from the observed information."""
-    places, step, n = np.flatnonzero(free), 1e-4, data.x.shape[1]
+    places = np.flatnonzero(free)
+    step = 1e-4
+    n = data.x.shape[1]
     information = np.empty((len(places), len(places)))
+
     for row, place in enumerate(places):
         move = np.zeros_like(vector)
         move[place] = step
         slopes = [_loss(vector + sign * move, data, model)[1] for sign in (1, -1)]
         information[row] = ((slopes[0] - slopes[1]) / (2 * step))[places]
+
     information = (information + information.T) / 2
     if not len(places) or np.linalg.eigvalsh(information)[0] < 1e-8:
         return np.full(n, np.nan), np.full(n, np.nan)
+
     covariance = np.zeros((len(vector), len(vector)))
     covariance[np.ix_(places, places)] = np.linalg.inv(information)
     intercept, slope, _ = _unpack(vector, n, model)
-    own, of_slope = np.arange(n), np.full(n, np.nan)
+    own = np.arange(n)
+    of_slope = np.full(n, np.nan)
     safe = np.where(np.abs(slope) < 1e-9, np.nan, slope)
     variances = covariance[own, own] / safe**2  # of -intercept / slope
+
     if model != "rasch":
         other = np.full(n, n) if model == "1pl" else n + own
         of_slope = np.where(free[other], np.sqrt(covariance[other, other].clip(0)), np.nan)
         variances += covariance[other, other] * intercept**2 / safe**4
         variances -= 2 * covariance[own, other] * intercept / safe**3
+
     return np.where(free[:n], np.sqrt(variances.clip(0)), np.nan), of_slope
 
 
@@ -616,22 +661,27 @@ def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarr
     """Slopes, intercepts and guessing; the intercept may be left to follow from the difficulty."""
     if not isinstance(parameters, pd.DataFrame) or not len(parameters):
         raise ParameterError("a table of parameters is needed, as irt.fit() gives it.")
+
     place = "intercept" if "intercept" in parameters else "difficulty"
     needed = {"discrimination", "guessing", place}
     try:
         table = parameters[sorted(needed)].astype(float)
     except (KeyError, TypeError, ValueError) as error:
         raise ParameterError(f"the table of parameters must hold numbers: {error}.") from error
-    slope, guess = table["discrimination"].fillna(1.0).to_numpy(), table["guessing"].to_numpy()
+
+    slope = table["discrimination"].fillna(1.0).to_numpy()
+    guess = table["guessing"].to_numpy()
     if "intercept" in table:
         intercept = table["intercept"].to_numpy()
     else:
         intercept = -slope * table["difficulty"].to_numpy()
+
     unknown = np.isnan(intercept) | np.isnan(guess) | ~np.isfinite(slope)
     unknown |= table["discrimination"].isna().to_numpy() & np.isfinite(intercept)
     if unknown.any():
         name = parameters.index[unknown][0]
         raise ParameterError(f"the parameters of '{name}' are not known; leave the item out.")
+
     return slope, intercept, guess
 
 
@@ -647,9 +697,12 @@ def _posterior(
     theta, weights = _grid(len(parameters))
     p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
     extreme = _extreme(parameters)
-    x, observed, p = x[:, ~extreme], observed[:, ~extreme], p[:, ~extreme]
+    x = x[:, ~extreme]
+    observed = observed[:, ~extreme]
+    p = p[:, ~extreme]
     joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
     posterior, total = _normalised(joint)
+
     return posterior, theta, total
 
 
@@ -659,14 +712,17 @@ def _mean_squares(
     """Infit and outfit of items (axis 0) or respondents (1), over the answers that there are."""
     answers = _matched(answers, parameters)
     theta = abilities(answers, parameters)["theta"].to_numpy()
-    p, x = probability(theta, parameters), answers.to_numpy()
+    p = probability(theta, parameters)
+    x = answers.to_numpy()
     variances = p * (1 - p)
     known = ~np.isnan(x) & ~_extreme(parameters) & (variances > 1e-12)
     squares = np.where(known, (x - p) ** 2, 0.0)
     spread = np.where(known, variances, 0.0)
     ratio = np.divide(squares, variances, out=np.zeros_like(squares), where=known)
-    count, total = known.sum(axis=axis), spread.sum(axis=axis)
+    count = known.sum(axis=axis)
+    total = spread.sum(axis=axis)
     infit, outfit = (np.full(count.shape, np.nan) for _ in range(2))
     np.divide(squares.sum(axis=axis), total, out=infit, where=count > 0)
     np.divide(ratio.sum(axis=axis), count, out=outfit, where=count > 0)
+
     return infit, outfit

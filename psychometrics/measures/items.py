@@ -48,12 +48,15 @@ def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     """
     if not isinstance(answers, pd.DataFrame):
         raise ParameterError(f"A DataFrame is needed, got {type(answers).__name__}.")
+
     frame = answers
     if not frame.size:
         raise ParameterError("the matrix of answers is empty; it needs respondents and items.")
+
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ParameterError(f"the item '{twice}' is there twice; give each item its own name.")
+
     kinds = {getattr(dtype, "kind", "O") for dtype in frame.dtypes}
     try:
         if kinds & set("mMc"):  # times and complex numbers are numbers to pandas, not to a test
@@ -61,6 +64,7 @@ def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
         frame = (frame if kinds <= set("iufb") else frame.apply(pd.to_numeric)).astype(float)
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"answers must be numbers: {error}.") from error
+
     if (frame.abs() > 1e100).any(axis=None):  # squares would overflow
         raise ParameterError("answers must be finite; put a missing value where there is none.")
     return frame
@@ -167,6 +171,7 @@ def dif(
     """
     check_choice(("mantel-haenszel", "logistic"), method=method)
     both, group = _two_groups(reference, focal)
+
     if method == "logistic":
         return _logistic(both, group.astype(float))
     total = both.sum(axis=1)
@@ -177,6 +182,7 @@ def dif(
     frame.insert(3, "low", frame["delta"] - reach)
     frame.insert(4, "high", frame["delta"] + reach)
     frame["ets"] = [_ets_class(*row) for row in frame[["delta", "se", "p"]].to_numpy()]
+
     return frame
 
 
@@ -197,17 +203,23 @@ def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
             warnings.simplefilter("ignore")  # of separation, whose limit is what is wanted
             models = [GLM(y, design[:, :n], families.Binomial()) for n in (1, 2, 3, 4)]
             fitted = [model.fit(maxiter=100, tol=1e-13) for model in models]
+
         null, *likelihoods = (found.llf for found in fitted)
         gains = 2 * np.maximum(np.diff(likelihoods), 0)
-        effect, se = fitted[2].params[-1], fitted[2].bse[-1]
+        effect = fitted[2].params[-1]
+        se = fitted[2].bse[-1]
+
         if np.abs(design[:, :3] @ fitted[2].params).max() > _SEPARATED:
-            effect, se = np.sign(effect) * np.inf, np.nan
+            effect = np.sign(effect) * np.inf
+            se = np.nan
+
         shares = 1 - np.exp(2 * (null - np.array(likelihoods)) / len(y))
         r2 = (shares[ranks[2] - 2] - shares[0]) / (1 - np.exp(2 * null / len(y)))
         crossing = (
             [chi2.sf(gains[1], 1), chi2.sf(gains.sum(), 2)] if ranks[2] == 4 else [np.nan] * 2
         )
         rows[item] = [effect, se, chi2.sf(gains[0], 1), *crossing, r2]
+
     columns = ["group", "se", "p_uniform", "p_nonuniform", "p", "r2"]
     frame = pd.DataFrame(rows, index=columns).T.reindex(both.columns).astype(float)
     frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
@@ -215,6 +227,7 @@ def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
     frame.loc[frame["p"].isna(), "size"] = ""
     # As in the ETS classes, what is not significant is negligible whatever its size.
     frame.loc[frame["p"] >= 0.05, "size"] = "A"
+
     return frame
 
 
@@ -251,24 +264,29 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     check_choice(("holm", "fdr_bh", "bonferroni", "none"), method=method)
     check_columns(pd.DataFrame({"p": p}), (), ["p"])
     p = pd.to_numeric(p).astype(float)
+
     if ((p < 0) | (p > 1)).any():
         raise ParameterError("p values must lie between 0 and 1; correct the column 'p'.")
     if method == "none" or p.isna().all():
         return p
+
     method = {"bonferroni": "bonf"}.get(method, method)
     return pd.Series(multicomp(p.to_numpy(), method=method)[1], p.index)
 
 
 def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
     """Answers of both groups, one below the other, and who is in the focal one."""
-    reference, focal = as_numbers(reference), as_numbers(focal)
+    reference = as_numbers(reference)
+    focal = as_numbers(focal)
     if set(reference) != set(focal):
         raise ParameterError("both groups must have answered the same items.")
+
     both = pd.concat([reference, focal], ignore_index=True)
     if both.isna().any(axis=None):
         raise ParameterError("matching on the sum needs answers without gaps: drop or fill them.")
     if not both.isin([0, 1]).all(axis=None):
         raise ParameterError("both groups' answers must be 0 or 1.")
+
     return both, np.arange(len(both)) >= len(reference)
 
 
@@ -285,6 +303,7 @@ def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list
     used = ((a + b) > 0) & ((c + d) > 0) & (n > 1)
     a, b, c, d, n = (counts[used] for counts in (a, b, c, d, n))
     variance = ((a + b) * (c + d) * (a + c) * (b + d) / (n**2 * (n - 1))).sum()
+
     if variance == 0:
         return [np.nan] * 5
     # The test by hand: statsmodels lets the correction overshoot, so that a difference of less
@@ -292,12 +311,15 @@ def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list
     expected = ((a + b) * (a + c) / n).sum()
     statistic = max(abs(a.sum() - expected) - 0.5, 0) ** 2 / variance
     p = float(chi2.sf(statistic, 1))
-    right, wrong = (a * d).any(), (b * c).any()
+    right = (a * d).any()
+    wrong = (b * c).any()
     if not right or not wrong:  # everyone of one group solved it: no finite odds ratio
         ratio = np.inf if right else 0.0
         return [ratio, -np.inf if right else np.inf, np.nan, statistic, p]
+
     table = StratifiedTable(np.array([[a, b], [c, d]]))
-    delta, se = -2.35 * table.logodds_pooled, 2.35 * table.logodds_pooled_se
+    delta = -2.35 * table.logodds_pooled
+    se = 2.35 * table.logodds_pooled_se
     return [table.oddsratio_pooled, delta, se, statistic, p]
 
 

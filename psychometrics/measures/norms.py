@@ -57,6 +57,7 @@ def norm_table(
         if not paper or norm.group in _NORMS_OF_THE_PAPER.get(own.id, (norm.group,))
     ]
     columns = ["questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n"]
+
     return pd.DataFrame(rows, columns=[*columns, "citation"])
 
 
@@ -107,20 +108,24 @@ def compare_means(
     """
     _check_level(level)
     values = (mean, sd, n, norm_mean, norm_sd, norm_n)
+
     try:
         values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, float)) for x in values))
     except (TypeError, ValueError):
         values = [np.array([[np.inf]])]
+
     if values[0].ndim > 1 or np.isinf(values).any():
         raise ParameterError("Finite numbers are needed, each one or as many as the others.")
     m1, s1, n1, m2, s2, n2 = values
     single = n1 == 1
     if (n1 < 1).any() or (n2 < 2).any() or (s1[~single] < 0).any() or (s2 < 0).any():
         raise ParameterError("Deviations must not be negative, and sizes at least 1 and 2.")
+
     with np.errstate(divide="ignore", invalid="ignore"):
         f, f_p = _variance_test(s1, n1, s2, n2)
         equal = f_p > level
-        v1, v2 = s1**2 / n1, s2**2 / n2
+        v1 = s1**2 / n1
+        v2 = s2**2 / n2
         pooled = ((n1 - 1) * s1**2 + (n2 - 1) * s2**2) / (n1 + n2 - 2)
         se = np.where(equal, np.sqrt(pooled * (1 / n1 + 1 / n2)), np.sqrt(v1 + v2))
         welch_df = (v1 + v2) ** 2 / (v1**2 / (n1 - 1) + v2**2 / (n2 - 1))
@@ -137,6 +142,7 @@ def compare_means(
         width = stats.norm.isf(0.025) * spread
         scale = np.where(pooled > 0, np.sqrt(pooled), np.nan)
         g = difference / scale * (1 - 3 / (4 * (n1 + n2 - 2) - 1))
+
     test = np.select([single, equal], ["single", "student"], "welch")
     return pd.DataFrame(
         {
@@ -188,18 +194,23 @@ def compare_norms(
     keys = ["respondent_id", "questionnaire", "scale"]
     numbers = ["score"] if "score" in getattr(scores, "columns", ()) else ["mean", "sd", "n"]
     check_columns(scores, keys, numbers)
+
     if "score" in scores:
         by = [c for c in ("respondent_id", "questionnaire", "mode", "scale") if c in scores]
         scores = scores.groupby(by, sort=False)["score"].agg(mean="mean", sd="std", n="count")
         scores = scores[scores["n"] > 0].reset_index()
+
     if norms is None:
         norms = [n for n in scores["questionnaire"].unique() if n in questionnaire_names()]
+
     if not isinstance(norms, pd.DataFrame):
         norms = norm_table(norms)
+
     check_columns(norms, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
     table = scores.merge(norms.drop(columns="title", errors="ignore"), on=keys[1:])
     if table.empty:
         raise ParameterError("None of these scales has a norm; give norms.")
+
     figures = [table[c] for c in ("mean", "sd", "n", "norm_mean", "norm_sd", "norm_n")]
     table = table.join(compare_means(*figures, level=level))
     return corrected(table, level, correction)
@@ -261,7 +272,8 @@ def _variance_test(s1, n1, s2, n2) -> tuple[np.ndarray, np.ndarray]:
     """F of the larger variance over the smaller, and its two-sided p; missing where one is 0."""
     first = s1 >= s2
     f = np.where(first, s1**2 / s2**2, s2**2 / s1**2)
-    df1, df2 = np.where(first, n1 - 1, n2 - 1), np.where(first, n2 - 1, n1 - 1)
+    df1 = np.where(first, n1 - 1, n2 - 1)
+    df2 = np.where(first, n2 - 1, n1 - 1)
     defined = (s1 > 0) & (s2 > 0) & (n1 > 1)
     p = np.minimum(1.0, 2 * stats.f.sf(np.where(defined, f, np.nan), df1, df2))
     return np.where(defined, f, np.nan), np.where(defined, p, np.nan)

@@ -233,6 +233,7 @@ def kernel(
     }
     names = pd.MultiIndex.from_tuples(keyed, names=["questionnaire", "scale", "item_id"])
     phi = np.stack(list(keyed.values()))
+
     return pd.DataFrame(phi @ phi.T, names, names)
 
 
@@ -286,26 +287,33 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     labels = [" ".join(dict.fromkeys(filter(None, name[:2]))) for name in covariance.index]
     sizes = pd.Series(labels).value_counts(sort=False)
     matrix = covariance.to_numpy(dtype=float)
+
     if (sizes < 2).any():
         raise ParameterError(f"{sizes.idxmin()} has one item; its statistics need two or more.")
+
     if not (np.diag(matrix) > 0).all():
         name = covariance.index[np.argmin(np.diag(matrix))][-1]
         raise ParameterError(f"Item {name} has the same score for every head: leave it out.")
+
     found = scale_statistics(matrix[None], sizes)
     table = pd.DataFrame(
         [(*key, values[0]) for key, values in found.items()],
         columns=["statistic", "scale", "other", "value"],
     )
+
     if respondents is None:
         return table
     if respondents < 3:
         raise ParameterError("Samples need three or more respondents.")
+
     root = np.linalg.svd(matrix, hermitian=True)
     root = root[0] * np.sqrt(root[1])
-    rng, size = np.random.default_rng(0), (respondents, len(matrix))
+    rng = np.random.default_rng(0)
+    size = (respondents, len(matrix))
     samples = np.stack([np.cov((rng.normal(size=size) @ root.T).T) for _ in range(1000)])
     drawn = pd.DataFrame(dict(enumerate(scale_statistics(samples, sizes).values())))
     low, high = drawn.quantile([0.025, 0.975]).to_numpy()  # missing where no sample has a value
+
     return table.assign(low=low, high=high)
 
 
@@ -335,7 +343,9 @@ def scale_statistics(covariances: np.ndarray, sizes: pd.Series) -> dict[tuple, n
     sums = member.T @ covariances @ member
     ratios = htmt_ratios(block_means(correlations, sizes.to_numpy()))
 
-    found, end = {}, 0
+    found = {}
+    end = 0
+
     for name, size in sizes.items():
         own = slice(end, end + size)
         end += size
@@ -349,6 +359,7 @@ def scale_statistics(covariances: np.ndarray, sizes: pd.Series) -> dict[tuple, n
         pair = (sizes.index[i], sizes.index[j])
         found["correlation", *pair] = sums[:, i, j] / np.sqrt(sums[:, i, i] * sums[:, j, j])
         found["htmt", *pair] = ratios[:, i, j]
+
     return found
 
 
@@ -388,12 +399,14 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     keys = [*within, "term" if within else "intensifier", column]
     check_columns(answers, keys)
     cells = answers[keys].drop_duplicates()
+
     if not within and cells["intensifier"].duplicated().any():
         raise ParameterError("An intensifier has two weights; shuffle one questionnaire at a time.")
     rng = np.random.default_rng(seed)
     parts = cells.groupby(within, sort=False)[column] if within else [((), cells[column])]
     dealt = pd.concat([pd.Series(rng.permutation(part), part.index) for _, part in parts])
     found = answers[keys].merge(cells.assign(dealt=dealt), "left", keys)["dealt"]
+
     return answers.assign(**{column: found.to_numpy()})
 
 
@@ -420,9 +433,11 @@ def _drawn(
     check_choice(_KINDS, null=null)
     seed = int(seed) if isinstance(seed, np.integer) else seed
     check_numbers(respondents=n, draws=draws, seed=seed)
-    bases, wordings = _listed(base), _listed(wording)
+    bases = _listed(base)
+    wordings = _listed(wording)
     depths = [_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
     counts = len(bases), len(depths), len(wordings)
+
     if min(n, draws, *counts, *(x for x in depths if x is not None)) < 1:
         raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
 
@@ -440,16 +455,19 @@ def _drawn(
     plain = bases == ["embedded"] and layers is None and wordings == [None]
     shipped = _shipped(null, pairs) if plain else None
     asked = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
+
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
         if null == "shuffled-labels":
             names, answers = _some(null, shipped, n, draw, seed)
         elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
-            names, answers = [f"{null}-s{k}" for k in numbers], shipped[list(numbers)]
+            names = [f"{null}-s{k}" for k in numbers]
+            answers = shipped[list(numbers)]
         else:
             stands = [stand(number) for number in numbers]
             names = [_name(null, *one) for one in zip(stands, numbers, strict=True)]
             answers = _all_answers(null, pairs, stands, numbers, vectors)
+
         frame = asked.copy(deep=False)
         frame.insert(0, "respondent_id", np.repeat(names, len(table)))
         frame.insert(1, "mode", "nli")
@@ -532,6 +550,7 @@ def _answers(null: str, pairs: tuple, stand: _Stand, number: int, vectors: dict)
     hidden = models.vectors.prompt_vectors(stand.base, pairs, number)
     if stand.layers is not None and stand.layers >= len(hidden):
         raise ParameterError(f"{stand.base} has {len(hidden) - 1} layers, not {stand.layers}.")
+
     read = hidden[-1 if stand.layers is None else stand.layers]
     return _softmax(head_logits(read, rng, models.vectors.is_decoder(stand.base)))
 

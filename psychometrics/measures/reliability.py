@@ -60,7 +60,9 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     """
     values = _complete(items).to_numpy()
     people, size = values.shape
-    value, low, high = np.nan, np.nan, np.nan
+    value = np.nan
+    low = np.nan
+    high = np.nan
 
     if people > 2:
         value = float(alphas(np.cov(values, rowvar=False)))
@@ -156,7 +158,8 @@ def omega(items: pd.DataFrame) -> pd.Series:
     values = _complete(items, least_items=3).to_numpy()
     loadings = one_factor(_correlations(values))
     value = float(_omegas_of_loadings(loadings))
-    low, high = np.nan, np.nan
+    low = np.nan
+    high = np.nan
 
     if value < 1:
         group = np.arange(len(values)) % 1000
@@ -241,6 +244,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     correlations = _standardised(matrices)
     sound = np.isfinite(correlations).all(axis=(1, 2)) & (size > 2)
     sound[sound] = np.linalg.eigvalsh(correlations[sound])[:, 0] >= _SINGULAR
+
     if sound.any():
         loadings[sound] = _least_squares(correlations[sound])
 
@@ -338,12 +342,16 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
             own = keyed_items(items, questionnaire, scale)
             n = int(own.notna().all(axis=1).sum())
             row = {"scale": scale.id, "title": scale.title, "items": own.shape[1], "n": n}
+
             if len(own) > 2 and own.shape[1] > 1:
                 row |= alpha(own)[["alpha", "low", "high"]].to_dict()
+
             if len(own) > 2 and own.shape[1] > 2:
                 named = {"low": "omega_low", "high": "omega_high"}
                 row |= omega(own)[["omega", "low", "high"]].rename(named).to_dict()
+
             rows.append(row)
+
     columns = ["alpha", "low", "high", "omega", "omega_low", "omega_high"]
     return pd.DataFrame(rows, columns=["scale", "title", "items", "n", *columns])
 
@@ -395,10 +403,12 @@ def generalisability(
     """
     if target not in facets:
         raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
+
     order = [target, *(f for f in facets if f != target)]
     check_columns(scores, ())
     if scores.empty:
         raise ParameterError("There are no scores to generalise from.")
+
     named = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
     parts = scores.groupby(named, sort=False, dropna=False) if named else [((), scores)]
     rows = []
@@ -411,13 +421,16 @@ def generalisability(
         shares = variances / (variances.sum() or np.nan)
         row = dict(zip(named, name, strict=True))
         row |= {"×".join(facets[a] for a in s): share for s, share in shares.items()}
+
         for kind, value, left in zip(
             ("relative", "absolute"), _coefficients(cube), without.T, strict=True
         ):
             low, high = _jackknife(value, left)
             low = 0.0 if low < 0 else low  # no coefficient is below
             row |= {kind: value, f"{kind}_low": low, f"{kind}_high": high}
+
         rows.append(row | {"objects": n})
+
     return pd.DataFrame(rows)
 
 
@@ -459,15 +472,19 @@ def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     if len(facets) < 2 or len(set(facets)) < len(facets):
         raise ParameterError(f"Two or more different facets are needed, got {facets}.")
     check_columns(scores, facets, ["score"], once=facets)
-    if gaps := [f for f in facets if scores[f].isna().any()]:
+    gaps = [f for f in facets if scores[f].isna().any()]
+    if gaps:
         raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill it in.")
+
     sizes = [scores[f].nunique() for f in facets]
     for facet, size in zip(facets, sizes, strict=True):
         if size < 2:
             raise ParameterError(f"The facet '{facet}' has one level; leave it out.")
+
     series = scores.set_index(facets)["score"].astype("float64").sort_index()
     if len(series) < np.prod(sizes) or series.isna().any():
         raise ParameterError(f"{np.prod(sizes)} scores are needed, one for each combination.")
+
     return series.to_numpy().reshape(sizes)
 
 
@@ -478,19 +495,23 @@ def _variances(cube: np.ndarray) -> pd.DataFrame:
     """
     axes = range(cube.ndim)
     sets = [s for k in range(1, cube.ndim + 1) for s in itertools.combinations(axes, k)]
-    ms, df = {}, {}
+    ms = {}
+    df = {}
     for s in sets:
         # an effect is what the means over the other facets hold beyond all their smaller sets
         effect = cube.mean(axis=tuple(a for a in axes if a not in s), keepdims=True)
         for a in s:
             effect = effect - effect.mean(axis=a, keepdims=True)
+
         df[s] = int(np.prod([cube.shape[a] - 1 for a in s]))
         ms[s] = (effect**2).sum() * cube.size / effect.size / df[s]
+
     rows = {}
     for s in sets:
         signed = sum((-1) ** (len(t) - len(s)) * ms[t] for t in sets if set(s) <= set(t))
         scale = np.prod([cube.shape[a] for a in axes if a not in s])
         rows[s] = {"df": df[s], "ms": ms[s], "variance": signed / scale}
+
     return pd.DataFrame(rows.values(), pd.Index(rows, tupleize_cols=False))
 
 
@@ -498,6 +519,7 @@ def _coefficients(cube: np.ndarray) -> tuple[float, float]:
     """Generalisability of the means over all axes but the first, relative and absolute."""
     parts = _variances(cube)["variance"].clip(lower=0)
     parts = {s: x / np.prod([cube.shape[a] for a in s if a]) for s, x in parts.items()}
-    true, whole = parts[0,], sum(parts.values())
+    true = parts[0,]
+    whole = sum(parts.values())
     relative = sum(x for s, x in parts.items() if 0 in s)
     return tuple(true / x if whole and x else np.nan for x in (relative, whole))

@@ -64,11 +64,13 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
         p = np.asarray(p, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError("Scores must be numbers from 0 to 1.") from None
+
     if p.ndim < 2 or not p.size or not ((p >= 0) & (p <= 1)).all():
         raise ParameterError("Scores must be from 0 to 1, of shape (..., terms, intensifiers).")
     number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)
     if not number or not 0 < temperature < np.inf:
         raise ParameterError(f"temperature must be a positive number, got {temperature!r}.")
+
     logs = np.log(np.maximum(p, 1e-12)) / temperature
     shifted = np.exp(logs - logs.max(axis=-2, keepdims=True))
     over_terms = shifted / shifted.sum(axis=-2, keepdims=True)
@@ -114,15 +116,20 @@ def pss(
     """
     needed = ["respondent_id", *_ASKED, "term", "intensifier"]
     _check(answers, needed, ["polarity", "weight"])
-    if lacking := [c for c in ("polarity", "weight") if answers[c].isna().any()]:
+    lacking = [c for c in ("polarity", "weight") if answers[c].isna().any()]
+
+    if lacking:
         raise ParameterError(f"{lacking[0]} is missing in some answers; fill it in.")
     frame = answers.assign(raw=raw_scores(answers, score)).reset_index(drop=True)
-    shares, raw = np.full(len(frame), np.nan), frame["raw"].to_numpy()
+    shares = np.full(len(frame), np.nan)
+    raw = frame["raw"].to_numpy()
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
             place = "{}, item {}, template {}".format(*frame[list(_ASKED)].iloc[rows[0]])
             raise ParameterError(f"{place}: a prompt has no answer, or two; ask it again.")
+
         shares[rows] = two_way(cube, temperature)[places]
+
     frame["pss"] = shares
     return frame.set_index(answers.index)
 
@@ -237,12 +244,14 @@ def item_scores(
     if _to_items(answers):
         _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0))
         return _values(answers, [*_KEYS, *by])
+
     _refuse("prompts", by=(tuple(by), ()))
     shares = pss(answers, score, temperature).query("polarity == 1")
     keys = ["respondent_id", "questionnaire", "item_id"]
     shares = shares.assign(score=shares["pss"] * shares["weight"])
     # Each template has |S|·|L| rows, so the mean over them is the formula's sum and denominator.
     per_template = shares.groupby([*keys, "template"], sort=False)["score"].mean()
+
     return per_template.groupby(level=keys, sort=False).mean().reset_index()
 
 
@@ -305,11 +314,13 @@ def scale_scores(
     if isinstance(answers, Iterator):
         how = questionnaires, score, temperature, by, least_answered
         return pd.concat([scale_scores(part, *how) for part in answers], ignore_index=True)
+
     likert = _to_items(answers)
     if not likert:
         _refuse("prompts", least_answered=(least_answered, 1.0))
     elif isinstance(least_answered, str) or not 0 < least_answered <= 1:
         raise ParameterError(f"least_answered must be above 0 and at most 1, got {least_answered}.")
+
     items = item_scores(answers, score, temperature, by)
     known = _given(questionnaires, items["questionnaire"].unique())
     parts = []
@@ -317,11 +328,13 @@ def scale_scores(
         questionnaire = known[name]
         if not questionnaire.scales:
             raise ParameterError(f"{name} has categories, not scales; use category_scores.")
+
         matrix = _matrix(part, questionnaire)
         for scale in questionnaire.scales:
             keyed = _keyed(matrix, questionnaire, scale)
             rows = keyed.index.to_frame(index=False)
             rows["scale"], mean = scale.id, keyed.mean(axis=1).to_numpy()
+
             if likert:
                 answered = keyed.notna().sum(axis=1).to_numpy()
                 size = len(scale.items)
@@ -333,7 +346,9 @@ def scale_scores(
             else:
                 rows = rows.assign(questionnaire=name, score=mean)
                 rows = rows[["respondent_id", "questionnaire", "scale", "score"]]
+
             parts.append(rows)
+
     return pd.concat(parts, ignore_index=True)
 
 
@@ -466,7 +481,8 @@ def ideal_answers(
     """
     questionnaire = load_questionnaire(questionnaire, texts=False)
     check_choice(questionnaire.categories, category=category)
-    at, sign = questionnaire.categories.index(category), -1 if opposite else 1
+    at = questionnaire.categories.index(category)
+    sign = -1 if opposite else 1
     weights = [w for item in questionnaire.items for row in item.weights for w in row]
     bar = max(sign * w for w in weights) - within
     rows = [
@@ -475,6 +491,7 @@ def ideal_answers(
         for option, row in zip(questionnaire.choices(item), item.weights, strict=True)
         if sign * row[at] >= bar
     ]
+
     return pd.DataFrame(rows, columns=["item_id", "value", "label", "weight"])
 
 
@@ -490,6 +507,7 @@ def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     part = _option_shares(answers, questionnaire, weights.index)
     items = part.groupby([*_KEYS, "item_id"], sort=False)
     share = part["probability"] / items["probability"].transform("sum")
+
     if share.isna().any():
         raise ParameterError(f"{questionnaire.id}: probabilities are all 0; leave the item out.")
     places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
@@ -514,6 +532,7 @@ def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     table["low"] = table["category"].map(ends.min().sum() + bias)
     table["high"] = table["category"].map(ends.max().sum() + bias)
     table["answered"] = answered.repeat(len(bias)).to_numpy()
+
     return table.assign(items=len(questionnaire.items))
 
 
@@ -522,30 +541,37 @@ def _option_shares(answers: pd.DataFrame, questionnaire: Questionnaire, options)
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
         raise ParameterError(f"There are no answers to {questionnaire.id}.")
+
     if "run" not in part:
         part = part.assign(run=1)
+
     if "probability" not in part:
         chosen = _values(part, list(_KEYS)).rename(columns={"score": "value"}).dropna()
         part = chosen.assign(probability=1.0)
     elif "status" in part:
         part = part[part["status"] == "ok"]
+
     _check(part, (*_KEYS, "item_id"), ["value", "probability"])
     if not (part["probability"] >= 0).all():
         raise ParameterError(f"{questionnaire.id}: probabilities must be numbers from 0.")
+
     part = part.astype({"value": float}).reset_index(drop=True)
     places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
     if not (inside := places.isin(options)).all():
         item, option = places[~inside][0]
         raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
+
     keys = [*_KEYS, "item_id", "value"]
     check_columns(part, (), once=[*keys, *({"permutation"} & {*part})])
     if "permutation" in part:
         logs = np.log(part["probability"].clip(lower=1e-300))
         if "log_probability" in part:  # which long texts have, where a probability is 0
             logs = part["log_probability"].fillna(logs)
+
         part = part.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
         most = part.groupby([*_KEYS, "item_id"])["log"].transform("max")
         part["probability"] = np.exp(part["log"] - most)
+
     return part
 
 
@@ -581,14 +607,20 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     ids = [item.id for item in questionnaire.items]
     if "run" not in items:  # answers to prompts
         table = items.pivot(index="respondent_id", columns="item_id", values="score")
-        if missing := [item for item in ids if item not in table.columns]:
+        missing = [item for item in ids if item not in table.columns]
+        if missing:
             why = "is not answered: ask all items"
             if not questionnaire.item(missing[0]).templates:
                 why = "has no prompts: write its terms and template, or score items, not scales"
+
             raise ParameterError(f"{questionnaire.id}: item {missing[0]} {why}.")
+
         return table.loc[items["respondent_id"].unique(), ids]
-    if unknown := set(items["item_id"].unique()) - set(ids):
+
+    unknown = set(items["item_id"].unique()) - set(ids)
+    if unknown:
         raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, unknown))}'.")
+
     keys = [column for column in items if column not in ("item_id", "score")]
     table = items.pivot(index=keys, columns="item_id", values="score").reindex(columns=ids)
     for item in questionnaire.items:
@@ -596,6 +628,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
         outside = (table[item.id] < low) | (table[item.id] > high)
         if outside.any():  # a mean of options is an answer too
             raise ParameterError(f"{item.id} has an answer outside {low:g} to {high:g}.")
+
     return table
 
 
@@ -616,10 +649,14 @@ def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
     for name in names if questionnaires is None else ():
         with contextlib.suppress(QuestionnaireError):
             known[name] = load_questionnaire(name, texts=False)
+
     if questionnaires is not None:
         known = {one.id: one for one in load_questionnaires(questionnaires, texts=False)}
-    if missing := [str(name) for name in names if name not in known]:
+
+    missing = [str(name) for name in names if name not in known]
+    if missing:
         raise ParameterError(f"'{missing[0]}' is not given: add it to `questionnaires`.")
+
     return known
 
 
@@ -631,11 +668,13 @@ def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     check_columns(answers, (), names)
     shown = {"probability", "entailment", "neutral", "contradiction"} & set(answers)
     shown = answers[sorted(shown)].apply(pd.to_numeric, errors="coerce")
+
     if ((shown < 0) | (shown > 1)).any(axis=None) or (shown.sum(axis=1) > 1.02).any():
         raise ParameterError(f"{', '.join(shown)} must be probabilities, up to 1 together.")
     first, *other = (answers[name].to_numpy(dtype=np.float64) for name in names)
     if not other:
         return first
+
     check_three(answers)
     total = first + other[0]
     return np.divide(first, total, out=np.full_like(total, 0.5), where=total != 0)

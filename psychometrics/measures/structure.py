@@ -86,9 +86,11 @@ def heterotrait_monotrait(
     deals = np.tile(np.arange(values.shape[1]), (n_resamples, 1))
     deals = np.random.default_rng(seed).permuted(deals, axis=1)
     dealt = matrices[0][deals[:, :, None], deals[:, None, :]]
-    names, counts = list(sizes), list(sizes.values())
+    names = list(sizes)
+    counts = list(sizes.values())
     means, by_chance = (block_means(part, counts) for part in (matrices, dealt))
-    ratios, ratios_by_chance = htmt_ratios(means), htmt_ratios(by_chance)
+    ratios = htmt_ratios(means)
+    ratios_by_chance = htmt_ratios(by_chance)
     rows = []
     for i, j in itertools.combinations(range(len(names)), 2):
         ratio = ratios[:, i, j]
@@ -99,6 +101,7 @@ def heterotrait_monotrait(
         ends = ends if np.isfinite(ratio[0]) else (np.nan,) * 4
         row |= dict(zip(("low", "high", "dealt_low", "dealt_high"), ends, strict=True))
         rows.append(row)
+
     return pd.DataFrame(rows)
 
 
@@ -155,18 +158,23 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     ('a factor a scale', [44, 43])
     """
     table, sizes = _pooled(items, questionnaires)
+
     if min(sizes.values()) < 2:
         raise ParameterError("A factor needs two or more items a scale.")
     of = np.repeat(np.arange(len(sizes)), list(sizes.values()))
-    pairs, rows = list(itertools.combinations(range(len(sizes)), 2)), []
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    rows = []
     for name, groups in (("one factor", of * 0), ("a factor a scale", of)):
         fitted = _confirmatory(table, groups)
         rows.append({"model": name} | fitted)
-    phi, names = rows[1]["phi"], list(sizes)
+
+    phi = rows[1]["phi"]
+    names = list(sizes)
     rows[1] |= {f"{names[i]} ~ {names[j]}": phi[i, j] for i, j in pairs}
     worse = rows[0]["chi2"] - rows[1]["chi2"]
     rows[1] |= {"difference": worse, "difference_df": len(pairs)}
     rows[1]["difference_p"] = stats.chi2.sf(worse, len(pairs))
+
     return pd.DataFrame(rows).drop(columns="phi")
 
 
@@ -229,27 +237,33 @@ def _pooled(
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Keyed items of all scales side by side, of respondents with every item, and scales' sizes."""
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
-    parts, sizes = [], {}
+    parts = []
+    sizes = {}
     for questionnaire in questionnaires:
         scales = [scale for scale in questionnaire.scales if scale.parent is None]
         own = items[items["questionnaire"] == questionnaire.id]
         if not len(own):
             raise ParameterError(f"There are no scores of '{questionnaire.id}'; add them.")
+
         members = [name for scale in scales for name in scale.items]
         if len(set(members)) < len(members):
             raise ParameterError(f"{questionnaire.id}: an item stands in two scales.")
+
         for scale in scales:
             keyed = keyed_items(own, questionnaire, scale)
             if keyed.index.nlevels > 1:
                 keyed = keyed.droplevel("questionnaire")
+
             sizes[scale.id] = keyed.shape[1]
             parts.append(keyed)
+
     if len(sizes) < 2:
         raise ParameterError(f"Two scales are needed, or more, got {len(sizes)}.")
     table = pd.concat(parts, axis=1, join="inner").astype(float).dropna()
     table = table.loc[sorted(table.index, key=str)]  # random draws do not hang on the order given
     if len(table) < _LEAST:
         raise ParameterError(f"{_LEAST} respondents with every item are needed, or more.")
+
     return table.to_numpy(), sizes
 
 
@@ -281,6 +295,7 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
     result |= {"proper": False, "phi": np.full((factors, factors), np.nan)}
     sample = _correlations(table)
     sound = np.isfinite(sample).all() and np.linalg.eigvalsh(sample)[0] >= 1e-10
+
     if people <= size or df < 0 or not sound:
         return result
     log_sample = np.linalg.slogdet(sample)[1]
@@ -298,28 +313,37 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
             np.linalg.cholesky(implied)
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(x)
+
         inverse = np.linalg.inv(implied)
         slope = inverse - inverse @ sample @ inverse
         value = np.linalg.slogdet(implied)[1] + np.trace(sample @ inverse) - log_sample - size
         of_loadings = 2 * (slope @ loadings @ phi)[np.arange(size), of]
         of_phi = 2 * (loadings.T @ slope @ loadings)[pairs]
+
         return float(value), np.concatenate([of_loadings, np.diag(slope), of_phi])
 
     start = np.repeat([0.5, 0.75, 0.0], [size, size, len(pairs[0])])
     fitted = optimize.minimize(misfit, start, jac=True, method="BFGS", options={"gtol": 1e-7})
     if not np.isfinite(fitted.fun) or np.abs(fitted.jac).max() > 1e-4 or fitted.fun > 1e9:
         return result
+
     loadings, phi, _ = parts(fitted.x)
     side = np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)
     phi = phi * np.outer(side, side)
-    chi2, none, none_df = people * fitted.fun, -people * log_sample, size * (size - 1) // 2
+    chi2 = people * fitted.fun
+    none = -people * log_sample
+    none_df = size * (size - 1) // 2
     # On the scale of the scores, with divisor R, so that AIC and BIC are lavaan's.
     logs = np.log(table.var(axis=0)).sum()
     least = people * (size * np.log(2 * np.pi) + logs + log_sample + size) + chi2
-    own, base = max(chi2 - df, 0), max(none - none_df, chi2 - df, 0)
+    own = max(chi2 - df, 0)
+    base = max(none - none_df, chi2 - df, 0)
     proper = (fitted.x[size : 2 * size] > 0).all() and np.linalg.eigvalsh(phi)[0] >= -1e-9
     result |= {"chi2": chi2, "cfi": 1 - own / base if base else np.nan, "phi": phi}
+
     if df:
         result |= {"p": stats.chi2.sf(chi2, df), "rmsea": np.sqrt(own / (df * people))}
-    aic, bic = least + 2 * parameters, least + parameters * np.log(people)
+
+    aic = least + 2 * parameters
+    bic = least + parameters * np.log(people)
     return result | {"aic": aic, "bic": bic, "proper": bool(proper)}

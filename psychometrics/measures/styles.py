@@ -68,6 +68,7 @@ def response_styles(
     check_columns(answers, [*keys, "item_id", "status"], ["value"])
     known = {one.id: one for one in load_questionnaires(questionnaires)}
     lacking = set(answers["questionnaire"]) - set(known)
+
     if lacking and not isinstance(questionnaires, Questionnaire):
         raise ParameterError(f"The answers are to '{min(lacking)}'; give that questionnaire too.")
     tables = []
@@ -75,10 +76,14 @@ def response_styles(
         part = answers[answers["questionnaire"] == name]
         if part.empty:
             raise ParameterError(f"There are no answers to {name}.")
-        if stray := set(part["item_id"]) - {item.id for item in questionnaire.items}:
+
+        stray = set(part["item_id"]) - {item.id for item in questionnaire.items}
+        if stray:
             raise ParameterError(f"{name} has no item '{min(map(str, stray))}'; correct it.")
+
         check_columns(part, (), once=[*keys, "item_id"])
         tables.append(_styles(tidy(part, questionnaire), questionnaire, keys))
+
     return pd.concat(tables, ignore_index=True)
 
 
@@ -182,6 +187,7 @@ def balanced_pairs(
         own = shares[shares["questionnaire"] == questionnaire.id]
         if own.empty:
             raise ParameterError(f"There are no answers to {questionnaire.id}.")
+
         means = own.groupby([*keys, "polarity"])["score"].mean().unstack("polarity")
         means = means.reindex(columns=[1, -1]).reset_index()
         source, inverse = (
@@ -193,6 +199,7 @@ def balanced_pairs(
         table["agreeing"] = ((source - inverse) * key).mean(axis=1) / 2
         table.insert(0, "questionnaire", questionnaire.id)
         parts.append(table.rename_axis("respondent_id").reset_index())
+
     return pd.concat(parts, ignore_index=True)
 
 
@@ -251,15 +258,19 @@ def empty_answers(
         elif kind == "habit":
             if count not in habits:
                 habits[count] = rng.dirichlet(np.ones(count), respondents).cumsum(axis=1)
+
             chosen = (rng.random(shape)[..., None] > habits[count][:, None, :-1]).sum(axis=-1)
         else:
             chosen = np.full(shape, count - 1 if kind == "agree" else (count - 1) // 2)
+
         parts.append(values[chosen])
+
     who, run = np.indices(shape)
     names = [f"{kind}-{n + 1}" for n in who.ravel()]
     frame = pd.DataFrame({"respondent_id": names * len(parts), "mode": "empty", "status": "ok"})
     frame["run"] = np.tile(run.ravel() + 1, len(parts))
     frame["item_id"] = np.repeat([item.id for item in questionnaire.items], who.size)
+
     return tidy(frame.assign(value=np.ravel(parts)), questionnaire)
 
 
@@ -293,6 +304,7 @@ def _styles(part: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]) -
             whole = wide[[*kept, *turned]].notna().all(axis=1)
             half = (wide[kept].mean(axis=1) + wide[turned].mean(axis=1)) / 2
             balanced.append(half.where(whole))
+
     table["acquiescence"] = pd.concat(balanced, axis=1).mean(axis=1) if balanced else np.nan
     columns = ["agreeing", "acquiescence", "extreme", "middle", "commonest", "answered"]
     return table[columns].reset_index()

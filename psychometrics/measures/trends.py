@@ -48,6 +48,7 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     [[1.0, -1.0]]
     """
     check_columns(shares, ["respondent_id", "intensifier"], ["polarity", "weight", "pss"])
+
     if shares.empty:
         raise ParameterError("There are no answers; ask a questionnaire first.")
     keys = ["respondent_id", "polarity"]
@@ -61,4 +62,5 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     weights = 0 * ranks + ranks.columns.get_level_values("weight").to_numpy(dtype=float)
     found = ranks.corrwith(weights.rank(axis=1), axis=1).clip(-1, 1).reindex(spread.index)
     table = found.unstack().rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
+
     return table.reindex(columns=["source", "inverse"])

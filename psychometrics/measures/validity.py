@@ -69,14 +69,17 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     number = shares.groupby(keys, sort=False).ngroup()
     shares = shares.assign(number=number).sort_values(["number", *order], kind="stable")
     names = [shares[name].to_numpy() for name in (*keys, "respondent_id", "polarity")]
+
     for own, places, cube in template_cubes(shares, shares["pss"].to_numpy(dtype=float)):
         questionnaire, item, template, who, kind = (values[own] for values in names)
         if len(np.unique(np.ravel_multi_index(places, cube.shape))) < len(own):
             place = f"{questionnaire[0]}, item {item[0]}, template {template[0]}"
             raise ParameterError(f"{place}: a prompt has two answers of one respondent; keep one.")
+
         first = [np.unique(place, return_index=True)[1] for place in places]
         values = silhouettes(cube, kind[first[1]])
         rows += zip(who[first[0]], questionnaire, item, values, strict=False)
+
     columns = ["respondent_id", "questionnaire", "item_id", "silhouette"]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.groupby(columns[:3], sort=False)["silhouette"].mean().reset_index()
@@ -104,6 +107,7 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     [0.99]
     """
     own = labels[:, None] == labels[None, :]
+
     if not 1 < len(np.unique(labels)) < len(labels):
         return np.full(len(cube), np.nan)
     centred = cube - cube.mean(axis=2, keepdims=True)
@@ -118,6 +122,7 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     larger = np.maximum(inside, outside)
     width = np.divide(outside - inside, larger, out=np.zeros_like(larger), where=larger > 0)
     found = np.where(alone, 0.0, width).mean(axis=1)
+
     return np.where(np.isnan(cube).any(axis=(1, 2)), np.nan, found)
 
 
@@ -153,7 +158,8 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
     >>> item_contrasts(table, np.random.default_rng(0).normal(size=(len(table), 5))).shape
     (4, 5)
     """
-    weight, polarity = prompts["weight"].to_numpy(), prompts["polarity"].to_numpy()
+    weight = prompts["weight"].to_numpy()
+    polarity = prompts["polarity"].to_numpy()
     asked = prompts.assign(respondent_id="base").reset_index(drop=True)
     found: dict[tuple[str, str], list[np.ndarray]] = {}
 
@@ -161,7 +167,8 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
         h = cube[0]
         h = h - h.mean(axis=0) - h.mean(axis=1, keepdims=True) + h.mean(axis=(0, 1))
 
-        weights, source = np.zeros(h.shape[1]), np.zeros(h.shape[0], dtype=bool)
+        weights = np.zeros(h.shape[1])
+        source = np.zeros(h.shape[0], dtype=bool)
         weights[intensifiers] = weight[rows]
         source[terms] = polarity[rows] == 1
 
