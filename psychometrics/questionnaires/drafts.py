@@ -107,18 +107,22 @@ def draft(
     check_choice(LANGUAGES, language=language)
     path = Path(path)
     name = path.stem
+
     if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
     if path.exists() and not overwrite:
         raise ParameterError(f"{path} is there already: name another file, or remove it.")
+
     source = "The table" if isinstance(table, pd.DataFrame) else str(table)
     rows = _rows(table, name, source)
     title = name.replace("_", " ").replace("-", " ").capitalize()
     prompts = rows[["source", "inverse", "premise", "hypothesis"]].ne("").all(axis=1)
-    if options := rows["options"].iloc[0]:
+    options = rows["options"].iloc[0]
+    if options:
         options = "\n  - ".join(["options:", *_options(options, rows["place"].iloc[0])])
     elif rows["options"].eq("").all() and not prompts.any():
         options = "\n  - ".join([_USUAL_OPTIONS, *_agreement(language)])
+
     levels = "\n".join(
         f"  - {{weight: {level['weight']}, terms: [{', '.join(level['terms'])}]}}"
         for level in LANGUAGES[language]["frequency"]
@@ -136,15 +140,18 @@ def draft(
                 f"{place}: the scale '{scale}' is called '{before}' in {first}; write both alike, "
                 "or name one otherwise."
             )
+
         written[identity] = scale, place.rpartition(", ")[2]
         reverse = part.loc[part["reverse"], "id"].tolist()
         entry = f"id: {identity if scale else name}, title: {_quoted(scale or title)}"
         entry += f", items: [{', '.join(part['id'])}]"
         entry += f", reverse: [{', '.join(reverse)}]" if reverse else ""
         lines.append(f"  - {{{entry}}}")
+
     lines += ["items:"]
     for number, row in enumerate(rows.itertuples(index=False), start=1):
         lines += _item(number, row, own_options=number > 1, language=language)
+
     lines += ["# The rules that `psychometrics check` goes by:"]
     lines += [f"# - {rule}: {said}" for rule, said in RULES.items()]
     with tempfile.TemporaryDirectory() as folder:  # a draft that does not load is not left behind
@@ -154,9 +161,11 @@ def draft(
             load_questionnaire(written)
         except QuestionnaireError as error:
             raise QuestionnaireError(_in_table(str(error), written, source, rows)) from None
+
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(written, path)
+
     return path
 
 
@@ -196,30 +205,39 @@ def _in_table(said: str, written: Path, source: str, rows: pd.DataFrame) -> str:
 def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         table = text_table(table)
+
     unit = "line" if "lines" in table.attrs else "row"
     lines = table.attrs.get("lines", range(1, len(table) + 1))
     places = [f"{source}, {unit} {line}" for line in lines]
     columns = {column: str(column).strip().lower() for column in table.columns}
     table = table.rename(columns=columns).fillna("").astype(str)
-    if twice := table.columns[table.columns.duplicated()].tolist():
+    twice = table.columns[table.columns.duplicated()].tolist()
+
+    if twice:
         raise ParameterError(f"The table has the column '{twice[0]}' twice: keep one.")
     if len(table) > _MOST_ITEMS:
         raise ParameterError(f"The table has {len(table)} rows, above {_MOST_ITEMS}: split it.")
-    if unknown := [column for column in table.columns if column not in COLUMNS]:
+
+    unknown = [column for column in table.columns if column not in COLUMNS]
+    if unknown:
         raise ParameterError(f"There is no column '{unknown[0]}'; use {', '.join(COLUMNS)}.")
     if "item" not in table:
         raise ParameterError("The table has no column 'item', the text of each item: add it.")
+
     table = table.reindex(columns=list(COLUMNS), fill_value="").map(str.strip).assign(place=places)
     left_out = table["item"].eq("") & table[list(COLUMNS)].ne("").any(axis=1)
     for place in table.loc[left_out, "place"]:
         warnings.warn(f"{place}: has no text of an item and is left out.", stacklevel=3)
+
     table = table[table["item"] != ""].reset_index(drop=True)
     if table.empty:
         raise ParameterError("The table has no items.")
+
     reverse = table["reverse"].str.lower().map(_REVERSE)
     if reverse.isna().any():
         wrong = table[reverse.isna()].iloc[0]
         raise ParameterError(f"{wrong['place']}: reverse is yes or no, got '{wrong['reverse']}'.")
+
     ids = [f"{name}_{number}" for number in range(1, len(table) + 1)]
     return table.assign(id=ids, reverse=reverse.astype(bool))
 
@@ -228,9 +246,13 @@ def _item(number: int, row, own_options: bool, language: str) -> list[str]:
     lines = [f"  - id: {row.id}", f"    text: {_quoted(row.item)}"]
     if own_options and row.options:
         lines += ["    options:", *(f"      - {line}" for line in _options(row.options, row.place))]
+
     sides = (row.source.split(";"), row.inverse.split(";"))
     source, inverse = ([term.strip() for term in side if term.strip()] for side in sides)
-    premise, hypothesis, mark = row.premise, row.hypothesis, ""
+    premise = row.premise
+    hypothesis = row.hypothesis
+    mark = ""
+
     if not (source and inverse and premise and hypothesis):
         guessed = sided_words(row.item) if language == "en" else []
         source, mark = source or guessed, "# "
@@ -240,9 +262,13 @@ def _item(number: int, row, own_options: bool, language: str) -> list[str]:
             "    # opposites that fit the same sentence, a template that is neutral without them.",
         ]
         text = row.item
+
         for word in source[:1]:
             text = re.sub(rf"\b{re.escape(word)}\b", "{term}", text, flags=re.IGNORECASE)
-        premise, hypothesis = premise or text, hypothesis or LANGUAGES[language]["hypothesis"]
+
+        premise = premise or text
+        hypothesis = hypothesis or LANGUAGES[language]["hypothesis"]
+
     return [
         *lines,
         f"    {mark}terms:",
@@ -261,13 +287,16 @@ def _options(text: str, place: str) -> list[str]:
         if not equals or not label.strip() or not re.fullmatch(r"\s*[-+]?\d+([.,]\d+)?\s*", value):
             said = "options are written as '0=Not at all; 1=Often'"
             raise ParameterError(f"{place}: {said}, got '{part}'.")
+
         value = float(value.replace(",", "."))
         lines.append(f"{{value: {value:g}, label: {_quoted(label.strip())}}}")
+
     if len(lines) < 2:
         mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add one"
         raise ParameterError(
             f"{place}: options are one alone, '{text}'; {mend}, as in '0=no; 1=yes'."
         )
+
     return lines
 
 

@@ -61,17 +61,23 @@ def load_questionnaire(
     """
     if isinstance(name_or_path, Questionnaire):
         return name_or_path
+
     named = name_or_path if isinstance(name_or_path, str) else ""
     if named in psychobench_keys():
         return psychobench(named, texts)
+
     if named == COMPASS:
-        path, content = fetch(COMPASS), {"id": COMPASS, "title": "Political Compass (question_llm)"}
+        path = fetch(COMPASS)
+        content = {"id": COMPASS, "title": "Political Compass (question_llm)"}
         content |= {"short_title": "PCT", "measures": "political position"}
         content |= {"citation": "questionllm"}
         return checked(read(path, path.name) | content, path.name)
-    if known := _perturbation(named):
+
+    known = _perturbation(named)
+    if known:
         name, how, seed = known
         return perturbed(load_questionnaire(name, texts), how, seed, texts)
+
     path = _find(name_or_path)
     place = _shown(path)
     content = read(path, place)
@@ -80,6 +86,7 @@ def load_questionnaire(
         raise QuestionnaireError(
             f"{place}, id: '{questionnaire.id}' must be the file's name; rename one of the two."
         )
+
     _not_shipped(questionnaire, path, place)
     return questionnaire
 
@@ -149,6 +156,7 @@ def counts(questionnaire: Questionnaire) -> pd.DataFrame:
         row |= {"source": source / max(len(sizes), 1), "inverse": inverse / max(len(sizes), 1)}
         row |= {"intensifiers": intensifiers, "prompts": (source + inverse) * intensifiers}
         rows.append(row | {"options": len(questionnaire.choices(item))})
+
     return pd.DataFrame(rows).set_index("item_id")
 
 
@@ -163,15 +171,18 @@ def _perturbation(name: str) -> tuple[str, str, int] | None:
 def _find(name_or_path: str | Path) -> Path:
     if not isinstance(name_or_path, str | Path):
         raise QuestionnaireError(f"A questionnaire is a name or a path, not {name_or_path!r:.40}.")
+
     try:
         shipped = questionnaires_dir() / f"{name_or_path}.yaml"
         if isinstance(name_or_path, str) and "/" not in name_or_path and shipped.is_file():
             return shipped
+
         path = Path(name_or_path).expanduser()
         if path.is_file():
             return path
     except (OSError, RuntimeError, ValueError):  # too long, an unknown user's home, a NUL
         pass
+
     names = questionnaire_names()
     asked = str(name_or_path)[:100]
     if re.fullmatch(r"16[ _-]?p(ersonalit\w*)?", asked, re.IGNORECASE):
@@ -180,6 +191,7 @@ def _find(name_or_path: str | Path) -> Path:
             "its owner's site alone scores it. Write the statements into a table, with scales of "
             "your own, and run `psychometrics new-questionnaire TABLE`."
         )
+
     near = difflib.get_close_matches(asked, names, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     raise QuestionnaireError(

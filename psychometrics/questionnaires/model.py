@@ -33,9 +33,12 @@ def _clean(text: str) -> str:
         hidden = unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") and sign != "\n"
         if (hidden and not joins) or ord(sign) & 0xFFFE == 0xFFFE:
             raise ValueError(f"holds the invisible sign U+{ord(sign):04X}: take it out")
+
     # Styled tables of a notebook pass text on to the page as it is.
-    if tag := re.search(r"<[a-zA-Z/!?]", text):
+    tag = re.search(r"<[a-zA-Z/!?]", text)
+    if tag:
         raise ValueError(f"holds what a page reads as a tag ('{tag[0]}'): put a blank after '<'")
+
     return text
 
 
@@ -98,7 +101,8 @@ class _Terms(Part):
 
     @model_validator(mode="after")
     def _each_once(self) -> _Terms:
-        if twice := repeated([*self.source, *self.inverse]):
+        twice = repeated([*self.source, *self.inverse])
+        if twice:
             names = ", ".join(map(repr, twice))
             raise ValueError(f"{names} occurs more than once: keep one of them")
         return self
@@ -115,14 +119,19 @@ class _Template(Part):
     def _one_gap_each(self) -> _Template:
         text = self.premise + self.hypothesis
         gaps = re.findall(r"{([^{}]*)}", text)
-        if unknown := set(gaps) - set(_PLACEHOLDERS):
+        unknown = set(gaps) - set(_PLACEHOLDERS)
+        if unknown:
             known = "templates know {term} and {intensifier}"
             raise ValueError(f"unknown placeholder {{{min(unknown)}}}: {known}")
+
         if set("{}") & set(re.sub(r"{[^{}]*}", "", text)):
             raise ValueError("has a brace without its partner: write {term} or {intensifier}")
+
         for name in _PLACEHOLDERS:
-            if (times := gaps.count(name)) != 1:
+            times = gaps.count(name)
+            if times != 1:
                 raise ValueError(f"needs {{{name}}} once in both sentences, has it {times} times")
+
         return self
 
 
@@ -243,9 +252,11 @@ class Questionnaire(Part):
         """``items: all`` of a scale as the list it stands for, and no bias as zeros."""
         if not isinstance(content, dict):
             return content
+
         items, scales, categories = (content.get(k) for k in ("items", "scales", "categories"))
         if isinstance(categories, list | tuple):
             content = {"bias": [0.0] * len(categories)} | content
+
         if not isinstance(items, list | tuple) or not isinstance(scales, list | tuple):
             return content
         ids = [i.get("id") if isinstance(i, dict) else getattr(i, "id", None) for i in items]
@@ -256,11 +267,13 @@ class Questionnaire(Part):
             else scale
             for scale in scales
         ]
+
         return {**content, "scales": whole}
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Questionnaire:
-        if mistakes := _mistakes(self):
+        mistakes = _mistakes(self)
+        if mistakes:
             raise ValueError("\n".join(mistakes))
         return self
 
@@ -273,7 +286,8 @@ class Questionnaire(Part):
         return self._named("scale", self.scales, scale_id)
 
     def _named(self, kind: str, parts: tuple[Item | Scale, ...], name: str) -> Item | Scale:
-        if (found := next((part for part in parts if part.id == name), None)) is None:
+        found = next((part for part in parts if part.id == name), None)
+        if found is None:
             known = ", ".join([part.id for part in parts][:9])
             raise ParameterError(f"{self.id} has no {kind} '{name}': it has {known} etc.")
         return found
@@ -307,7 +321,8 @@ class Questionnaire(Part):
 
     def ends(self, item: Item | str) -> tuple[float, float]:
         """Lowest and highest value of an item's options."""
-        if not (values := [option.value for option in self.choices(item)]):
+        values = [option.value for option in self.choices(item)]
+        if not values:
             raise ParameterError(f"{self.id} has no options for some items: use its prompts.")
         return min(values), max(values)
 
@@ -322,10 +337,12 @@ def checked(content: object, place: str, schema: type[Part] = Questionnaire):
     """Return the content as a part of a questionnaire; a mistake names its place."""
     if not isinstance(content, dict):
         raise QuestionnaireError(f"{place}: holds no questionnaire; give it keys, such as `items`.")
+
     try:
         return schema.model_validate(content)
     except ValidationError as error:
         found = error.errors()
+
     # A list whose parts are wrong is not too short besides.
     inside = {mistake["loc"][:size] for mistake in found for size in range(len(mistake["loc"]))}
     told = [
@@ -342,23 +359,30 @@ def _mistakes(questionnaire: Questionnaire) -> list[str]:
     ids = [item.id for item in questionnaire.items]
     found = _twice("items", ids)
     found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
+
     for number, levels in enumerate(questionnaire.candidates, start=1):
         found += _level_mistakes(f"candidate {number}", levels)
+
     found += _option_mistakes("options", questionnaire.options)
     if not any(item.templates or questionnaire.choices(item) for item in questionnaire.items):
         found.append("items: none has templates or options, so none can be asked; add them")
+
     if not questionnaire.scales and not questionnaire.categories:
         found.append("scales: is missing; add it, or categories")
+
     first: dict[tuple, str] = {}
     for number, item in enumerate(questionnaire.items, start=1):
         same = first.setdefault((_fold(item.text), item.options, item.templates), item.id)
         if same != item.id:
             found.append(f"items: '{item.id}' is the same question as '{same}'; keep one")
+
         found += _item_mistakes(f"item {number} ({item.id})", questionnaire, item)
+
     found += _scale_mistakes(questionnaire, ids)
     found += _twice("categories", questionnaire.categories)
     if len(questionnaire.bias) not in (0, len(questionnaire.categories)):
         found.append("bias: must have one number for each category; correct it")
+
     return found
 
 
@@ -366,25 +390,33 @@ def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list
     found = _level_mistakes(place, item.intensifiers or ())
     options = questionnaire.choices(item)
     found += _option_mistakes(place, item.options or ())
+
     if item.templates and not questionnaire.levels(item):
         found.append(f"{place}: has templates, but there are no intensifiers; add them")
+
     if len(options) == 1:
         found.append(f"{place}: has one option only; add another")
+
     for at, template in enumerate(item.templates, start=1):
         if not (template.terms or item.terms):
             found.append(f"{place}, template {at}: has no terms; add source and inverse terms")
+
         if template in item.templates[: at - 1]:
             found.append(f"{place}, template {at}: is there already; keep one")
+
     for at, candidate in enumerate(item.candidates, start=1):
         found += _candidate_mistakes(f"{place}, candidate {at}", item, candidate)
+
     categories = len(questionnaire.categories)
     if categories and [len(row) for row in item.weights or ()] != [categories] * len(options):
         found.append(
             f"{place}: weights must be {len(options)} options by {categories} categories; "
             "correct them"
         )
+
     if item.weights and not categories:
         found.append(f"{place}: has weights, but there are no categories; add them")
+
     return found
 
 
@@ -397,12 +429,14 @@ def _candidate_mistakes(place: str, item: Item, candidate: _Candidates) -> list[
     found = _twice(place, [*known, *candidate.source, *candidate.inverse])
     pairs = [(premise, own.hypothesis) for premise in candidate.premises]
     pairs += [(own.premise, hypothesis) for hypothesis in candidate.hypotheses]
+
     for premise, hypothesis in pairs:
         try:
             _Template(premise=premise, hypothesis=hypothesis)
         except ValidationError as error:
             reason = error.errors()[0]["ctx"]["error"]
             found.append(f"{place}: '{premise} {hypothesis}' {reason}; correct it")
+
     return found
 
 
@@ -420,6 +454,7 @@ def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
         place = f"scale {scale.id}"
         if scale.parent is not None and parents.get(scale.parent, "") is not None:
             found.append(f"{place}: its parent must be a scale without a parent; correct it")
+
         found += [
             f"{place}: there is no item '{name}'; correct it"
             for name in scale.items
@@ -431,11 +466,13 @@ def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
             for name in scale.reverse
             if name not in scale.items
         ]
+
     found += [
         f"norms: there is no scale '{norm.scale}'; correct it"
         for norm in questionnaire.norms
         if norm.scale not in parents
     ]
+
     for norm in questionnaire.norms:
         scale = next((scale for scale in questionnaire.scales if scale.id == norm.scale), None)
         with contextlib.suppress(ParameterError, KeyError):  # without options
@@ -447,6 +484,7 @@ def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
                     f"norms: {norm.scale}, {norm.group}: mean {norm.mean:g}, SD {norm.sd:g} do not "
                     "fit its options; correct them"
                 )
+
     return found + _twice("norms", [f"{norm.scale}, {norm.group}" for norm in questionnaire.norms])
 
 
@@ -482,18 +520,23 @@ def _mistake_lines(mistake: dict, content: dict) -> list[str]:
     """A pydantic mistake as lines that name the place and the mend, after the file's name."""
     place = _place(mistake["loc"], content)
     place = f", {place}" if place else ""
-    got, kind = mistake["input"], mistake["type"]
+    got = mistake["input"]
+    kind = mistake["type"]
+
     if kind == "missing":
         return [f"{place}: is missing; add it"]
+
     if kind == "extra_forbidden":
         merge = " (YAML's merge key is not supported)" if mistake["loc"][-1:] == ("<<",) else ""
         return [f"{place}: is not a known key{merge}; remove or rename it"]
+
     shown = f", got {str(got)[:60]!r}" if isinstance(got, str) else ""
     shown = f", got {repr(got)[:60]}" if isinstance(got, int | float | None) else shown
     if kind == "value_error":
         lines = str(mistake["ctx"]["error"]).split("\n")
         shown = shown if lines[0].startswith("must be") else ""
         return [f"{place}: {line}{shown}" if place else f", {line}" for line in lines]
+
     said = mistake["msg"][0].lower() + mistake["msg"][1:]
     said = _EXPECTED.get(kind, said.replace("input should", "must"))
     quotes = "; put it in quotes" if kind == "string_type" and shown and got is not None else ""
@@ -507,6 +550,7 @@ def _place(location: tuple, content: object) -> str:
         inside = isinstance(content, dict | list | tuple)
         known = inside and (key in content if isinstance(content, dict) else isinstance(key, int))
         content = content[key] if known else None
+
         if isinstance(key, int):
             name = content.get("id") if isinstance(content, dict) else None
             several = words.pop() if words and not words[-1][-1:].isdigit() else "places"
@@ -514,6 +558,7 @@ def _place(location: tuple, content: object) -> str:
             words.append(f"{one} {key + 1}" + (f" ({str(name)[:60]})" if name else ""))
         elif key != "[key]":
             words.append(str(key)[:60])
+
     return ", ".join(words)
 
 

@@ -61,9 +61,12 @@ def perturbed(
     """
     if how not in PERTURBATIONS:
         raise ParameterError(f"how must be one of {', '.join(PERTURBATIONS)}, got {how!r}.")
-    items, stem = list(questionnaire.items), questionnaire.stem
+
+    items = list(questionnaire.items)
+    stem = questionnaire.stem
     # A generator for each item: what one item becomes does not depend on the others.
     draws = [np.random.default_rng([seed, number]) for number in range(len(items) + 1)]
+
     if how == "order":
         items = [items[i] for i in draws[-1].permutation(len(items))]
     elif how == "typos":
@@ -72,6 +75,7 @@ def perturbed(
         pairs = zip(items, draws, strict=False)
         items = [_reworded(questionnaire, item, how, rng, texts) for item, rng in pairs]
         stem = None  # is in each text
+
     suffix = how if how == "negation" else f"{how}-{seed}"
     said = suffix.replace("-", " ")
     content = questionnaire.model_dump() | {
@@ -83,6 +87,7 @@ def perturbed(
         "stem": stem,
         "norms": (),
     }
+
     return checked(content, f"{questionnaire.id}-{suffix}")
 
 
@@ -134,20 +139,24 @@ def _mistyped(text: str, rng: np.random.Generator) -> str:
         for match in re.finditer(r"[^\W\d_]{4,}", text)
         if not any(start <= match.start() < end for start, end in gaps)
     ]
+
     if not words:
         return text
     chosen = rng.choice(len(words), max(1, round(len(words) / 6)), replace=False)
     for start, end in sorted((words[i] for i in chosen), reverse=True):
         place = int(rng.integers(start + 1, end - 1))  # neither the first letter nor the last
         kind = rng.choice(["left out", "doubled", "swapped"])
-        here, after = text[place], text[place + 1]
+        here = text[place]
+        after = text[place + 1]
         if kind == "swapped" and here != after and place + 1 < end - 1:
             typed = after + here
         elif kind == "left out":
             typed = after
         else:
             typed = here + here + after
+
         text = text[:place] + typed + text[place + 2 :]
+
     return text
 
 
@@ -161,20 +170,29 @@ _FRAMES = {
 
 def _reworded(questionnaire: Questionnaire, item: Item, how: str, rng, texts: bool) -> Item:
     """The item in other words, or denied; its templates' premises, which are English, likewise."""
-    statement, english = questionnaire.statement(item), questionnaire.language == "en"
+    statement = questionnaire.statement(item)
+    english = questionnaire.language == "en"
     phrase = not questionnaire.stem and item.text[-1] not in ".?!"
     changed = {"paraphrases": (), "negated": None}
+
     if how == "negation":
-        key, own = "negated", item.negated
-        by_rule, premise = _no_such if phrase else _not_so, _untrue
+        key = "negated"
+        own = item.negated
+        by_rule = _no_such if phrase else _not_so
+        premise = _untrue
         weights = None if item.weights is None else item.weights[::-1]
         changed |= {"keying": -item.keying, "weights": weights}
     else:
-        key, frame, own = "paraphrases", int(rng.integers(3)), None
+        key = "paraphrases"
+        frame = int(rng.integers(3))
+        own = None
+
         if item.paraphrases:
             own = item.paraphrases[int(rng.integers(len(item.paraphrases)))]
+
         by_rule = functools.partial(_framed, frame=frame, phrase=phrase)
         premise = functools.partial(_framed, frame=frame, phrase=False)
+
     if own:
         statement = questionnaire.statement(item.model_copy(update={"text": own}))
     elif texts and questionnaire.choices(item):
@@ -183,12 +201,14 @@ def _reworded(questionnaire: Questionnaire, item: Item, how: str, rng, texts: bo
         if statement is None:
             place = f"{questionnaire.id}, {item.id}"
             raise ParameterError(f"{place}: no rule fits its text; give the item `{key}`.")
+
     changed["text"] = statement
     changed["templates"] = tuple(
         template.model_copy(update={"premise": premise(template.premise)})
         for template in item.templates
         if english
     )
+
     return item.model_copy(update=changed)
 
 
@@ -227,7 +247,8 @@ _DENIALS = (
 
 def _no_such(phrase: str) -> str | None:
     """A phrase such as *Feeling nervous* or *Trouble relaxing* denied; None where no rule fits."""
-    if match := re.match(r"Not (\w)", phrase):
+    match = re.match(r"Not (\w)", phrase)
+    if match:
         return match[1].upper() + phrase[match.end() :]
     if re.match(r"[A-Z][a-z]+ing\b", phrase):
         return f"Not {phrase[0].lower()}{phrase[1:]}"

@@ -52,6 +52,7 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
         for place, level in enumerate(questionnaire.levels(item), start=1)
         for word in level.terms
     ]  # fmt: skip
+
     if not rows:
         raise QuestionnaireError(f"{questionnaire.id} has no prompts; add templates and terms.")
     columns = ["questionnaire", "item_id", "template", "term", "polarity", "intensifier", "level"]

@@ -82,18 +82,23 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
     labels = keys["labels"]
     if isinstance(labels, list):
         labels = dict(zip(range(low, high + 1), labels, strict=True))
-    scales, by_title = [], {scale["title"]: scale["items"] for scale in keys["scales"]}
+
+    scales = []
+    by_title = {scale["title"]: scale["items"] for scale in keys["scales"]}
     wholes = [(scale["id"], scale["title"], scale["items"]) for scale in keys["scales"]]
+
     for model, dimensions in keys.get("dimensions", {}).items():
         for title, members in dimensions.items():
             numbers = [i for interest in members for i in by_title[interest]]
             identity = f"{model}_{title.lower().replace(' ', '_')}"
             wholes.append((identity, f"{title} ({model.upper()})", numbers))
+
     for identity, title, numbers in wholes:
         scale = {"id": identity, "title": title, "mode": keys["mode"]}
         scale["items"] = [f"{name}_{i}" for i in numbers]
         scale["reverse"] = [f"{name}_{i}" for i in numbers if i in keys["reverse"]]
         scales.append(scale)
+
     norms = [
         {"scale": scale["id"], "citation": keys["norm_citation"], **norm}
         for scale in keys["scales"]
@@ -115,6 +120,7 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
     }
     content |= {"options": _options(low, high, labels), "items": items}
     content |= {"scales": scales, "norms": norms}
+
     return checked(content, f"data/norms/psychobench.yml, {name}")
 
 
@@ -130,14 +136,18 @@ def _upstream_entry(name: str) -> dict:
     entry = {**entry, "questions": dict(entry["questions"])}
     known = pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
     for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
-        part, place = entry["questions"], row.place.removeprefix("item ")
+        part = entry["questions"]
+        place = row.place.removeprefix("item ")
         if row.place == "prompt":
             part = entry
+
         if row.upstream not in part[place]:
             raise QuestionnaireError(
                 f"data/norms/corrections.csv, {name}, {row.place}: upstream lacks '{row.upstream}'."
             )
+
         part[place] = part[place].replace(row.upstream, row.ours)
+
     return entry
 
 
@@ -181,20 +191,25 @@ class _PsychoBench(Part):
             for number in self.reverse
             if str(number) not in self.questions
         ]
+
         if not self.categories:
             found.append(
                 "categories: names no scale, so nothing can be scored (16P is scored by its "
                 "owner's site alone); add your own, each with cat_name and cat_questions"
             )
+
         if not low < high <= low + 100:
             found.append(f"scale: must be the lowest and highest answer added up, got {self.scale}")
+
         if found:
             raise ValueError("\n".join(found))
         return self
 
     def ours(self, path: Path) -> dict:
         """The entry in the project's layout."""
-        stem, scales, norms = _slug(path.stem), [], []
+        stem = _slug(path.stem)
+        scales = []
+        norms = []
         for number, category in enumerate(self.categories, start=1):
             name = re.sub(r"[^a-z0-9]+", "_", category.cat_name.lower()).strip("_")
             items = category.cat_questions
@@ -202,9 +217,11 @@ class _PsychoBench(Part):
             scale["items"] = [f"{stem}_{i}" for i in items]
             scale["reverse"] = [f"{stem}_{i}" for i in items if i in self.reverse]
             scales.append(scale | {"mode": {"AVG": "mean", "SUM": "sum"}[self.compute_mode]})
+
             for crowd in category.crowd:
                 norm = {"scale": scale["id"], "group": crowd.crowd_name, "citation": "user"}
                 norms.append(norm | {"n": crowd.n, "mean": crowd.mean, "sd": crowd.std})
+
         words = dict(re.findall(r"(-?\d+) denotes ['\"]?([^'\",;.\n]+)", self.prompt))
         return _unstated(path, self.name) | {
             "measures": ", ".join(category.cat_name for category in self.categories),
@@ -252,6 +269,7 @@ class _QuestionLlm(Part):
     def _scored(self) -> _QuestionLlm:
         if self.seed is not None and (self.choice_descs or not self.categories):
             raise ValueError("seed: shuffles the `choices` of questions with scores; remove it")
+
         for key, question in self.data.items():
             if (question.answer is None) == (self.categories is None) or (
                 question.answer and question.scores
@@ -259,8 +277,10 @@ class _QuestionLlm(Part):
                 raise ValueError(
                     f"data, {key}: needs either an `answer` or scores by the file's `categories`"
                 )
+
             if question.answer and question.answer not in (labels := self.labels(question)):
                 raise ValueError(f"data, {key}, answer: must be one of {', '.join(labels)}")
+
         return self
 
     def prompt(self) -> dict:
@@ -276,18 +296,24 @@ class _QuestionLlm(Part):
 
     def ours(self, path: Path) -> dict:
         """The file in the project's layout; true/false questions add to correct or incorrect."""
-        items, luck = [], np.random.RandomState(self.seed)
+        items = []
+        luck = np.random.RandomState(self.seed)
+
         for key, question in self.data.items():
-            labels, weights = self.labels(question), question.scores
+            labels = self.labels(question)
+            weights = question.scores
             if question.answer:
                 weights = [(1, 0) if label == question.answer else (0, 1) for label in labels]
+
             if self.seed is not None:  # the library's own draw
                 order = luck.choice(len(labels), len(labels), replace=False)
                 labels = [labels[i] for i in order]
                 weights = [weights[i] for i in order if i < len(weights or ())]
+
             item = {"id": key, "text": question.question, "weights": weights}
             item["options"] = _options(1, len(labels), dict(enumerate(labels, start=1)))
             items.append(item)
+
         categories = self.categories or ("Correct", "Incorrect")
         return _unstated(path, path.stem) | {
             "measures": ", ".join(categories),
@@ -345,11 +371,15 @@ class _StrictLoader(yaml.SafeLoader):
             else:
                 seen.add(key)
                 continue
+
             raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+
         return super().construct_mapping(node, deep)
 
 
-_MOST_NODES, _LARGEST, _DEEPEST = 200_000, 8 << 20, 60
+_MOST_NODES = 200_000
+_LARGEST = 8 << 20
+_DEEPEST = 60
 """Limits of a file: values with every alias written out, bytes, brackets within brackets."""
 
 
@@ -417,7 +447,8 @@ def _yaml(path: Path, place: str) -> object:
 
 def _json(path: Path, place: str) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict:
-        if twice := repeated([key.strip() for key, _ in pairs], fold=False):
+        twice = repeated([key.strip() for key, _ in pairs], fold=False)
+        if twice:
             raise QuestionnaireError(f"{place}: {twice[0]!r} is given twice; keep one.")
         return dict(pairs)
 

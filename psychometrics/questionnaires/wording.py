@@ -97,14 +97,17 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
     False
     """
     questionnaire = load_questionnaire(questionnaire)
-    rows, language = _mixed(questionnaire), questionnaire.language.partition("-")[0].lower()
+    rows = _mixed(questionnaire)
+    language = questionnaire.language.partition("-")[0].lower()
     for item in questionnaire.items if language == "en" else ():
         rows += [(item.id, 0, *row) for row in _of_item(item)]
         for number, template in enumerate(item.templates, start=1):
             found = _of_template(item, template, template.terms or item.terms)
             rows += [(item.id, number, *row) for row in found]
+
     if measured and language == "en":
         rows += _measured(questionnaire)
+
     return pd.DataFrame(rows, columns=["item_id", "template", "rule", "finding", "mend"])
 
 
@@ -126,7 +129,9 @@ def _mixed(questionnaire: Questionnaire) -> list[tuple]:
     own = questionnaire.language.partition("-")[0].lower()
     if own not in LANGUAGES:
         return []
-    rows, mend = [], "translate it, or correct `language`"
+
+    rows = []
+    mend = "translate it, or correct `language`"
     for place, number, text in _texts(questionnaire):
         said = set(re.findall(r"\w+", text.lower())) | {text.lower()}
         hits = {name: len(said & (words | _degrees(name))) for name, words in _COMMON.items()}
@@ -135,14 +140,18 @@ def _mixed(questionnaire: Questionnaire) -> list[tuple]:
             rows.append(
                 (place, number, "language", f"'{' '.join(text.split())}' reads as '{other}'", mend)
             )
+
     levels = [("all items", level) for level in questionnaire.intensifiers or ()]
     for item in questionnaire.items:
         levels += [(item.id, level) for level in item.intensifiers or ()]
+
     for place, level in levels:
         for term in sorted(set(level.terms) - _degrees(own)):
-            if other := [name for name in LANGUAGES if term in _degrees(name)]:
+            other = [name for name in LANGUAGES if term in _degrees(name)]
+            if other:
                 finding = f"'{term}' is an intensifier in '{other[0]}'"
                 rows.append((place, 0, "language", finding, mend))
+
     return rows
 
 
@@ -191,7 +200,8 @@ def word_lists() -> dict[str, list[str]]:
 
 def _of_item(item: Item) -> list[tuple]:
     """The item's own text: one question, no double negative."""
-    rows, denials = [], _words(item.text) & _NEGATIONS
+    rows = []
+    denials = _words(item.text) & _NEGATIONS
     if re.search(r"\band\b.*\band\b|\band/or\b", item.text.lower()):
         finding = f"'{item.text}' joins several things by 'and'"
         rows.append(("one question", finding, "ask one thing, or make an item of each"))
@@ -204,16 +214,24 @@ def _of_item(item: Item) -> list[tuple]:
 def _of_template(item: Item, template, terms) -> list[tuple]:
     both = f"{template.premise} {template.hypothesis}"
     bare = re.sub(r"{[^{}]*}", " ", both)
-    words, rows = _words(bare), []
-    if sided := [word for word in sided_words(bare) if not _has(item.text, word)]:
+    words = _words(bare)
+    rows = []
+    sided = [word for word in sided_words(bare) if not _has(item.text, word)]
+    if sided:
         finding = f"{_listed(sided)} takes a side before a term is filled in"
         rows.append(("neutral", finding, "use a plain word, or let it be the term"))
-    if often := (words & _FREQUENCY) - _words(item.text):
+
+    often = (words & _FREQUENCY) - _words(item.text)
+    if often:
         finding = f"{_listed(often)} says how often, beside the intensifier"
         rows.append(("frequency", finding, "take it out: it answers the intensifier"))
-    if leading := [phrase for phrase in _LEADING if re.search(rf"\b{phrase}\b", bare.lower())]:
+
+    leading = [phrase for phrase in _LEADING if re.search(rf"\b{phrase}\b", bare.lower())]
+    if leading:
         rows.append(("leading", f"{_listed(leading)} leads", "take it out"))
-    if denied := words & _NEGATIONS:
+
+    denied = words & _NEGATIONS
+    if denied:
         rows += [
             ("double negative", f"'{term}' after {_listed(denied)} denies twice",
              "put the denial into the term alone")
@@ -222,6 +240,7 @@ def _of_template(item: Item, template, terms) -> list[tuple]:
         ]  # fmt: skip
         finding = f"{_listed(denied)} in the template denies twice with 'never' or 'rarely'"
         rows.append(("double negative", finding, "say it without"))
+
     source = {_bare(term) for term in terms.source}
     rows += [
         ("opposites", f"'{term}' is the source term denied, not its opposite",
@@ -235,6 +254,7 @@ def _of_template(item: Item, template, terms) -> list[tuple]:
         if article != before[1]:
             mend = f"put the article into the term: '{article} {term}'"
             rows.append(("congruence", f"'{before[1]} {term}'", mend))
+
     return rows
 
 
@@ -247,7 +267,8 @@ def _measured(questionnaire: Questionnaire) -> list[tuple]:
     ]
     table = table.assign(sentence=table["premise"].where(in_premise, table["hypothesis"]))
     table["reads"] = acceptability(table["sentence"].tolist())
-    model, rows = load_respondent(_RESPONDENT), []
+    model = load_respondent(_RESPONDENT)
+    rows = []
     for (item_id, number), part in table.groupby(["item_id", "template"], sort=False):
         sentence = dict(zip(part["term"], part["sentence"], strict=True))
         source = part.loc[part["polarity"] > 0, "term"].tolist()
@@ -262,11 +283,13 @@ def _measured(questionnaire: Questionnaire) -> list[tuple]:
             finding = f"for {_RESPONDENT} the inverse terms contradict the source terms no more "
             finding += f"than these one another ({apart:.2f} against {alike:.2f})"
             rows.append((item_id, number, "opposites", finding, "read both: can both be true?"))
+
         middle = part["reads"].median()
         for row in part[part["reads"] < middle - 0.3].itertuples():
             finding = f"'{row.term}' reads worse than the other terms ({row.reads:.2f} against "
             finding += f"{middle:.2f}, by the acceptability head)"
             rows.append((item_id, number, "congruence", finding, "read it aloud"))
+
     return rows
 
 
