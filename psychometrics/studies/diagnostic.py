@@ -154,12 +154,15 @@ def answers(
         if who is not None:
             check_choice(_GROUPS, who=who)
             found = found[_models(live)["population"] == who]
+
         return found.copy() if category is None else found[_asked(category)]
+
     check_choice(("phase", "completers"), sample=sample)
     if category is None:
         if sample == "phase":
             raise ParameterError("people differ between phases: name a category, or 'completers'.")
         return pd.concat([answers("people", c, sample) for c in CATEGORIES], axis=1)
+
     columns = _asked(category)
     table = _read("people.csv.gz")
     table = table[(table["sample"] == sample) & (table["category"] == category)]
@@ -196,6 +199,7 @@ def questionnaire(category: str | None = None) -> Questionnaire:
     """
     if category is not None:
         check_choice(CATEGORIES, category=category)
+
     choices = {  # what a person reads in place of the names of the three classes
         "entailment": "it must be true, too",
         "neutral": "it may be true or not",
@@ -216,6 +220,7 @@ def questionnaire(category: str | None = None) -> Questionnaire:
         for row in table.itertuples()
     ]
     title = f"Diagnostic of inference, {CATEGORIES[category]}" if category else "Diagnostic"
+
     return Questionnaire.model_validate(
         {
             "id": "diagnostic" + (f"-{category.lower()}" if category else ""),
@@ -272,17 +277,22 @@ def ask_diagnostic(
         respondents = population(respondents)
     elif isinstance(respondents, Path) or hasattr(respondents, "answer"):
         respondents = [respondents]
-    who, rows, errors = [], {}, {}
+
+    who = []
+    rows = {}
+    errors = {}
     for one in respondents:  # all are looked at before the first is asked
         try:
             asked = one.identity if hasattr(one, "answer") else identify(one, dtype="float32")
             who.append((asked["respondent_id"], asked, one))
         except RespondentError as error:
             errors[str(one)] = error
+
     names = [name for name, *_ in who]
     if not (names or errors) or len(set(names)) < len(names):
         got = ", ".join(names) or "none"
         raise RespondentError(f"Name at least one respondent, and each only once; got {got}.")
+
     table = item_table(sentences=True)
     right = table["label"].map(NLI_LABELS.index).to_numpy()
     with Progress(unit="item", disable=not progress, pairs=len(who), total=0) as bar:
@@ -292,9 +302,11 @@ def ask_diagnostic(
                 if np.isnan(answers).any():
                     said = f"{name} has two outputs, the diagnostic needs three: leave it out."
                     raise RespondentError(said)
+
                 rows[name] = answers.argmax(axis=1) == right
             except Exception as error:
                 errors[name] = RespondentError.of(name, error)
+
     RespondentError.tell(errors, rows)
     return pd.DataFrame.from_dict(rows, orient="index", columns=table.index).astype(np.int8)
 
@@ -309,7 +321,8 @@ def _asked_now(
     table: pd.DataFrame, identity: dict, respondent: object, store: str | Path | None, bar: Progress
 ) -> np.ndarray:
     """Probabilities of the three labels, (I, 3), from the store where they are there."""
-    mode, name = mode_named("nli"), identity["respondent_id"]
+    mode = mode_named("nli")
+    name = identity["respondent_id"]
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
     keys = {pair: key_of(identity["fingerprint"], *pair) for pair in pairs}
     asking = Asking(mode.open(respondent, identity), identity, store, bar, {})

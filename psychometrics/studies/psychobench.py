@@ -73,6 +73,7 @@ def published_tests(
     if study not in known:
         of = " against norms" if people else ""
         raise ParameterError(f"The study{of} must be one of {', '.join(known)}, got '{study}'.")
+
     part = tables[tables["study"] == study].drop(columns="study")
     if people:
         table = compare_norms(part, norm_table(paper=True), level, correction)
@@ -80,12 +81,14 @@ def published_tests(
         if against not in set(part["respondent_id"]):
             known = ", ".join(part["respondent_id"].unique())
             raise ParameterError(f"The study '{study}' has no '{against}'; it has {known}.")
+
         base = part[part["respondent_id"] == against].drop(columns="respondent_id")
         base = base.rename(columns={"mean": "norm_mean", "sd": "norm_sd", "n": "norm_n"})
         rest = part[part["respondent_id"] != against]
         table = rest.merge(base, on=["table", "questionnaire", "scale"])
         figures = table[["mean", "sd", "n", "norm_mean", "norm_sd", "norm_n"]].to_numpy().T
         table = corrected(table.join(compare_means(*figures, level=level)), level, correction)
+
     rounding = 0.05 if study in ("models", "roles") else 0.005
     table["settled"] = _settled(table, level, rounding, both=not people)
     return table
@@ -142,6 +145,7 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     names = ["value", "low", "high", "p of the claim"]
     table = own.set_axis(names, axis=1).rename_axis("claim_id")
     null = pd.DataFrame({"null": middle, "null low": low, "null high": high}, drawn.columns)
+
     return table.join(null)
 
 
@@ -156,12 +160,15 @@ def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dic
             found[name] = interests[name.removeprefix("psychobench-")]
         elif not _is_count(claim):
             found[name] = _statistic(cells, claim, level)
+
     return found
 
 
 def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
-    what, study = claim["statistic"], claim["study"]
-    who, other = claim["who"].split("|"), claim["other"].split("|")
+    what = claim["statistic"]
+    study = claim["study"]
+    who = claim["who"].split("|")
+    other = claim["other"].split("|")
     norms = _norms()
     scales = [
         (q, s) for part in claim["cells"].split("|") for q, s in norms if part in (q, f"{q}.{s}")
@@ -180,6 +187,7 @@ def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tupl
         return _mean(deltas(who).mean(axis=1))
     if what == "scales, not above":
         return _mean(deltas(who)[0], MEDIUM_EFFECT)
+
     if what == "largest, not above":
         first = who[int(deltas(who)[:, 0].argmax())]
         ((_, *norm),) = [norm for norm in norms[scales[0]] if claim["group"] in ("", norm[0])]
@@ -187,30 +195,40 @@ def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tupl
         row = compare_means(*own, *norm, level=level).iloc[0]
         mean, sd, n = norm
         against_bar = compare_means(*own, mean + MEDIUM_EFFECT * sd, sd, n, level=level).iloc[0]
+
         return row["delta"], row["delta_low"], row["delta_high"], against_bar["p"]
+
     if what == "distance from people":
         distances = np.abs(deltas(who))
         sample = distances.mean(axis=1) if len(who) > 1 else distances[0]
         return _mean(sample, MEDIUM_EFFECT)
+
     if what == "nearer people":
         return _mean(-np.diff(np.abs(deltas(who)), axis=0)[0])
+
     if what == "families":
-        first, second = deltas(who).mean(axis=1), deltas(other).mean(axis=1)
+        first = deltas(who).mean(axis=1)
+        second = deltas(other).mean(axis=1)
         test = stats.ttest_ind(first, second)
         return first.mean() - second.mean(), *test.confidence_interval(), test.pvalue
+
     if what in ("highest", "lowest"):
         sign = 1 if what == "highest" else -1
         rivals = [name for name in other if name not in who]
         other = [max(rivals, key=lambda name: sign * cells[study, name, *scales[0]][0])]
+
     if what in ("apart", "highest", "lowest"):
         return _apart(cells, study, who[0], other[0], scales)
+
     if what == "omnibus":
         hits = np.array([_roles_differ(cells, study, who, scale) < level for scale in scales])
         return _share(hits, level)
+
     pairs = [cells[study, a, *c] + cells[study, b, *c] for a in who for b in other for c in scales]
     hits = (compare_means(*np.array(pairs).T, level=level)["p"] < level).to_numpy()
     if what.startswith("number"):
         return float(hits.sum()), np.nan, np.nan, np.nan
+
     return _share(hits, level)
 
 
@@ -226,14 +244,17 @@ def _mean(values: np.ndarray, bar: float = 0.0) -> tuple[float, float, float, fl
 
 def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float, float]:
     """Difference of two respondents, the mean over scales, by Welch's test over their runs."""
-    difference, variances = 0.0, []
+    difference = 0.0
+    variances = []
     for q, s in scales:
         (m1, s1, n1), (m2, s2, n2) = cells[study, one, q, s], cells[study, two, q, s]
         unit = np.mean([sd for _, _, sd, _ in _norms()[q, s]]) * len(scales)
         difference += (m1 - m2) / unit
         variances += [(s1**2 / n1 / unit**2, n1 - 1), (s2**2 / n2 / unit**2, n2 - 1)]
+
     v, df = np.array(variances).T
-    error, df = np.sqrt(v.sum()), v.sum() ** 2 / (v**2 / df).sum()
+    error = np.sqrt(v.sum())
+    df = v.sum() ** 2 / (v**2 / df).sum()
     half = stats.t.isf(0.025, df) * error
     return (
         difference, difference - half, difference + half,
@@ -253,6 +274,7 @@ def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
     what = claim["statistic"].removeprefix("counted ")
     runs = part[["undifferentiated", "masculine", "feminine", "androgynous"]]
     n = runs.sum(axis=1)
+
     if what == "trend":  # Cochran and Armitage, scores -1, 0, 1
         step = np.arange(len(part)) - (len(part) - 1) / 2
         shares = part["masculine"] / n
@@ -261,16 +283,21 @@ def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
         slope = (shares * step).sum() / (step**2).sum()
         error = np.sqrt((shares * (1 - shares) / n * step**2).sum()) / (step**2).sum()
         half = stats.norm.isf(0.025) * error
+
         return slope, slope - half, slope + half, 2 * stats.norm.sf(abs(z))
+
     if what == "fit":
         means = _published().query("study == 'models' and questionnaire == 'bsri'")
         means = means.pivot(index="respondent_id", columns="scale", values="mean").loc[part.index]
         fits = np.ones(len(part), bool)
+
         for scale in ("masculine", "feminine"):
             cut = np.mean([m for _, m, _, _ in _norms()["bsri", scale]])
             never = part[scale] + part["androgynous"] == 0
             fits &= ~(never & (means[scale] > cut)).to_numpy()
+
         return float(fits.sum()), np.nan, np.nan, np.nan
+
     first, *second = what.split(" less ")
     share = part[first] - sum(part[other] for other in second)
     return share.sum() / n.sum(), np.nan, np.nan, np.nan
@@ -280,7 +307,8 @@ def _roles_differ(cells, study: str, who: list[str], scale: tuple[str, str]) -> 
     """P value of Welch's analysis of variance of one scale, from means and deviations."""
     m, s, n = np.array([cells[study, name, *scale] for name in who]).T
     w = n / np.maximum(s, 0.05) ** 2  # a printed deviation of 0.0 may be as large as 0.05
-    k, total = len(m), w.sum()
+    k = len(m)
+    total = w.sum()
     spread = ((1 - w / total) ** 2 / (n - 1)).sum()
     f = (w * (m - (w * m).sum() / total) ** 2).sum() / (k - 1)
     f /= 1 + 2 * (k - 2) / (k**2 - 1) * spread
@@ -308,14 +336,17 @@ def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
         ("interests-alike", rho),
         ("interests-of-people", together.corr(people, method="spearman")),
     ):
-        z, wide = np.arctanh(r), stats.norm.isf(0.025)
+        z = np.arctanh(r)
+        wide = stats.norm.isf(0.025)
         p = 2 * stats.norm.sf(abs(z) * wide / half)
         found[name] = (r, *np.tanh(z + np.array([-half, half])), p)
+
     for name, interests in named.items():
         for who, table in ((name, together), (f"{name}-by-people", people)):
             ranked = table.sort_values(ascending=name != "vocations-liked", kind="stable").index
             hits = float(len({*interests} & {*ranked[: len(interests)]}))
             found[who] = hits, np.nan, np.nan, np.nan
+
     found["jailbreak-central"] = _mean(
         ((means["gpt-4"] - 3).abs() - (means["gpt-4-jb"] - 3).abs()).to_numpy()
     )
@@ -342,12 +373,16 @@ def _random_table(rng: np.random.Generator) -> pd.DataFrame:
     }
     table = _published()
     shapes = pd.Series([*zip(table["questionnaire"], table["scale"], strict=True)]).map(sizes)
-    table, shapes = table[shapes.notna()], shapes.dropna().reset_index(drop=True)
-    mean, sd = np.empty(len(table)), np.empty(len(table))
+    table = table[shapes.notna()]
+    shapes = shapes.dropna().reset_index(drop=True)
+    mean = np.empty(len(table))
+    sd = np.empty(len(table))
+
     for (items, low, high, mode), rows in shapes.groupby(shapes).indices.items():
         runs = rng.integers(low, high + 1, (len(rows), 10, items)).sum(axis=2)
         runs = runs / (1 if mode == "sum" else items)
         mean[rows], sd[rows] = runs.mean(axis=1), runs.std(axis=1, ddof=1)
+
     return table.assign(mean=mean, sd=sd, n=10)
 
 
@@ -361,10 +396,13 @@ def _settled(table: pd.DataFrame, level: float, rounding: float, both: bool) -> 
     ends = (-rounding, 0, rounding) if both else (0.0,)
     found = _direction(table["significant"], table["difference"])
     same = np.ones(len(table), dtype=bool)
+
     for shift, widen, base_shift, base_widen in itertools.product(steps, steps, ends, ends):
         sd = (table["sd"] + widen).clip(1e-6)
         base_sd = (table["norm_sd"] + base_widen).clip(1e-6)
-        mean, base = table["mean"] + shift, table["norm_mean"] + base_shift
+        mean = table["mean"] + shift
+        base = table["norm_mean"] + base_shift
         again = compare_means(mean, sd, table["n"], base, base_sd, table["norm_n"], level)
         same &= _direction(again["p"] < level, again["difference"]) == found
+
     return same

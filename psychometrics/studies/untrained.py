@@ -86,14 +86,17 @@ class _Comparison:
             "between respondents needs three on one base."
             for kind in counts.index.difference(self.enough)
         ]
+
         if "others" not in counts:
             return few
         said = ["others: their untrained heads stand on the book's encoder, not on their own base."]
+
         if self._too_few:
             said.append(
                 f"others ({counts['others']}): alpha and omega are not printed below "
                 f"{FEWEST_RESPONDENTS} respondents; their intervals would say nothing."
             )
+
         return few + said
 
     @property
@@ -173,10 +176,12 @@ def compare(
 
     depth = pd.read_csv(data_dir() / "within_depth.csv").replace({"base": _BASES}, regex=True)
     depth = depth.set_index(["size", "base", "evidence"])
-    by_base, by_depth = _verdicts(every_size), _verdicts(depth)
+    by_base = _verdicts(every_size)
+    by_depth = _verdicts(depth)
     by_depth = by_depth.reindex(by_base.index).fillna(by_base) if whole else by_base
     other = (" (by base: " + by_base + ")").where(by_depth != by_base, "")
     found = every_size.loc["matched"].assign(verdict=by_depth + other)
+
     return _Comparison(loaded, answers, own, base, draws, observed, found, depth, how)
 
 
@@ -192,6 +197,7 @@ def _intervals(observed: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
     bounded = ~ends.index.get_level_values("evidence").str.contains("htmt|items at")
     ends[bounded] = ends[bounded].clip(-1, 1)
     ends[ends["low"] == ends["high"]] = np.nan  # ranks alike, whoever is left out
+
     return ends
 
 
@@ -214,10 +220,12 @@ def _verdicts(compared: pd.DataFrame) -> pd.Series:
     share = by.groupby(level=["base", "evidence"])[columns].mean()
 
     found = pd.Series("depends on the size", share.index).mask(share["clear"] == 0, "not separated")
+
     for side, verdict in {1: "higher", 0: "lower"}.items():
         clear = (share["clear"] == 1) & (share["higher"] == side)
         found = found.mask(clear, f"{verdict}, these members only")
         found = found.mask(clear & (share["apart"] == 1), verdict)
+
     return found.mask(share["unknown"] > 0, "–")
 
 
@@ -236,15 +244,19 @@ def _shipped() -> pd.DataFrame:
             for base in counts.index
         ]
         both.append(sum(parts).reset_index().assign(size=size, base="both"))
+
     return pd.concat([table, *both]).set_index(["size", "base"])
 
 
 def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
     """Return evidence of populations with an untrained head in the place of each respondent."""
-    bases, members, rows = untouched_bases(list(base.index)), len(base), []
+    bases = untouched_bases(list(base.index))
+    members = len(base)
+    rows = []
     decoders = base == "decoders"
     say = untouched_bases(list(base.index[decoders]))
     items = [item.id for q in loaded[: len(_REAL)] for item in q.items]
+
     for number in numbers:
         seed = number * members
         heads = null_answers(loaded, "random-heads", members, seed=seed, **bases)
@@ -252,17 +264,22 @@ def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
             size: heads if factor is None else resized(heads, answers, factor)
             for size, factor in SIZES.items()
         }
+
         if decoders.any():
             by_words = null_answers(loaded, "random-words", int(decoders.sum()), seed=seed, **say)
             tables[WORDS] = by_words
+
         for size, table in tables.items():
             table = profiles(table, loaded, **how)
             of = base[decoders] if size == WORDS else base
             single = table["silhouette"][items].mean(axis=1).groupby(of.to_numpy()).agg(list)
             found = evidence(table, loaded, EXPECTED, of)
+
             if size == WORDS:
                 found = found.drop(index="both")
+
             rows.append(found.assign(size=size, single=single.reindex(found.index)))
+
     return pd.concat(rows).rename_axis("base").set_index("size", append=True).swaplevel()
 
 
