@@ -104,7 +104,9 @@ def run_notebook(
     source = notebooks_dir() / f"{name}.ipynb"
     if not source.is_file():
         check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
-    known, given = papermill.inspect_notebook(str(source)), dict(parameters or {})
+
+    known = papermill.inspect_notebook(str(source))
+    given = dict(parameters or {})
     for parameter, value in given.items():
         check_choice(known, parameter=parameter)
         if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
@@ -120,6 +122,7 @@ def run_notebook(
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         place = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.stem[:40]}-")
+
     with place as folder:
         made = Path(folder) / output.name
         failed = output.with_name(f"{output.stem}.failed.ipynb")
@@ -128,13 +131,16 @@ def run_notebook(
         except PsychometricsError:
             if made.is_file():
                 made.replace(failed)
+
             raise
+
         made_pages = [
             write_page(made, Path(folder) / f"{number}{Path(page).suffix}", kind)
             for number, page in enumerate(pages)
         ]
         _put_in_place(made, output, dict(zip(made_pages, map(Path, pages), strict=True)))
         failed.unlink(missing_ok=True)
+
     return output
 
 
@@ -143,12 +149,14 @@ def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
     places = {made.with_suffix(""): output.with_suffix(""), made: output} | pages
     made.with_suffix("").mkdir(exist_ok=True)  # of a notebook that shows no table
     name = _other_name(output, made)
+
     with writing(output):
         for part, place in places.items():
             if name and place.exists():
                 kept = place.with_name(f"{place.stem}-{name}{place.suffix}")
                 _remove(kept)
                 place.rename(kept)
+
             beside = place.with_name(f".{place.name}.{os.getpid()}")  # a page may go elsewhere
             shutil.move(part, beside)
             _remove(place)
@@ -159,6 +167,7 @@ def _other_name(output: Path, made: Path) -> str:
     """Return the name under which an earlier result is kept; empty if there is none to keep."""
     if not output.is_file() and not output.with_suffix("").is_dir():
         return ""
+
     try:
         earlier, now = (
             json.loads(path.read_text(encoding="utf-8"))["metadata"]["papermill"]
@@ -166,6 +175,7 @@ def _other_name(output: Path, made: Path) -> str:
         )
         is_same_notebook = Path(earlier["input_path"]).stem == Path(now["input_path"]).stem
         is_repeated = is_same_notebook and earlier["parameters"] == now["parameters"]
+
         return "" if is_repeated else name_of_parameters(earlier["parameters"])
     except (OSError, ValueError, KeyError, TypeError):  # a file or folder that no run wrote
         return f"kept-{time.time():.0f}"
@@ -200,6 +210,7 @@ def _papermill(name: str, source: Path, output: Path, parameters: dict, progress
     shutil.rmtree(folder, ignore_errors=True)
     earlier = os.environ.get("PSYCHOMETRICS_RUN")
     os.environ["PSYCHOMETRICS_RUN"] = str(folder)  # where the kernel writes what it shows
+
     try:
         papermill.execute_notebook(
             str(source),
@@ -247,16 +258,21 @@ def build_book(progress: bool = True) -> Path:
     start = "from jupyter_book.cli.main import main; main()"
     options = ["--warningiserror", "--keep-going", "--quiet"]
     command = [sys.executable, "-c", start, "build", str(book), *options]
-    page, read = book / "_build" / "html" / "index.html", book / "_build" / ".doctrees"
+    page = book / "_build" / "html" / "index.html"
+    read = book / "_build" / ".doctrees"
     for _ in range(1 + read.is_dir()):  # what was read before knows labels where they were
         result = subprocess.run(command, check=False, cwd=book.parent)
         if not result.returncode:
             break
+
         shutil.rmtree(read, ignore_errors=True)  # or it warns only once
+
     if result.returncode or not page.is_file():
         raise PsychometricsError("The book was not built: mend what is named above.")
-    if said := _wrong(chapters):
+    said = _wrong(chapters)
+    if said:
         raise PsychometricsError("\n".join(said))
+
     return page
 
 
@@ -281,11 +297,13 @@ def _wrong(chapters: Path) -> list[str]:
         f"is '{row.rule} {row.bar}'."
         for row in table[~table["holds"]].itertuples()
     ]
+
     for name in exercises().query("chapter in @names").index:
         try:
             answer(name, chapters)
         except DataError as error:
             said.append(f"{name}: {error}")
+
     return said
 
 
@@ -332,6 +350,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
         else:
             path.unlink()
             shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+
     names = [name for name in names if name not in seconds]
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
     with ProcessPoolExecutor(_AT_ONCE, get_context("spawn"), _share_cores) as pool:
@@ -342,9 +361,11 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
                 pool.submit(_timed, sources[name], folder / f"{name}.ipynb", inputs[name])
                 for name in part
             ]
+
             if names and example is None:  # fills the place beside the last ones
                 page = book_dir() / "_static" / "profile-example.html"
                 example = pool.submit(_write_example, page)
+
             try:
                 for done in as_completed(running):
                     name, taken = done.result()
@@ -354,8 +375,10 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
             except PsychometricsError:
                 pool.shutdown(cancel_futures=True)
                 raise
+
         if example is not None:
             example.result()
+
     bar.close()
     return dict(sorted(seconds.items()))
 
@@ -366,7 +389,8 @@ def _share_cores() -> None:
 
 def _digest_of_what_is_read() -> str:
     """Digest of what any chapter reads beside itself and other chapters."""
-    root, found = notebooks_dir().parent, []
+    root = notebooks_dir().parent
+    found = []
     for folder in (
         Path(__file__).parent,
         data_dir(),
@@ -376,6 +400,7 @@ def _digest_of_what_is_read() -> str:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 found.append(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+
     own = (f"{name}={value}" for name, value in os.environ.items() if name[:5] == "PSYCH")
     packages = (f"{one.name} {one.version}" for one in distributions())
     return digest_text(*found, *sorted(packages), *sorted(own))
@@ -383,7 +408,8 @@ def _digest_of_what_is_read() -> str:
 
 def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
     """Execute a chapter as it is, and note in its copy what it read; its seconds."""
-    name, began = source.stem, time.perf_counter()
+    name = source.stem
+    began = time.perf_counter()
     output.parent.mkdir(parents=True, exist_ok=True)
     part = output.with_name(f"{name}.part")
     _papermill(name, source, output, {}, progress=False)
@@ -391,6 +417,7 @@ def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
     executed["metadata"]["inputs"] = inputs
     part.write_text(json.dumps(executed, indent=1, ensure_ascii=False), encoding="utf-8")
     part.replace(output)
+
     return name, time.perf_counter() - began
 
 
@@ -443,9 +470,11 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
     html = book_dir() / "_build" / "html"
     pages = [html / f"{name}.html" for name in _page_names(book_dir() / "_toc.yml")]
     missing = [page.name for page in pages if not page.is_file()]
+
     if missing:
         raise PsychometricsError(f"There is no page {missing[0]}: run `psychometrics book` first.")
-    writer, starts = PdfWriter(), {}
+    writer = PdfWriter()
+    starts = {}
     with tempfile.TemporaryDirectory() as folder:
         for number, page in enumerate(tqdm(pages, disable=not progress, unit="page")):
             starts[page.resolve()] = len(writer.pages)
@@ -454,9 +483,11 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
             print_page(address, printed, Path(folder) / "profile")
             writer.append(printed, import_outline=False)
             writer.add_outline_item(title=_page_title(page), page_number=starts[page.resolve()])
+
         _link_pages(writer, starts)
         writer.compress_identical_objects()
         writer.write(output)
+
     return output
 
 
@@ -534,6 +565,7 @@ def _verdicts() -> str:
     table[VERDICTS[2]] += table.pop(VERDICTS[1])  # the null reaches these, too
     words = ["holds", "null too", "open", "fails", "untested", "claims"]
     lines = ["| | " + " | ".join(words) + " |", "| --- " + "| ---: " * 6 + "|"]
+
     for how, part in table.groupby(level="how", sort=False):
         lines += [f"| **{how}** | | | | | | |"] if len(part) > 1 else []
         names = [study if len(part) > 1 else f"{study}, {how}" for _, study in part.index]
@@ -541,6 +573,7 @@ def _verdicts() -> str:
             f"| {name} | " + " | ".join(map(str, row)) + " |"
             for name, row in zip(names, part.to_numpy(), strict=True)
         ]
+
     return "\n".join(lines) + "\n"
 
 
@@ -553,7 +586,9 @@ def _execution_page(seconds: dict[str, float]) -> str:
         for name in ("torch", "transformers", "peft", "pandas", "pingouin", "jupyter-book")
     )
     table = population_table().set_index("respondent_id").loc[population()]
-    low, high = table["accuracy"].min(), table["accuracy"].max()
+    low = table["accuracy"].min()
+    high = table["accuracy"].max()
+
     return (
         "(execution)=\n# How this book was executed\n\n"
         "Every number and figure of the chapters came out of the notebooks when the book was "

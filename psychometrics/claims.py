@@ -110,6 +110,7 @@ def published() -> pd.DataFrame:
         if rows.any():
             row = table[rows].iloc[0]
             raise DataError(f"data/claims/{row['study']}.csv, '{row['claim_id']}' {what}.")
+
     return table.set_index("claim_id")
 
 
@@ -146,7 +147,8 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     """
     claims = claims.astype(dict.fromkeys(["published", "bar", "tolerance", *_FOUND], float))
     value, low, high, rule = (claims[name] for name in ("value", "low", "high", "rule"))
-    exact, equal = claims["support"] != "", rule == "equal"
+    exact = claims["support"] != ""
+    equal = rule == "equal"
     above = np.where(rule == "above", value - claims["bar"], claims["bar"] - value)
     far = (low > claims["bar"]) | (high < claims["bar"])
     enough = ~(claims["p"] >= claims["level"]) & far
@@ -164,6 +166,7 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     untested = (rule == "untestable") | value.isna()
     cases = [untested, held & empty & aside, held & empty, held, against]
     chosen = np.select(cases, [5, 1, 2, 0, 4], 3)
+
     return pd.Series([VERDICTS[i] for i in chosen], index=claims.index, name="verdict")
 
 
@@ -197,6 +200,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     """
     runs = _folder(runs)
     executed = {path.stem for path in runs.glob("*.ipynb")}
+
     if not executed:
         raise DataError(f"{runs} has none: run the chapters first, with `psychometrics book`.")
     claims = published()
@@ -208,6 +212,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     found = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"p_of_the_claim": "p"})
     found = found.reindex(index=claims.index, columns=_FOUND)
     table = claims.join(found.apply(pd.to_numeric, errors="coerce"))
+
     return table.assign(verdict=verdicts(table), p=_p_values(table))
 
 
@@ -299,6 +304,7 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
         verdict = max((verdict for verdict, _, _ in cells), key=SENTENCE_VERDICTS.index)
         why, shown = next(cell[1:] for cell in cells if cell[0] == verdict)
         rows.append({"sentence": sentence, "verdict": verdict, "why": why, "shown": shown})
+
     return pd.DataFrame(rows, columns=["sentence", "verdict", "why", "shown"])
 
 
@@ -346,8 +352,10 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
         )
         if len(found) > 1:
             found.loc["all"] = found.sum()
+
         if len(found):
             parts[title] = found.rename(index=STUDIES)
+
     found = pd.concat(parts, names=["how", "study"]).rename_axis(columns=None)
     return found.assign(claims=found.sum(axis=1))
 
@@ -393,6 +401,7 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
         ],
         "cell": table["chapter"] + table["cell"].str[2:],
     }
+
     return pd.DataFrame(shown).reset_index(drop=True)
 
 
@@ -404,12 +413,14 @@ def _p_values(claims: pd.DataFrame) -> pd.Series:
     """Two-sided p against the bar, 1 on the side not claimed; from the interval if not given."""
     from scipy.special import ndtr  # slow to load
 
-    value, bar = claims["value"], claims["bar"]
+    value = claims["value"]
+    bar = claims["bar"]
     end = claims["low"].where(value > bar, claims["high"])
     half = (value - end).abs().replace(0, np.nan)
     derived = 2 * ndtr(-1.959964 * (value - bar).abs() / half)
     claimed = (value - bar) * claims["rule"].map({"above": 1, "below": -1}) > 0
     p = claims["p"].fillna(pd.Series(derived, claims.index))
+
     return p.where(claimed | p.isna(), 1.0).where(claims["rule"].isin(["above", "below"]))
 
 
@@ -430,23 +441,29 @@ def _holds(value: float | str, rule: str, bar: float | str) -> bool:
         "below a hundredth of": value < abs(bar) / 100,
         "equal": math.isclose(value, bar),
     }
+
     return rules[rule]
 
 
 def _judged_cell(row: tuple, executed: Path) -> tuple[str, str, str]:
     """Return the verdict on one cell of a sentence, the reason, and the table it is in."""
-    holds, fails, unknown = SENTENCE_VERDICTS[0], SENTENCE_VERDICTS[2], SENTENCE_VERDICTS[1]
+    holds = SENTENCE_VERDICTS[0]
+    fails = SENTENCE_VERDICTS[2]
+    unknown = SENTENCE_VERDICTS[1]
     address = _within(row.cell, row.chapter)
     shown = address.partition("[")[0]
+
     if row.needs and not available(row.needs):
         return unknown, f"it needs {row.needs}", shown
 
     here = row._replace(cell=address, bar=_within(row.bar, row.chapter))
     if any("/" in text.partition("[")[0] for text in (here.cell, here.bar) if "[" in text):
         return unknown, "it is about another chapter, too", shown
+
     value, bar, met = _rule_met(here, executed.parent, executed.stem)
     if met is None:
         return unknown, f"this run has no value in {here.cell} or {bar}", shown
+
     words = value if isinstance(value, str) else number(value, ".3g")
     needed = number(bar, ".3g") if isinstance(bar, float) else bar
     reason = f"{here.cell} is {words}; the rule is “{row.rule} {needed}”"
@@ -460,15 +477,20 @@ def _rule_met(row: tuple, runs: Path, chapter: str) -> tuple[object, object, boo
     """
     value = _shown(row.cell, runs, chapter)
     bar = _shown(row.bar, runs, chapter) if "[" in row.bar else row.bar
+
     if _is_missing(value) or _is_missing(bar):
         return value, bar if bar is not None else row.bar, None
+
     if row.rule in ("excludes", "includes"):
         interval = with_interval(row.cell, runs, chapter)
-        low, high = interval["low"], interval["high"]
+        low = interval["low"]
+        high = interval["high"]
         if _is_missing(low) or _is_missing(high):
             return value, bar, None
+
         is_apart = not low <= float(bar) <= high
         return value, bar, is_apart if row.rule == "excludes" else not is_apart
+
     try:
         return value, bar, _holds(value, row.rule, bar)
     except (TypeError, ValueError):  # a word where the published run has a number

@@ -17,8 +17,10 @@ import psychometrics as pm
 
 from .exceptions import ParameterError, PsychometricsError, writing
 
-_ASKING, _QUESTIONNAIRES = "Ask and score", "Questionnaires"
-_STUDIES, _BOOK = "Profiles and studies", "The book"
+_ASKING = "Ask and score"
+_QUESTIONNAIRES = "Questionnaires"
+_STUDIES = "Profiles and studies"
+_BOOK = "The book"
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -131,17 +133,21 @@ def _check(
     --measure lets small models check opposites and congruence.
     """
     path = Path(questionnaire)
+
     if not watch:
         _print_check(questionnaire, measure)
         return
+
     if not path.is_file():
         raise ParameterError(f"{questionnaire} is no file: --watch needs one that you edit.")
     seen = None
+
     while True:
         try:
             saved = path.stat().st_mtime_ns
         except FileNotFoundError:  # some editors replace the file
             saved = seen
+
         if saved != seen:
             seen = saved
             typer.echo(f"--- {time.strftime('%H:%M:%S')}")
@@ -149,6 +155,7 @@ def _check(
                 _print_check(path, measure)
             except PsychometricsError as error:
                 typer.echo(str(error))
+
         time.sleep(0.5)
 
 
@@ -162,20 +169,24 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
     typer.echo(
         f"{len(table)} items, {len(questionnaire.scales)} scales, {table['prompts'].sum()} prompts"
     )
+
     if len(asked):
         typer.echo(
             f"terms per template: {asked['source'].mean():.2f} source, "
             f"{asked['inverse'].mean():.2f} inverse"
         )
+
     if questionnaire.wording == "upstream":
         return
     found = pm.questionnaires.wording.wording(questionnaire, measured)
     for row in found.itertuples():
         place = f"{row.item_id}, template {row.template}" if row.template else row.item_id
         typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
+
     nothing = "; the rules find nothing, which people may"
     if asked.empty:
         nothing = "; most rules are about prompts, and there are none yet"
+
     typer.echo(
         f"wording: {len(found)} finding(s)"
         + ("" if len(found) else nothing)
@@ -196,20 +207,24 @@ def _prompts(
     under the conditions that -c names.
     """
     loaded = pm.load_questionnaire(questionnaire)
+
     if mode == "nli" and not any(item.templates for item in loaded.items):
         raise ParameterError(
             f"{loaded.id} has no prompts: see what other modes send by --mode chat or --mode "
             "options, or add templates and terms."
         )
+
     table = pm.modes.mode_named(mode).preview(loaded, _conditions(condition))
     if output is None:
         return _without_formulas(table).to_csv(sys.stdout, index=False)
+
     pm.page.check_output(output, (".csv", ".parquet"))
     with writing(output):
         if output.suffix == ".csv":
             _without_formulas(table).to_csv(output, index=False)
         else:
             table.to_parquet(output, index=False)
+
     requests = table["request"].nunique() if "request" in table else len(table)
     typer.echo(f"{output}: {requests} {'requests' if 'request' in table else 'prompts'}")
 
@@ -231,8 +246,10 @@ def _questionnaires() -> None:
             row["reversed"] = sum(key < 0 for key in loaded.keys(part).values())
             groups = sum(norm.scale == part.id for norm in loaded.norms)
             rows.append(row | {"low": low, "high": high, "mode": part.mode, "groups": groups})
+
         whole = {"questionnaire": name, "items": len(loaded.items), "reversed": 0, "groups": 0}
         rows += [whole | {"scale": part, "mode": "category"} for part in loaded.categories]
+
     pd.DataFrame(rows).to_csv(sys.stdout, index=False)
 
 
@@ -265,16 +282,22 @@ def _ask(
     cheaper, within a day).
     """
     more = {"engine": engine, "failures": failures, "store": store}
+
     if output is not None:
         pm.page.check_output(output, (".csv", ".json"))
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
+
     answers = _answers(questionnaires, respondents, mode, condition, dry_run, output, **more)
-    who, there = answers["respondent_id"].nunique(), len(answers)
+    who = answers["respondent_id"].nunique()
+    there = len(answers)
+
     for absent in ("unasked", "removed"):
         there -= answers.attrs["summary"].get(absent, 0)
+
     typer.echo(f"{who} respondent(s), {there} answers in the store")
     if output is not None:
         _write_table(answers, output)
+
     _exit(answers)
 
 
@@ -306,10 +329,13 @@ def _scores(
     for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, (".csv", ".json"))):
         if path is not None:
             pm.page.check_output(path, endings)
+
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
         raise ParameterError("Some of these have scales, others categories: score them one by one.")
-    how, own = {"score": score} if score else {}, [*(condition or [])]
+
+    how = {"score": score} if score else {}
+    own = [*(condition or [])]
     normalised = [text for text in own if text.startswith("temperature=")]
     if normalised and "temperature" not in pm.modes.mode_named(mode).conditions:
         own.remove(normalised[0])
@@ -318,6 +344,7 @@ def _scores(
         is_number = isinstance(given, int | float) and not isinstance(given, bool)
         if not is_number or not 0 < given < math.inf:
             raise ParameterError(f"temperature must be a positive number, {normalised[0]} is not.")
+
     answers = _answers(loaded, respondents, mode, own, dry_run)
     _show_scores(answers, loaded, items, plot, how, output=output, as_json=as_json)
     _exit(answers)
@@ -361,16 +388,21 @@ def _compare(
     """Write a page (.html or .pdf) with models side by side and their paired differences."""
     if dry_run:
         _answers(_names(questionnaires), ",".join(models), mode, condition, dry_run)
+
     asked = {"models": models} | _asked(questionnaires, against, mode, condition)
     tables = _report("compare", asked, output or Path("compare.html"), pdf)
     for row in tables["tab-compare-scores"].itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
+
     for row in tables["tab-compare-differences"].itertuples():
         typer.echo(f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
                    f"({_ends(row.low, row.high, '+.3f')}), {row.verdict}")  # fmt: skip
-    if (failed := tables.get("tab-compare-failed")) is not None:
+
+    failed = tables.get("tab-compare-failed")
+    if failed is not None:
         for row in failed.itertuples():
             typer.echo(f"psychometrics: {row.model} could not be asked: {row.reason}", err=True)
+
         raise typer.Exit(1)
 
 
@@ -390,7 +422,8 @@ def _study_check(study: _StudyFile) -> None:
         f"or population(s), asked in mode {loaded.mode} in {ways} way(s); "
         f"{len(loaded.planned.expectations)} expectation(s), planned on {loaded.planned.date}"
     )
-    if power := loaded.power(study.parent):
+    power = loaded.power(study.parent)
+    if power:
         shares = ", ".join(f"{share:.0%}" for share in power)
         typer.echo(f"simulated power for the smallest effect of interest: {shares}")
 
@@ -408,6 +441,7 @@ def _study_run(
     """
     how = _conditions(condition) | ({"dry_run": True} if dry_run else {})
     summary = pm.study.run_study(study, store, **how)
+
     if dry_run:
         return
     typer.echo(
@@ -415,10 +449,13 @@ def _study_run(
         f"{summary['unanswered']} refused or unreadable, {len(summary['failed'])} failed, "
         f"in {summary['seconds']:.1f} s."
     )
+
     for who, reason in summary["failed"].items():
         typer.echo(f"{who}: {reason}")
+
     if not summary["plan"]:
         typer.echo("The plan is not the one of the first run; the report will say so.")
+
     raise typer.Exit(1 if summary["failed"] else 0)
 
 
@@ -431,7 +468,8 @@ def _study_report(
     """Write the page of a study that was run; its tables lie in the study's folder."""
     pm.study.load_study(study, was_run=True)
     folder = study.with_suffix("")
-    page, asked = output or folder / "report.html", {"study": str(study), "store": store}
+    page = output or folder / "report.html"
+    asked = {"study": str(study), "store": store}
     pm.runs.write_report("study", asked, [page], folder / "report.ipynb")
     typer.echo(f"open {page}")
 
@@ -528,11 +566,14 @@ def _run(
     if not sweep:
         if notebook in pm.runs.CHAPTERS:  # refused before a kernel is started
             pm.check_parameters(notebook, values)
+
         _run_once(notebook, values, output or pm.book.RUNS / f"{notebook}.ipynb")
         return
+
     runs = pm.runs.sweep(notebook, sweep, output, values)
     for row in runs[runs["status"] == "failed"].itertuples():
         typer.echo(f"psychometrics: {row.run} failed: {row.reason}", err=True)
+
     counts = runs["status"].value_counts()
     said = ", ".join(f"{n} {status}" for status, n in counts.items())
     typer.echo(f"{len(runs)} runs: {said}; {runs.attrs['page']}")
@@ -546,10 +587,12 @@ def _run_once(notebook: str, values: dict, output: Path) -> None:
     typer.echo(f"{executed}, as a page {page}")
     if not pm.claims.own_parameters(executed):
         return
+
     sentences = pm.claims.judged_sentences(executed)
     holds, unknown, fails = pm.claims.SENTENCE_VERDICTS
     for row in sentences[sentences["verdict"] == fails].itertuples():
         typer.echo(f"{fails}: {row.sentence} ({row.why})")
+
     counts = sentences["verdict"].value_counts()
     said = "; ".join(f"{verdict}: {counts.get(verdict, 0)}" for verdict in (holds, fails, unknown))
     if len(sentences):
@@ -623,23 +666,31 @@ def _train_nli(
     """
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
     chosen = {name: value for name, value in chosen.items() if value is not None}
+
     if (output is None) == (base_file is None):
         raise ParameterError("Name a base and a folder, or --base-file and a folder.")
     output = output or Path(base)
     there = next(filter(Path.exists, (output, *output.parents)))
     if not there.is_dir():
         raise ParameterError(f"{there} is a file: name a folder for the model.")
+
     if base_file is None and base != "minilm":
         pm.models.sources.find(base)  # before training is imported, which takes seconds
-    data, more = data or ["mnli"], pm.book.parse_parameters(condition or [])
-    how, failed = pm.training.PAPER_SETTINGS | chosen | more, False
+
+    data = data or ["mnli"]
+    more = pm.book.parse_parameters(condition or [])
+    how = pm.training.PAPER_SETTINGS | chosen | more
+    failed = False
+
     if base_file is None:
         results = [(output, pm.training.train_nli(base, data, output, **how))]
     else:
         results = pm.training.train_heads(base_file, data, output, **how)
+
     for folder, found in results:
         failed |= isinstance(found, Exception)
         typer.echo(f"{folder}: {_said_of_training(found)}")
+
     raise typer.Exit(int(failed))
 
 
@@ -647,9 +698,11 @@ def _said_of_training(found: dict | Exception) -> str:
     """Say what came of a training in a line: a manifest, or an error."""
     if isinstance(found, Exception):
         return f"not trained: {found}"
+
     said = f"trained on {found['pairs']} pairs in {found['seconds']:.0f} s"
     if found["resumed_at"] == found["steps"]:
         said = "had been trained on the same pairs with the same settings before"
+
     if "held_out" not in found:
         return f"{said}; no pairs were held out to measure its accuracy"
     right, *ends, guess = (f"{found[key]:.1%}" for key in ("accuracy", "low", "high", "majority"))
@@ -743,31 +796,40 @@ def _answers(
             f"--dry-run tells what an endpoint would be sent, and mode '{mode}' asks no endpoint: "
             "leave it out, or name --mode chat or options."
         )
+
     conditions = _conditions(condition) | ({"dry_run": True} if dry_run else {})
-    if own := {"questionnaires", "respondents", "mode", *more} & conditions.keys():
+    own = {"questionnaires", "respondents", "mode", *more} & conditions.keys()
+    if own:
         raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")
+
     if mode == "simulated":
         if not respondents.isdecimal():
             raise ParameterError(f"Simulated --respondents are a number, got '{respondents}'.")
         respondents = int(respondents)
+
     with warnings.catch_warnings():  # failures are named at the end, in one line each
         warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)
         answers = pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
+
     if dry_run:
         if planned is not None:
             _write_table(answers, planned)
             typer.echo(f"{planned}: what would be sent")
+
         _exit(answers)
+
     return answers
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
     if items and how and "term" not in answers:
         raise ParameterError(f"{min(how)} does not apply to answers to items; leave it out.")
-    if personas := "persona_row" in answers:
+    personas = "persona_row" in answers
+    if personas:
         if plot is not None:
             raise ParameterError("--plot draws one score of each respondent: leave personas out.")
         how = how | {"by": ["persona_row"]}
+
     if items:
         table = _items_with_intervals(answers, how) if "term" in answers else answers
     elif any(questionnaire.categories for questionnaire in questionnaires):
@@ -778,13 +840,16 @@ def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: d
         table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
         table = _with_intervals(table, pm.item_scores(answers, **how), questionnaires)
         table = _with_notes(table, answers, questionnaires)
+
         if personas:
             own = answers.columns[answers.columns.get_loc("persona_row") :]
             rows = answers[own].drop_duplicates("persona_row")
             table = table.merge(rows, on="persona_row", suffixes=("", "_of_persona"))
+
     precision = table["respondent_id"].map(answers.attrs["summary"]["precision"])
     if precision.notna().any():
         table = table.assign(precision=precision)
+
     _write_table(table, **where)
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)
@@ -804,15 +869,18 @@ def _with_intervals(table, items, questionnaires):
     """Put beside each score the interval from its items, and their number."""
     known = {questionnaire.id: questionnaire for questionnaire in questionnaires}
     found = {"low": [], "high": [], "n": []}
+
     for name in items["questionnaire"].unique():
         for scale in known[name].scales:
             own = pm.intervals.scale_intervals(items, known[name], scale.id)
             size = len(scale.items) if "run" in items and scale.mode == "sum" else 1
             for column, unit in (("low", size), ("high", size), ("n", 1)):
                 found[column] += (own[column] * unit).tolist()
+
     place = table.columns.get_loc("score")
     for column, values in found.items():
         table.insert(place := place + 1, column, values)
+
     table[["low", "high"]] = table[["low", "high"]].where(table["score"].notna())
     return table.drop(columns="answered", errors="ignore")
 
@@ -833,7 +901,9 @@ def _with_notes(table, answers, questionnaires):
             note = "no score: " + ", ".join(f"{n} {status}" for status, n in counts.items())
         elif math.isnan(row["low"]) and row["n"] == 1:
             note = "no interval: one item"
+
         notes.append(note)
+
     return table.assign(note=notes) if any(notes) else table
 
 
@@ -865,11 +935,13 @@ def _exit(answers) -> None:
     for name, reason in summary["failed"].items():
         kind = summary["kinds"][name]
         typer.echo(f"psychometrics: {name} was not asked to the end ({kind}): {reason}", err=True)
+
     statuses = summary.get("statuses", {})
     unread = bool(statuses) and not (answers["status"] == "ok").any()
     if unread:
         counts = ", ".join(f"{n} {status}" for status, n in statuses.items())
         typer.echo(f"psychometrics: no answer can be read: {counts}.", err=True)
+
     raise typer.Exit(1 if summary["failed"] or unread else 0)
 
 

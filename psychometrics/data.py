@@ -60,6 +60,7 @@ def fetch(key: str) -> Path:
     relative = _relative(key)
     mirror = os.environ.get(_MIRROR)
     path = Path(mirror or "") / relative
+
     try:
         if not mirror or not path.is_file():
             return _download(key, relative)
@@ -69,6 +70,7 @@ def fetch(key: str) -> Path:
     except OSError as error:
         place = f"{error.filename or path} cannot be read or written ({error.strerror})"
         raise DataError(f"{place}: see to its permissions, or replace that copy.") from None
+
     if found != registry()[key]["sha256"]:
         raise DataError(f"{path} differs from data/registry.yml ('{key}'): replace that copy.")
     return path
@@ -165,17 +167,23 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     text = _text_of(path)
     tabs = path.suffix.lower() in (".tsv", ".tab")
     comma = "\t" if tabs else max(",;\t", key=text.lstrip().partition("\n")[0].count)
+
     try:
         names, rows, lines = _cells(text, path, comma, csv.QUOTE_MINIMAL)
     except ParameterError:
         if not tabs:
             raise
         names, rows, lines = _cells(text, path, comma, csv.QUOTE_NONE)
-    if twice := [name for name in names if names.count(name) > 1]:
+
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
         raise ParameterError(f"{path} has the column '{twice[0]}' twice: keep one.")
-    if missing := [name for name in needed if name not in names]:
+
+    missing = [name for name in needed if name not in names]
+    if missing:
         has = ", ".join(names) or "none"
         raise ParameterError(f"{path} has no column '{missing[0]}'; it has {has}.")
+
     table = pd.DataFrame(rows, columns=names, dtype=str)
     table.attrs["lines"] = lines
     return table
@@ -186,12 +194,18 @@ def _cells(text: str, path: Path, comma: str, quoting: int) -> tuple[list[str], 
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=comma, quoting=quoting, strict=True
     )
-    names, rows, lines, end = [], [], [], 0
+    names = []
+    rows = []
+    lines = []
+    end = 0
+
     try:
         for row in reader:
-            line, end = end + 1, reader.line_num
+            line = end + 1
+            end = reader.line_num
             if not any(map(str.strip, row)):
                 continue
+
             if not names:
                 names = [name.strip() for name in row]
             elif len(row) > len(names):
@@ -205,6 +219,7 @@ def _cells(text: str, path: Path, comma: str, quoting: int) -> tuple[list[str], 
         raise ParameterError(
             f"{path}, line {reader.line_num}, is not a table's ({error}): correct it."
         ) from None
+
     return names, rows, lines
 
 
@@ -214,17 +229,20 @@ def _text_of(path: Path) -> str:
             raise DataError(f"{path} is not a file: name a table.")
         if path.stat().st_size > _LARGEST:
             raise ParameterError(f"{path} is larger than {_LARGEST >> 20} MB: split it.")
+
         raw = path.read_bytes()
     except DataError:
         raise
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): see to it.") from None
+
     marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for encoding in ["utf-16"] if marked else ["utf-8-sig", "cp1252"]:
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
             continue
+
     raise ParameterError(f"{path} is not text: save it as CSV in UTF-8.")
 
 
@@ -242,6 +260,7 @@ def _download(key: str, relative: str) -> Path:
     url = f"https://raw.githubusercontent.com/{relative}".replace(" ", "%20")
     target = cache_dir() / "external" / relative
     known = f"sha256:{registry()[key]['sha256']}"
+
     try:
         return Path(pooch.retrieve(url, known_hash=known, fname=target.name, path=target.parent))
     except PermissionError:

@@ -48,11 +48,13 @@ class RespondentError(PsychometricsError, ValueError):
             if isinstance(error, RespondentError):
                 return error
             raise error
+
         found = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
         if out_of_memory(error):
             said = f"{name} does not fit into memory: use a smaller model, dtype='bfloat16', or "
             said += "device='cpu' if it was a GPU's."
             found = cls(said, kind="memory")
+
         found.__cause__ = error
         return found
 

@@ -52,14 +52,17 @@ def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, 
         near = difflib.get_close_matches(exercise, table.index, n=5, cutoff=0.3)
         known = ", ".join(near or table.index)
         raise ParameterError(f"There is no exercise to check '{exercise}': take one of {known}.")
+
     row = table.loc[exercise]
     found = row["answer"]
     if "[" in found:
         found = cell(found, data_dir() / "tables" if runs is None else Path(runs), row["chapter"])
+
     try:
         found = float(found)
     except ValueError:
         return found, math.nan
+
     whole = found == round(found)
     return found, float(row["tolerance"] or (0 if whole else max(0.005, abs(found) / 100)))
 
@@ -159,13 +162,16 @@ def _readings(said: str) -> list[float]:
     spellings = {text.replace(",", ".")}
     if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", text):
         spellings.add(text.replace(",", ""))
+
     numbers = [
         float(spelling)
         for spelling in spellings
         if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", spelling, re.IGNORECASE)
     ]
-    if parts := re.fullmatch(r"([+-]?\d+)/(\d*[1-9]\d*)", text):
+    parts = re.fullmatch(r"([+-]?\d+)/(\d*[1-9]\d*)", text)
+    if parts:
         numbers.append(int(parts[1]) / int(parts[2]))
+
     return numbers + [number / 100 for number in numbers if share]
 
 

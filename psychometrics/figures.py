@@ -26,7 +26,10 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":")
 GREY = "#9AA5B1"
 SOURCE, INVERSE = PALETTE[:2]
-TRAINED, NULL, PEOPLE, SIMULATED = PALETTE[0], GREY, PALETTE[4], PALETTE[2]
+TRAINED = PALETTE[0]
+NULL = GREY
+PEOPLE = PALETTE[4]
+SIMULATED = PALETTE[2]
 # a group of this name has the colour of its role, whatever its place
 _ROLES = {"trained": TRAINED, "null": NULL, "neutral": NULL}
 
@@ -100,32 +103,40 @@ def forest(
     ax = ax or plt.gca()
     table = table.assign(_label=table[labels] if isinstance(labels, str) else list(labels))
     table["_filled"] = True if filled is None else table[filled].astype(bool)
+
     if None not in (low, reference) and filled is None:
         table["_filled"] = (table[low] > reference) | (table[high] < reference)
+
     names = list(dict.fromkeys(table["_label"]))
     groups = list(dict.fromkeys(table[group])) if group else [None]
     place = {name: len(names) - 1 - i for i, name in enumerate(names)}
     step = min(0.16, 0.8 / len(groups))
+
     if reference is not None:
         ax.axvline(reference, color="grey", linewidth=1, linestyle=":", zorder=0)
+
     for i, name in enumerate(groups):
         part = table if name is None else table[table[group] == name]
         colour = (colours or _ROLES).get(name, PALETTE[i % len(PALETTE)])
         marker = MARKERS[i % len(MARKERS)]
         y = part["_label"].map(place).to_numpy() + step * ((len(groups) - 1) / 2 - i)
+
         if low is not None:
             ax.hlines(y, part[low], part[high], color=colour if group else GREY, linewidth=1.5,
                       alpha=0.6 if group else 1, zorder=2)  # fmt: skip
+
         face = np.where(part["_filled"], colour, "white")
         ax.scatter(part[value], y, c=face, edgecolors=colour, marker=marker, s=28, zorder=3)
         if group:  # a colour's # sorts before white, which is left where all points are hollow
             ax.scatter([], [], c=min(face), edgecolors=colour, marker=marker, label=name)
+
     ax.set_yticks(list(place.values()), list(place), fontsize=10)
     ax.set(xlabel=xlabel, ylim=(-0.7, len(names) - 0.3))
     if len(groups) > 1:
         columns = 5 if max(len(str(name)) for name in groups) < 16 else 2
         ax.legend(frameon=False, fontsize=10, ncols=columns, loc="lower left",
                   bbox_to_anchor=(0, 1), handletextpad=0.3, columnspacing=1)  # fmt: skip
+
     return ax
 
 
@@ -146,19 +157,23 @@ def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str =
     -------
     Figure
     """
-    names, people = list(dict.fromkeys(points["row"])), list(dict.fromkeys(points["who"]))
+    names = list(dict.fromkeys(points["row"]))
+    people = list(dict.fromkeys(points["who"]))
     height = len(people) + len(clouds)
     fig, ax = plt.subplots(figsize=(7, 1 + len(names) * (0.3 + 0.22 * height)))
     at = {name: -number * (height + 1.5) for number, name in enumerate(names)}
+
     for number, (name, cloud) in enumerate(clouds.items()):
         colour = TRAINED if name.startswith("others") else NULL
         ax.plot(cloud["score"], cloud["row"].map(at) - number, "o", color=colour, alpha=0.3,
                 markersize=4, markeredgewidth=0, label=name)  # fmt: skip
+
     for number, who in enumerate(people):
         own = points[points["who"] == who].dropna(subset="score")
         y = own["row"].map(at).astype(float) - len(clouds) - number  # of nobody, too
         ax.hlines(y, own["low"], own["high"], color=TRAINED, linewidth=2)
         ax.plot(own["score"], y, MARKERS[number % len(MARKERS)], color=TRAINED, label=who)
+
     ax.axvline(0, linestyle=":", color="black", linewidth=1)
     ax.set_yticks([at[name] - (height - 1) / 2 for name in names], names)
     ax.set_xlabel(label)
@@ -201,22 +216,29 @@ def draw_scores(
             scores = scale_scores(own, questionnaires=questionnaire, **how)
             scores = scores.groupby(["respondent_id", "scale"], sort=False, as_index=False)
             scores = scores["score"].mean()  # over runs
+
             if "term" not in answers:
                 spans = [questionnaire.span(questionnaire.scale(s)) for s in scores["scale"]]
                 scores[["low", "high"]] = spans
+
             titles = {scale.id: scale.title for scale in questionnaire.scales}
             scores["scale"] = scores["scale"].map(titles)
+
         if scores["score"].isna().all():
             raise ParameterError(f"{questionnaire.id} has no score yet: answer every question.")
+
         if len(questionnaire.categories) == 2 and (scores["low"] < 0).all():
             _compass(scores.dropna(subset="score"), *questionnaire.categories, ax=ax)
         else:
             _ranges(scores, by, ax)
             if "term" not in answers and questionnaire.norms:
                 _people(questionnaire, list(scores["scale"].unique()), ax)
+
         ax.set_title(questionnaire.short_title)
+
     with writing(path):
         figure.savefig(path)
+
     plt.close(figure)
 
 
@@ -234,7 +256,8 @@ def _ranges(scores: pd.DataFrame, by: str, ax: Axes) -> None:
 
 def _people(questionnaire: Questionnaire, titles: list[str], ax: Axes) -> None:
     """Draw people's means with their standard deviations below the scores of each scale."""
-    norms, rows = pd.DataFrame([dict(norm) for norm in questionnaire.norms]), ax.get_yticks()
+    norms = pd.DataFrame([dict(norm) for norm in questionnaire.norms])
+    rows = ax.get_yticks()
     place = {scale.id: scale.title for scale in questionnaire.scales}
     y = norms["scale"].map(lambda scale: rows[titles.index(place[scale])])
     y = y - 0.15 - 0.1 * norms.groupby("scale").cumcount()  # one below another
@@ -251,6 +274,7 @@ def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
     wide = scores.pivot(index=keys, columns="category", values=["score", "sd"]).reset_index()
     ax.axhline(0, color="grey", linewidth=1, zorder=0)
     ax.axvline(0, color="grey", linewidth=1, zorder=0)
+
     for i, (name, part) in enumerate(wide.groupby("respondent_id", sort=False)):
         drawn = ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x],
                             yerr=part["sd", y], fmt=MARKERS[i % 8], color=PALETTE[i % 8],
@@ -258,6 +282,7 @@ def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
                             label=name)  # fmt: skip
         for bars in drawn[2]:
             bars.set_alpha(0.3)  # crossing bars hide no point
+
     limits = scores.groupby("category")[["low", "high"]].first()
     ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=x, ylabel=y)
     ax.set_aspect("equal" if np.ptp(limits.loc[x]) == np.ptp(limits.loc[y]) else "auto")

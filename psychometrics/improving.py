@@ -113,14 +113,17 @@ class _Improved:
         content = self.questionnaire.model_dump(mode="json", exclude_defaults=True)
         content |= {"id": path.stem}
         own = self.split.groupby("half")["respondent_id"].agg(", ".join)
-        date, of = date or datetime.date.today().isoformat(), self.silhouettes["questionnaire"]
+        date = date or datetime.date.today().isoformat()
+        of = self.silhouettes["questionnaire"]
         said = {"of": of.iloc[0], "chose": own["chosen on"], "out": own["held out"]}
         head = _HEAD.format(**said, date=date, seed=self.seed, limit=_TOLERANCE)
         body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+
         with writing(path):
             path.write_text(head + body, encoding="utf-8")
             if report is not None:
                 self.candidates.to_csv(Path(report).expanduser(), index=False, float_format="%.4f")
+
         return path
 
 
@@ -185,6 +188,7 @@ def _halves(
     {'chosen on': ['a', 'b'], 'held out': ['a', 'b']}
     """
     names = list(respondents)
+
     if len(names) < 4:
         raise ParameterError(f"{len(names)} respondent(s) cannot be halved: name at least four.")
     of = [name.split("-")[0] for name in names] if families is None else list(families)
@@ -193,6 +197,7 @@ def _halves(
     parts = table.groupby("family")["respondent_id"]
     order = [name for _, part in parts for name in rng.permutation(sorted(part))]
     table["half"] = np.where(table["respondent_id"].isin(order[0::2]), "chosen on", "held out")
+
     return table
 
 
@@ -224,20 +229,25 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     rows = []
     for item in questionnaire.items:
         for place, template in enumerate(item.templates, start=1):
-            premise, hypothesis = template.premise, template.hypothesis
+            premise = template.premise
+            hypothesis = template.hypothesis
             own = [c for c in item.candidates if c.template == place]
             found = [("present", premise, hypothesis)]
+
             for candidate in own:
                 found += [("listed", other, hypothesis) for other in candidate.premises]
                 found += [("listed", premise, other) for other in candidate.hypotheses]
+
             if rules and "{intensifier}" in hypothesis and "{term}" in premise:
                 found += [("hypothesis", premise, other) for other in _HYPOTHESES]
                 found.append(("end", premise, _at_end(hypothesis)))
+
             said = set()
             for rule, first, second in found:
                 if (first, second) not in said:
                     rows.append((item.id, place, rule, first, second))
                     said.add((first, second))
+
     return pd.DataFrame(rows, columns=["item_id", "template", "rule", "premise", "hypothesis"])
 
 
@@ -300,6 +310,7 @@ def improve(
     sample (Hastie, Tibshirani and Friedman, 2009, section 7.10.2).
     """
     check_numbers(seed=seed, draws=draws, nulls=nulls)
+
     if nulls < 2 or max(draws, nulls) > _MOST:
         raise ParameterError(f"nulls must be 2 or more, draws and nulls at most {_MOST}.")
     names = population(respondents) if isinstance(respondents, str) else list(respondents)
@@ -339,11 +350,13 @@ def improve(
     found = pd.concat(frames, ignore_index=True).assign(questionnaire=questionnaire.id)
     found["half"] = found["respondent_id"].map(split.set_index("respondent_id")["half"])
     found["half"] = found["half"].fillna("null")
+
     if found.groupby("half")["respondent_id"].nunique().reindex(split["half"]).min() < 2:
         raise RespondentError("Fewer than two respondents of a half answered: name others.")
     columns = ["questionnaire", "item_id", "half", "respondent_id", "prompts", "silhouette"]
     candidates = pd.DataFrame([*rows, *more, *most])
     candidates.insert(0, "questionnaire", questionnaire.id)
+
     return _Improved(better, found[columns], candidates, split, seed)
 
 
@@ -381,7 +394,9 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     """
     keys = ["questionnaire", "item_id", "half", "respondent_id", "prompts"]
     check_columns(found, [*keys, *by], ["silhouette"], once=keys)
-    if missing := {"present", "improved", "chance"} - set(found["prompts"]):
+    missing = {"present", "improved", "chance"} - set(found["prompts"])
+
+    if missing:
         raise ParameterError(f"There are no silhouettes of prompts '{min(missing)}'.")
     wide = found.pivot_table("silhouette", ["half", *by, "respondent_id"], "prompts", sort=False)
     wide["gain"] = wide["improved"] - wide["present"]
@@ -389,10 +404,12 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     chose = wide.loc["chosen on", "gain"].groupby(list(by)).mean()
     parts = wide.loc["held out"].groupby(list(by), sort=False)
     table = parts[["present", "chance", "improved"]].mean()
+
     for name in ("gain", "over_chance"):
         ends = [mean_interval(part[name].to_numpy()) for _, part in parts]
         table[name] = parts[name].mean()
         table[[f"{name}_low", f"{name}_high"]] = np.array(ends, dtype=float)
+
     return table.assign(gain_chosen_on=chose, n=parts.size()).reset_index()
 
 
@@ -411,12 +428,14 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*\.yaml", Path(path).name):
         raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
+
     for file in filter(None, (path, report)):
         place = Path(file).expanduser()
         if place.exists():
             raise ParameterError(f"{file} is there already and is not overwritten: name another.")
         if not place.absolute().parent.is_dir():
             raise ParameterError(f"{file}: there is no folder {place.parent}; make it first.")
+
         if not os.access(place.absolute().parent, os.W_OK):
             raise ParameterError(f"{file} cannot be written: name a file in another folder.")
 
@@ -425,8 +444,12 @@ class _Run:
     """Measures candidates on the half that chooses and on null respondents."""
 
     def __init__(self, questionnaire, respondents, nulls, bases, seed, asking) -> None:
-        self.questionnaire, self.respondents, self.asking = questionnaire, respondents, asking
-        self.nulls, self.bases, self.seed = nulls, bases, seed
+        self.questionnaire = questionnaire
+        self.respondents = respondents
+        self.asking = asking
+        self.nulls = nulls
+        self.bases = bases
+        self.seed = seed
 
     def cubes(self, entries: list[_Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
         """P(entailment) of each entry, (R, T, L), of the respondents and of null respondents."""
@@ -435,9 +458,11 @@ class _Run:
         if real["respondent_id"].nunique() < len(self.respondents):
             name, why = next(iter(real.attrs["summary"]["failed"].items()))
             raise RespondentError(f"{name} cannot choose prompts (leave it out, or mend it): {why}")
+
         null = {"respondents": self.nulls, "seed": self.seed}
         drawn = [null_answers(pool, base=base, **null) for base in self.bases]
-        table, found = prompts(pool), []
+        table = prompts(pool)
+        found = []
         self.names = []
         for answers in (real, pd.concat(drawn, ignore_index=True)):
             wide = answers.pivot(index="respondent_id", columns=_ASKED, values="entailment")
@@ -448,11 +473,13 @@ class _Run:
                 values[:, rows].reshape(len(values), len(entry.terms), -1)
                 for rows, entry in zip(parts, entries, strict=True)
             ])  # fmt: skip
+
         return list(zip(*found, strict=True))
 
     def silhouettes(self, entries: list[_Wording], levels) -> pd.DataFrame:
         """Of each respondent and item, the first half's and null respondents'."""
-        cubes, frames = self.cubes(entries, levels), []
+        cubes = self.cubes(entries, levels)
+        frames = []
         items = [entry.item for entry in entries]
         for null, names in enumerate(self.names):
             pairs = zip(cubes, entries, strict=True)
@@ -464,7 +491,8 @@ class _Run:
     def intensifiers(self) -> tuple[tuple | None, list[dict]]:
         """The levels of intensifiers whose silhouettes lie farthest above the null."""
         first = [entry for entry in _present(self.questionnaire) if entry.place == 1]
-        options, rows = _options(self.questionnaire), []
+        options = _options(self.questionnaire)
+        rows = []
         for number, levels in enumerate(options):
             entries = [_moved(entry, levels) for entry in first]
             pairs = zip(self.cubes(entries, levels), entries, strict=True)
@@ -476,6 +504,7 @@ class _Run:
                 "intensifiers": ", ".join(word for level in words for word in level.terms),
                 **_separation(*found), "allowed": True,
             })  # fmt: skip
+
         best = _choose(rows)
         return options[best], rows
 
@@ -488,11 +517,14 @@ class _Run:
             entry = replace(own, premise=row.premise, hypothesis=row.hypothesis,
                             source=own.source[:_FEW], inverse=own.inverse[:_FEW])  # fmt: skip
             rules.setdefault(_moved(entry, levels), row.rule)
+
         entries = list(rules)
         cubes = self.cubes(entries, levels)
         content = self.content(entries, levels).groupby("entry").mean(numeric_only=True)
         content["neutrality"] = self.neutrality(entries)
-        rows, chosen, allowed = [], [], {}
+        rows = []
+        chosen = []
+        allowed = {}
         for place, present in places.items():
             own = [n for n, e in enumerate(entries) if (e.item, e.place) == place]
             behind = content.loc[own] - content.loc[own[0]]
@@ -510,6 +542,7 @@ class _Run:
             allowed[place] = [entry for entry, row in zip(whole, found, strict=True)
                               if row["allowed"]]  # fmt: skip
             rows += found
+
         return chosen, allowed, rows
 
     def terms(self, chosen: list[_Wording], levels) -> tuple[list, dict, list[dict]]:
@@ -521,9 +554,11 @@ class _Run:
             source = (*entry.source, *(t for c in own for t in c.source))
             inverse = (*entry.inverse, *(t for c in own for t in c.inverse))
             pools.append(replace(entry, source=source, inverse=inverse))
+
         content = self.content(pools, levels)
         content["opposition"] = self.opposition(pools)
-        rows, finals = [], []
+        rows = []
+        finals = []
         cubes = self.cubes(pools, levels)
         for number, (entry, pool, cube) in enumerate(zip(chosen, pools, cubes, strict=True)):
             measures = content.loc[content["entry"] == number, list(_OF_TERMS)].to_numpy()
@@ -532,7 +567,8 @@ class _Run:
                 itertools.combinations(range(start), len(entry.source)),
                 itertools.combinations(range(start, len(pool.terms)), len(entry.inverse)),
             )
-            found, sets = [], []
+            found = []
+            sets = []
             for own in ([*source, *inverse] for source, inverse in picks):
                 words = [pool.terms[k] for k in own]
                 final = replace(entry, source=tuple(words[: len(entry.source)]),
@@ -548,11 +584,13 @@ class _Run:
                     **_separation(*_silhouettes([c[:, own] for c in cube], final)),
                     "allowed": bool((behind >= -_TOLERANCE).all()),
                 })  # fmt: skip
+
             best = _choose(found)
             finals.append(sets[best])
             for k in dict.fromkeys([0, best]):  # of up to hundreds of choices these two are kept
                 rule = "listed" if k else "present"
                 rows.append(found[k] | {"rule": rule, "of": len(found)})
+
         return finals, {(pool.item, pool.place): pool for pool in pools}, rows
 
     def content(self, entries: list[_Wording], levels) -> pd.DataFrame:
@@ -579,6 +617,7 @@ class _Run:
             near = np.array([known[gap] @ known[text] for text in own])
             source, inverse = (near[entry.signs == sign].mean() for sign in (1, -1))
             values.append(1 - abs(source - inverse))
+
         return np.array(values)
 
     def opposition(self, pools: list[_Wording]) -> list[float]:
@@ -594,10 +633,12 @@ class _Run:
         ]
         unique = sorted({(first, term) for *both, term in pairs for first in both})
         values = np.zeros(len(unique))
+
         for given in self.respondents:
             dtype = {"dtype": self.asking["dtype"]}
             asked = given if hasattr(given, "answer") else load_respondent(given, **dtype)
             values += asked.answer(unique)[:, 2] / len(self.respondents)
+
         known = dict(zip(unique, values, strict=True))
         return [
             known[other, term] - (known[own, term] if own != term else 0.0)
@@ -654,9 +695,11 @@ def _built(questionnaire: Questionnaire, entries: list[_Wording], levels, name: 
         item["templates"] = [e.template() for e in entries if e.item == item["id"]]
         if levels is not None:
             content["intensifiers"], item["intensifiers"] = levels, None
+
     if name.endswith("_improved"):
         content["short_title"] = f"{questionnaire.short_title} (improved)"
         content["title"] = f"{questionnaire.title}, improved prompts"
+
     return Questionnaire.model_validate(content)
 
 
@@ -665,8 +708,10 @@ def _pool(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Ques
     content = questionnaire.model_dump(exclude={"candidates"})
     known = {item["id"]: item for item in content["items"]}
     bare = {"terms": None, "candidates": (), "weights": None}
+
     if levels is not None:
         content["intensifiers"], bare["intensifiers"] = levels, None
+
     content["items"] = [
         known[entry.item] | bare | {"id": f"{entry.item}_{n}", "templates": [entry.template()]}
         for n, entry in enumerate(entries)
@@ -675,6 +720,7 @@ def _pool(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Ques
     content |= {"norms": (), "categories": (), "bias": ()}
     # measured against the text in the file, on any machine
     content |= {"id": f"{questionnaire.id}-candidates", "wording": "verbatim"}
+
     return Questionnaire.model_validate(content)
 
 
@@ -707,11 +753,13 @@ def _by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int)
     found = []
     options = _options(questionnaire)
     first = rng.integers(len(options))
+
     for number in range(draws):
         levels = options[(first + number) % len(options)]
         entries = []
         for place, own in allowed.items():
-            entry, pool = own[rng.integers(len(own))], pools[place]
+            entry = own[rng.integers(len(own))]
+            pool = pools[place]
             source, inverse = (
                 tuple(rng.choice(words, size, replace=False).tolist())
                 for words, size in ((pool.source, len(entry.source)),
@@ -719,5 +767,7 @@ def _by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int)
             )  # fmt: skip
             entry = replace(entry, source=source, inverse=inverse)
             entries.append(_moved(entry, levels))
+
         found.append(_built(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
+
     return found

@@ -87,17 +87,22 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     """
     if arm in ARMS:
         return pd.read_csv(data_dir() / "texts" / f"{arm}.csv")["text"].tolist()
+
     if (own := Path(arm).expanduser()).suffix in (".txt", ".csv", ".tsv"):
         if own.suffix == ".txt":
             lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
         else:
             lines = text_table(own, ["text"])["text"]
-        if not (sentences := [line.strip() for line in lines if line.strip()]):
+
+        sentences = [line.strip() for line in lines if line.strip()]
+        if not sentences:
             raise DataError(f"{arm} is missing or has no text: write a sentence a line.")
         return sentences
+
     if arm != "hate_speech":
         known = ", ".join([*ARMS, "hate_speech"])
         raise DataError(f"There is no arm '{arm}': name one of {known}, or a .txt or .csv file.")
+
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     analyser = SentimentIntensityAnalyzer()
@@ -152,9 +157,11 @@ def adapt(
     section 3.1.4; for XLNet, Yang et al. (2019), section 2.2.
     """
     who = respondent.identity
+
     if who["dtype"] != "float32":
         raise RespondentError(f"{who['respondent_id']} must be loaded in float32 to be trained.")
-    model, tokenizer = _language_model(respondent, masked_lm), respondent.tokenizer
+    model = _language_model(respondent, masked_lm)
+    tokenizer = respondent.tokenizer
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     features = [tokenizer(text, truncation=True, max_length=128) for text in sentences]
@@ -163,6 +170,7 @@ def adapt(
     optimizer = torch.optim.AdamW(trained, lr=lr, weight_decay=0.01, fused=True)
     done = _resume(checkpoint, model, optimizer, generator)
     saved = time.monotonic()
+
     for epoch in range(done + 1, epochs + 1):
         model.train()
         order = torch.randperm(len(features), generator=generator).tolist()
@@ -173,12 +181,15 @@ def adapt(
                 torch.nn.utils.clip_grad_norm_(trained, 1.0)
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
+
         model.eval()
         respondent.model.eval()
         after_epoch(epoch)
+
         if checkpoint and time.monotonic() - saved > _CHECKPOINT_SECONDS:
             _keep(checkpoint, model, optimizer, generator, epoch)
             saved = time.monotonic()
+
     if checkpoint:
         checkpoint.unlink(missing_ok=True)
 
@@ -186,23 +197,29 @@ def adapt(
 def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
     """Return a language model whose layers are the respondent's."""
     own = respondent.model
-    body, model = own.base_model, own  # one that answers by a word has its head
+    body = own.base_model
+    model = own  # one that answers by a word has its head
+
     if own.get_output_embeddings() is None:
         model = _load_language_model(name)
         kinds = model.config.model_type, own.config.model_type
         if kinds[0] != kinds[1]:
             said = f"masked_lm is {kinds[0]}, the model {kinds[1]}"
             raise RespondentError(f"{said}: name what it was trained from.")
+
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
             said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
             raise RespondentError(f"masked_lm has another vocabulary than the model: {said}.")
+
         if hasattr(model, model.base_model_prefix):
             setattr(model, model.base_model_prefix, body)
         else:  # T5 has its halves side by side
             for part, module in body.named_children():
                 setattr(model, part, module)
+
         model.tie_weights()
+
     model.requires_grad_(True)  # merged adapters come frozen
     body.get_input_embeddings().weight.requires_grad_(False)
     return model.to(own.device)
@@ -224,6 +241,7 @@ def _collator(model, tokenizer) -> Callable:
     masked = kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     if masked or not (kind == "xlnet" or model.config.is_encoder_decoder):
         return DataCollatorForLanguageModeling(tokenizer, mlm=masked)
+
     if kind == "xlnet":
         permute = DataCollatorForPermutationLanguageModeling(tokenizer).torch_mask_tokens
 
@@ -234,6 +252,7 @@ def _collator(model, tokenizer) -> Callable:
             return {"attention_mask": batch["attention_mask"], **dict(of_tokens)}
 
         return permuted
+
     marks = tokenizer.convert_tokens_to_ids([f"<extra_id_{number}>" for number in range(100)])
     if tokenizer.unk_token_id in marks or None in marks:
         raise RespondentError(f"The {kind}'s tokenizer has no <extra_id_0>: it cannot read spans.")
@@ -255,13 +274,16 @@ def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
     *ids, end = ids
     chosen = torch.rand(len(ids)) < 0.15
     chosen[torch.randint(len(ids), (1,))] = True
-    kept, hidden = [], []
+    kept = []
+    hidden = []
     for place, token in enumerate(ids):
         if chosen[place] and not (place and chosen[place - 1]):
             mark = next(marks)
             kept.append(mark)
             hidden.append(mark)
+
         (hidden if chosen[place] else kept).append(token)
+
     return [*kept, end], [*hidden, end]
 
 
@@ -271,14 +293,17 @@ def _loss(model, batch):
     chosen = batch["labels"] != -100
     if not chosen.any():
         return None
+
     if model.config.model_type not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return model(**batch).loss
 
     labels = batch.pop("labels")[chosen]
+
     if hasattr(model, "cls"):  # at the masked tokens alone, which saves time
         logits = model.cls(model.base_model(**batch).last_hidden_state[chosen])
     else:
         logits = model(**batch).logits[chosen]
+
     return torch.nn.functional.cross_entropy(logits, labels)
 
 
@@ -342,15 +367,19 @@ def trajectories(
     Reuben et al. (2024), sections 3.3.5 and 5: there the head is fitted once, before any reading.
     """
     defaults = {"lr": 2e-5, "batch_size": _BATCH, "masked_lm": "embedded", "seed": 0}
-    epochs, refit = training.pop("epochs", 20), training.pop("refit", 0)
+    epochs = training.pop("epochs", 20)
+    refit = training.pop("refit", 0)
     seeds = training.pop("seeds", [training.get("seed", 0)])
     texts = {Path(arm).stem if Path(arm).suffix else arm: arm for arm in arms}
-    if strange := set(training) - set(defaults):
+    strange = set(training) - set(defaults)
+
+    if strange:
         raise ParameterError(f"Training has no setting '{min(strange)}'.")
     training = defaults | training
     wanted = sorted({0, *(measure_at if measure_at is not None else range(1, epochs + 1))})
     if not respondents or not arms or not seeds or epochs < 1 or wanted[-1] > epochs:
         raise ParameterError("Name a respondent, an arm and an epoch, and measure within these.")
+
     if len(texts) < len(arms):
         raise ParameterError("Two arms have one name: rename a file.")
     errors: dict[str, RespondentError] = {}
@@ -377,6 +406,7 @@ def trajectories(
         base = "minilm" if how["masked_lm"] == "embedded" else Path(how["masked_lm"]).name
         named = {"arm": arm, "seed": seed, "respondent_id": name, "base": base}
         parts.append(part.sort_values("epoch", kind="stable").assign(**named))
+
     columns = ["respondent_id", "base", "arm", "seed", "epoch"]
     columns += ["questionnaire", "scale", "score", "run"]
     return pd.concat(parts, ignore_index=True)[columns]
@@ -389,7 +419,8 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
         "handling": _HANDLING,
     }
     common |= {"refit": refit} if refit else {}
-    before, runs = {}, {}
+    before = {}
+    runs = {}
     for name in respondents:
         given = training["masked_lm"]
         try:
@@ -399,12 +430,14 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
         except RespondentError as error:
             errors[name] = error
             continue
+
         before[name] = key_of(fingerprint, json.dumps(common))
         for (arm, text), seed in product(texts.items(), seeds):
             settings = {"arm": arm, "sentences": intervention_texts(text, seed)} | training
             settings |= {"masked_lm": base, "seed": seed}
             what = json.dumps(common | settings | {"head": head})
             runs[name, arm, seed] = key_of(fingerprint, what), settings | {"refit": refit}
+
     return before, runs
 
 
@@ -433,13 +466,16 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
     """
     from tqdm import tqdm
 
-    found, todo = [], []
+    found = []
+    todo = []
     for item in work:
         store, name, _, _, wanted, run = item
         kept = _measurements(store, name, run)
         found.append(kept)
+
         if set(wanted) - set(kept["epoch"]) - set(shipped.loc[shipped["run"] == run, "epoch"]):
             todo.append(item)
+
     workers = 1 if torch.cuda.is_available() else min(len(todo), os.cpu_count() or 1)
     with tqdm(total=len(todo), desc=what, unit="run", disable=not progress) as bar:
 
@@ -461,6 +497,7 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
                 runs = {pool.submit(_run, *item): item[1] for item in todo}
                 for done in as_completed(runs):
                     take(runs[done], done.result)
+
     return found
 
 
@@ -490,9 +527,11 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
         checkpoint = cache_dir() / "interventions" / f"{run}.safetensors"
         if _epoch(checkpoint) >= missing[0]:
             checkpoint.unlink()  # it is past an epoch that is to be measured now
+
         chosen = {key: settings[key] for key in ("masked_lm", "lr", "seed")}
         chosen |= {"epochs": missing[-1], "checkpoint": checkpoint}
         adapt(respondent, settings["sentences"], measure, **chosen)
+
     return _measurements(store, name, run)
 
 
@@ -515,8 +554,10 @@ def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
     from safetensors.torch import save_file
 
     tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
+
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{key}": value for key, value in state.items()}
+
     tensors |= {"order": generator.get_state(), "random": torch.get_rng_state()}
     tensors["epoch"] = torch.tensor(epoch)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -531,16 +572,19 @@ def _resume(path: Path | None, model, optimizer, generator) -> int:
 
     if path is None or not path.is_file():
         return 0
+
     tensors = load_file(path)
     model.load_state_dict(
         {name[6:]: value for name, value in tensors.items() if name.startswith("model.")},
         strict=False,  # tied weights are kept once
     )
-    content, states = optimizer.state_dict(), {}
+    content = optimizer.state_dict()
+    states = {}
     for name, value in tensors.items():
         if name.startswith("optimizer."):
             _, number, key = name.split(".")
             states.setdefault(int(number), {})[key] = value
+
     optimizer.load_state_dict(content | {"state": states})
     generator.set_state(tensors["order"])
     torch.set_rng_state(tensors["random"])
@@ -558,15 +602,19 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
     answers[list(PROBABILITIES)] = respondent.answer(pairs)
     rows = scale_scores(answers, questionnaires=questionnaires).to_dict("records")
+
     if available("mnli_entailment", "mnli_neutral", "mnli_contradiction"):
         pairs = mnli_sample().query("held_out").sample(_HELD_OUT_PAIRS, random_state=0)
         found = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
         label = pairs["label"].to_numpy()
         right = found.argmax(axis=1) == label
+
         if np.isnan(found).any():  # of two outputs, entailment or not
             right = (found[:, 0] > 0.5) == (label == 0)
+
         score = float(right.mean())
         rows.append({"questionnaire": "nli_accuracy", "scale": "nli_accuracy", "score": score})
+
     return rows
 
 
@@ -587,17 +635,20 @@ def _refit(respondent: NLIRespondent, pairs: int) -> None:
     """Fit the last layer of the NLI head to MNLI pairs as the respondent reads them now."""
     from sklearn.linear_model import LogisticRegression
 
-    model, tokenizer = respondent.model, respondent.tokenizer
+    model = respondent.model
+    tokenizer = respondent.tokenizer
     named = [name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
     *path, last = named[-1].split(".")
     parent = model.get_submodule(".".join(path))
     layer = getattr(parent, last)
+
     if layer.out_features != len(respondent.order):
         raise RespondentError("The model has no head of three outputs to refit: use refit=0.")
     sample = nli_pairs("mnli")
     sample = sample.sample(min(pairs, len(sample)), random_state=0)
     if sample["label"].nunique() < len(respondent.order):
         raise ParameterError(f"refit: {pairs} pairs lack a label; fit the head to more.")
+
     sample = sample.sort_values("premise", key=lambda texts: texts.str.len())
     how = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}
     setattr(parent, last, torch.nn.Identity())  # so that the model gives what its last layer reads
@@ -606,11 +657,14 @@ def _refit(respondent: NLIRespondent, pairs: int) -> None:
         part = sample.iloc[start : start + 64]
         inputs = tokenizer(part["premise"].tolist(), part["hypothesis"].tolist(), **how)
         vectors.append(model(**inputs.to(model.device)).logits.float().cpu().numpy())
+
     setattr(parent, last, layer)
     vectors = np.concatenate(vectors)
-    size, biased = vectors.std(), layer.bias is not None
+    size = vectors.std()
+    biased = layer.bias is not None
     fitted = LogisticRegression(max_iter=1000, fit_intercept=biased)
     fitted.fit(vectors / size, sample["label"])
     layer.weight[respondent.order] = torch.tensor(fitted.coef_ / size).to(layer.weight)
+
     if biased:
         layer.bias[respondent.order] = torch.tensor(fitted.intercept_).to(layer.bias)

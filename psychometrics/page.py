@@ -190,9 +190,11 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
 
     check_choice(("page", "report", "slides"), kind=kind)
     executed = Path(executed)
+
     if len(executed.name.encode(errors="replace")) > 255 or not executed.is_file():
         raise ParameterError(f"{executed} was not executed: use `psychometrics run` first.")
     output = check_output(output or executed.with_suffix(".html"))
+
     try:
         notebook = nbformat.read(executed, as_version=4)
         nbformat.validate(notebook)
@@ -203,22 +205,27 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
         raise ParameterError(
             f"{executed} is not an executed notebook ({reason}): run the chapter again."
         ) from None
+
     slides = _SLIDES.replace("POLICY", _policy(_TURN_SLIDES)).replace("SCRIPT", _TURN_SLIDES)
     templates = {"page.html.j2": _PAGE.replace("POLICY", _policy()), "slides.html.j2": slides}
     loader = {"extra_loaders": [DictLoader(templates)]}
+
     if kind == "slides":
         exporter = SlidesExporter(template_file="slides.html.j2", exclude_input=True, **loader)
     else:
         exporter = HTMLExporter(template_file="page.html.j2", **loader)
+
     exporter.sanitize_html = True  # of what a reply, a name or another's notebook may hold
     clean = partial(
         bleach.clean, tags=_TAGS, attributes=_is_harmless, protocols=_PROTOCOLS, strip=True
     )
     exporter.register_filter("clean_html", lambda text: clean(_SCRIPTS.sub("", text)))
+
     try:
         text, _ = exporter.from_notebook_node(notebook)
     except InvalidNotebook as error:
         raise ParameterError(f"{executed} has no page ({error}): run the chapter again.") from None
+
     # Comments of the styles say where their colours come from.
     text = re.sub(
         r"<style.*?</style>", lambda style: re.sub(r"/\*.*?\*/", "", style[0], flags=re.S), text,
@@ -226,6 +233,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     )  # fmt: skip
     text = re.sub(r"HELD[0-9a-f]{24}", lambda found: held.get(found[0], found[0]), text)
     text = text.encode("utf-8", "replace").decode()  # half a character, which no file can hold
+
     with writing(output):
         if output.suffix == ".pdf":
             with tempfile.TemporaryDirectory() as folder:
@@ -234,6 +242,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
                 print_page(printed_from.as_uri(), output.absolute(), Path(folder) / "browser")
         else:
             output.write_text(text, encoding="utf-8")
+
     return output
 
 
@@ -264,19 +273,23 @@ def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf"))
     psychometrics.exceptions.ParameterError: report.doc: end the file's name in .html or .pdf.
     """
     path = Path(path)
+
     try:
         os.stat(path.absolute().parent / path.name)
     except (OSError, ValueError) as error:
         if isinstance(error, ValueError):
             raise ParameterError(f"{str(path)!r} is no name of a file: name another.") from None
+
     if path.suffix.lower() not in endings:
         raise ParameterError(f"{path}: end the file's name in {' or '.join(endings)}.")
     if not path.absolute().parent.is_dir():
         raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
     if len(path.name.encode()) > 255 or (path.exists() and not path.is_file()):
         raise ParameterError(f"{path} is no file, or too long a name: name a file.")
+
     if path.suffix.lower() == ".pdf" and ".html" in endings:
         _find_browser(path)  # which prints pages, not pictures
+
     return path.with_suffix(path.suffix.lower())
 
 
@@ -331,12 +344,15 @@ def _is_harmless(tag: str, name: str, value: str) -> bool:
     value = value.strip()
     if name == "href":
         return not value.lower().startswith("data:")
+
     if name == "src" and not value.startswith("data:image/"):
         try:
             parts = urlsplit(value)
         except ValueError:
             return False
+
         return not (parts.scheme or parts.netloc or value.startswith(("/", "\\")))
+
     return name in _ATTRIBUTES
 
 
@@ -368,6 +384,7 @@ def _plain(notebook, executed: Path, kind: str):
 
     cells = []
     prose = _prose_of(executed)
+
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
@@ -377,6 +394,7 @@ def _plain(notebook, executed: Path, kind: str):
             cell.metadata["folded"] = kind == "report" or "hide-input" in tags
             cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
             cells.append(cell)
+
     titles = (re.search(r"^# (.+)", cell.source, re.M) for cell in cells)
     title = next((title[1] for title in titles if title), executed.stem)
     notebook.metadata["title"] = title
@@ -385,6 +403,7 @@ def _plain(notebook, executed: Path, kind: str):
     banner = prose.banner()
     if banner:
         cells.insert(0, new_markdown_cell(banner))
+
     notebook.cells = _slides(cells) if kind == "slides" else cells
     return notebook, prose.held
 
@@ -395,16 +414,20 @@ def _slides(cells: list) -> list:
 
     text = "\n\n".join(c.source for c in cells if "outputs" not in c).partition("# Exercises")[0]
     opening = re.findall(_OPENING, text, re.M)
-    made, notes = [("slide", new("\n\n".join(opening)))], ""
+    made = [("slide", new("\n\n".join(opening)))]
+    notes = ""
+
     for cell in cells:
         if cell.cell_type == "markdown":
             notes += "\n\n" + cell.source
         elif cell.outputs and 'class="plan"' not in str(cell.outputs):
             made += [("notes", new(notes)), ("slide", new(_headline(cell, text))), ("-", cell)]
             notes = ""
+
     made.append(("notes", new(notes.partition("# Exercises")[0])))
     for kind, cell in made:
         cell.metadata["slideshow"] = {"slide_type": kind}
+
     return [cell for _, cell in made]
 
 
@@ -454,14 +477,17 @@ class _Prose:
                 new_output("display_data", {"text/markdown": self._hold(escape(one))})
                 for one in dict.fromkeys(failed)
             ]
+
         output.get("metadata", {}).pop("filenames", None)  # pictures are in the page
         if "data" in output:
             output["data"] = {kind: output["data"][kind] for kind in _SHOWN if kind in output.data}
             if not output["data"]:
                 return []
+
         about = output.get("metadata", {}).get("record")
         if about is None:
             return [output]
+
         text = f"**{self.numbers[about['name']]}.** {self.caption(about)}"
         caption = new_output("display_data", {"text/markdown": text})
         return [caption, output] if about["name"].startswith("tab") else [output, caption]
@@ -489,14 +515,18 @@ class _Prose:
         """Directives as quotations with a bold first line; forms and explorers are left out."""
 
         def block(found: re.Match) -> str:
-            kind, title, body = found[2], found[3], re.sub(r"^:\w+:.*\n", "", found[4], flags=re.M)
+            kind = found[2]
+            title = found[3]
+            body = re.sub(r"^:\w+:.*\n", "", found[4], flags=re.M)
             if kind in ("check", "explorer", "ask-a-model"):
                 return ""
+
             if kind == "math":
                 return f"$$\n{body}$$\n"
             names = {"exercise": f"Exercise: {title}".rstrip(": "), "solution": "Solution"}
             lines = [f"**{names.get(kind, title or kind.capitalize())}**", ""]
             lines += self._blocks(body).strip().splitlines()
+
             return "".join(f"> {line}".rstrip() + "\n" for line in lines)
 
         return _FENCE.sub(block, text)
@@ -509,6 +539,7 @@ class _Prose:
             formula = convert((found[1] or found[2]).strip(), display=display)
         except Exception:  # dollars of a text; the library's errors have no base of their own
             return found[0]
+
         if not _is_plain_mathml(formula):
             return found[0]
         return self._hold(formula)
@@ -520,19 +551,23 @@ class _Prose:
         return placeholder
 
     def _role(self, found: re.Match) -> str:
-        kind, text = found[1], found[2]
+        kind = found[1]
+        text = found[2]
         said, _, target = text.rstrip(">").rpartition("<")
         if kind == "num":
             return self.number(text)
+
         if kind == "numref":
             return self.numbers.get(target, "a table or figure of another chapter")
         if kind == "ref":
             return said.strip() or f"*{_title(target)}*"
+
         if kind in ("cite", "cite:p", "cite:t"):
             works = [_references().get(key.strip(), (key, "")) for key in text.split(",")]
             if kind == "cite:t":
                 return "; ".join(f"{names} ({year})" for names, year in works)
             return f"({'; '.join(f'{names}, {year}' for names, year in works)})"
+
         return "" if kind == "eq" else said.strip() or text
 
     def number(self, text: str) -> str:
@@ -559,7 +594,8 @@ class _OtherRun(_Prose):
 
     def __init__(self, executed: Path, parameters: dict, sentences: pd.DataFrame):
         super().__init__(executed)
-        self.parameters, self.sentences = parameters, sentences
+        self.parameters = parameters
+        self.sentences = sentences
         self.chapter = chapter_of(executed)
         self.fragments = {
             _normal(re.sub(r"\s*\([^()]*\)$", "", row.sentence)).rstrip("."): row.verdict
@@ -580,6 +616,7 @@ class _OtherRun(_Prose):
         ]
         false = self.sentences[self.sentences["verdict"] == SENTENCE_VERDICTS[-1]]
         lines = [f"- {row.sentence}: **{row.verdict}** ({row.why})" for row in false.itertuples()]
+
         return _quoted("\n\n".join([*paragraphs, "\n".join(lines)]))
 
     def cell(self, source: str) -> str:
@@ -633,7 +670,8 @@ class _OtherRun(_Prose):
 
     def _directive(self, fence: re.Match) -> str:
         """Return a directive with marks; exercises and the questions of a chapter have none."""
-        kind, body = fence[2], fence[4]
+        kind = fence[2]
+        body = fence[4]
         if kind not in ("admonition", "solution", "note", "tip", "warning"):
             return fence[0]
 
@@ -668,6 +706,7 @@ class _OtherRun(_Prose):
 
         # a fragment may run over the end of a sentence; the sentence in which it ends is marked
         whole = " ".join(normal)
+
         for fragment, verdict in self.fragments.items():
             start = whole.find(fragment)
             if start >= 0:
@@ -687,6 +726,7 @@ class _OtherRun(_Prose):
             if own:
                 worst = max(own, key=SENTENCE_VERDICTS.index)
                 marked += f" [**{worst}**]"
+
         return marked + block[place:]
 
 
@@ -720,9 +760,12 @@ def _titles() -> dict[str, str]:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".ipynb":
             text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+
         found |= dict(re.findall(r"^\(([\w-]+)\)=\n+#+ (.+)", text, re.M))
-        if first := re.search(r"^# (.+)", text, re.M):
+        first = re.search(r"^# (.+)", text, re.M)
+        if first:
             found[path.stem] = first[1]
+
     return found
 
 
@@ -740,4 +783,5 @@ def _references() -> dict[str, tuple[str, str]]:
         ]
         said = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
         found[key] = said, fields.get("year", "n.d.")
+
     return found

@@ -46,10 +46,13 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
     """
     check_choice(CHAPTERS, notebook=notebook)
     chapter = CHAPTERS[notebook]
+
     if values is None:
         values = _running(chapter)
+
     for name in values:
         check_choice(chapter.model_fields, parameter=name)
+
     try:
         chapter(**values).check()
     except ValidationError as error:
@@ -58,8 +61,10 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
             reason = mistake.get("ctx", {}).get("error")
             if isinstance(reason, PsychometricsError):
                 raise reason from None
+
             place = ".".join(map(str, mistake["loc"]))
             said.append(f"{place}: {mistake['msg']}, got {mistake['input']!r}.")
+
         raise ParameterError("\n".join(said)) from None
 
 
@@ -70,11 +75,13 @@ def _running(chapter: type[BaseModel]) -> dict[str, object]:
     shell = get_ipython()
     if shell is None:
         raise ParameterError("No notebook is running: give the values.")
+
     space = shell.user_ns
     injected = [cell for cell in space.get("In", []) if cell.startswith("# Parameters\n")]
     nodes = ast.parse(injected[-1]).body if injected else []
     given = [node.targets[0].id for node in nodes if isinstance(node, ast.Assign)]
     names = [name for name in (*chapter.model_fields, *given) if name in space]
+
     return {name: space[name] for name in names}
 
 
@@ -283,11 +290,14 @@ class _Report(_Page):
         store = self.conditions.get("store")
         if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
             raise ParameterError(f"store: {store!r} is no folder; name one, or a URL.")
+
         dtype = self.conditions.get("dtype")
         dtype = None if dtype == "auto" else dtype
         conditions = mode.complete(own)
         questionnaires = [load_questionnaire(name) for name in self.questionnaires]
-        if without := [one.id for one in questionnaires if not one.scales]:
+        without = [one.id for one in questionnaires if not one.scales]
+
+        if without:
             raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
         others = [] if self.against in (None, "default") else population(self.against)
 
@@ -298,6 +308,7 @@ class _Report(_Page):
                 if named and name in models and error.kind != "not found":
                     continue
                 raise
+
             for questionnaire in questionnaires:
                 mode.check(questionnaire, identity, conditions)
 
@@ -319,7 +330,8 @@ class _Compare(_Report, of="compare"):
         short = [name.rstrip("/").rpartition("/")[2] for name in self.models]
         if len(self.models) < 2:
             raise ParameterError("Name at least two models to compare.")
-        if twice := {name for name in short if short.count(name) > 1}:
+        twice = {name for name in short if short.count(name) > 1}
+        if twice:
             raise ParameterError(f"Two models are called '{min(twice)}': keep one of them.")
         self._check_asking(self.models, named=True)
 

@@ -97,24 +97,32 @@ def assess(
     who = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
     how = {"mode": mode, "store": store, "dtype": dtype, **conditions}
     answers = ask(loaded, [model], **how)
+
     if "option" in answers:
         raise ParameterError("choose=none gives probabilities, no answers to score: leave it out.")
     left_out: dict[str, str] = {}
-    stand, null, accuracy = {}, None, None
+    stand = {}
+    null = None
+    accuracy = None
+
     if "term" in answers:
         stand = _base_of(str(model), base)
         with _leaving_out(left_out, "its own base"):
             null = _random_heads(loaded, stand)
+
         if null is None:  # heads on another base are shown and decide nothing
             stand = _no_base("cannot be read")
             null = _random_heads(loaded, stand)
+
         stand["heads"] = null["respondent_id"].nunique()
         with _leaving_out(left_out, "accuracy"):
             accuracy = _accuracy(who, model)
+
     chosen = ("embedded" if mode == "nli" else None) if against == "default" else against
     others = pd.DataFrame()
     with _leaving_out(left_out, "others"):
         others = _others(chosen, who["respondent_id"], loaded, how)
+
     parts: dict[str, list] = {}
     for questionnaire in loaded:
         own, drawn, rest = (
@@ -127,20 +135,25 @@ def assess(
         judged = _judged(own, questionnaire, drawn, rest, accuracy, stand, level)
         for name, part in judged.items():
             parts.setdefault(name, []).append(part)
+
     found = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
     found["norms"], found["kernel"] = pd.DataFrame(), pd.DataFrame()
     with _leaving_out(left_out, "norms"):
         found["norms"] = _norms(found["scores"], loaded, who) if null is None else pd.DataFrame()
+
     with _leaving_out(left_out, "kernel"):  # a scale of one item has no alpha
         if stand:
             K = kernel(loaded, stand["base"], stand["layers"], stand["wording"])
             found["kernel"] = kernel_statistics(K, _RESPONDENTS)
+
     found["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
         said = f"{others['respondent_id'].nunique()} respondents of '{chosen}'"
         found["asked"].loc["others"] = said
+
     for section, reason in (answers.attrs["summary"]["failed"] | left_out).items():
         found["asked"].loc[f"left out: {section}"] = reason
+
     return found
 
 
@@ -174,9 +187,11 @@ def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd
                 apart = apart * _size(scale, to_prompts)
                 row = {"questionnaire": questionnaire.id, "scale": scale.id, "model": name}
                 row |= dict.fromkeys(("difference", "low", "high"), np.nan)
+
                 if len(apart):
                     low, high = map(float, mean_interval(apart))
                     row |= {"difference": apart.mean(), "low": low, "high": high}
+
                 row |= {"n": len(apart), "null": np.nan}
                 if len(apart) and to_prompts:
                     nulls = (
@@ -184,7 +199,9 @@ def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd
                         for both in (one, tables)
                     )
                     row["null"] = _differing(*nulls)
+
                 rows.append(row)
+
     columns = ["questionnaire", "scale", "model", "difference", "low", "high", "n", "null"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -223,7 +240,8 @@ def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
 
 def _load(questionnaires) -> list[Questionnaire]:
     loaded = load_questionnaires(questionnaires)
-    if without := [questionnaire.id for questionnaire in loaded if not questionnaire.scales]:
+    without = [questionnaire.id for questionnaire in loaded if not questionnaire.scales]
+    if without:
         raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
     return loaded
 
@@ -234,31 +252,43 @@ def _judged(
     """Tables of one questionnaire."""
     if answers is None or answers.empty:
         return {"scores": _unanswered(questionnaire), "flags": _NO_FLAGS}
+
     to_prompts = null is not None
     found = flags(answers, questionnaire, null, accuracy, level)
     if not base.get("own", True):
         judged = found["check"].isin(["terms", "trend"])
         found.loc[judged, "words"] = _STRANGE + found.loc[judged, "words"]
         found.loc[judged, "mark"] = "–"
+
     items = item_means(item_scores(answers))
     drawn = item_means(item_scores(null)) if to_prompts else _dealt(items, questionnaire)
-    scores, clouds = [], {"others": [], "nulls": []}
+    scores = []
+    clouds = {"others": [], "nulls": []}
+
     for scale in questionnaire.scales:
         size = _size(scale, to_prompts)
         for name, rows in (("others", others), ("nulls", drawn)):
             clouds[name].append(_cloud(rows, questionnaire, scale, size))
+
         row = scale_intervals(items, questionnaire, scale.id).iloc[0]
-        n, of = int(row["n"]), len(scale.items)
+        n = int(row["n"])
+        of = len(scale.items)
         values = row[["score", "low", "high"]] * (size if n == of else np.nan)
         mark, words = verdict(found, scale)
+
         if n < of:  # a score with an item missing is no score
-            mark, words = "✗", f"no score: {n} of {of} items answered"
-        place, known = np.nan, clouds["others"][-1]["score"].dropna()
+            mark = "✗"
+            words = f"no score: {n} of {of} items answered"
+
+        place = np.nan
+        known = clouds["others"][-1]["score"].dropna()
         if len(known) and np.isfinite(values["score"]):
             place = float((known < values["score"]).mean())
+
         about = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
         about |= {**values, "n": n, "place": place, "mark": mark, "verdict": words}
         scores.append(about)
+
     return {
         "scores": pd.DataFrame(scores),
         "flags": found.assign(questionnaire=questionnaire.id),
@@ -303,13 +333,16 @@ def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
         tuple(option.value for option in questionnaire.choices(questionnaire.item(name)))
         for name in items["item_id"]
     }
+
     if len(ranges) > 1 or items["score"].isna().any():  # answers that do not fit elsewhere
         return pd.DataFrame()
-    rng, scores = np.random.default_rng(0), items["score"].to_numpy()
+    rng = np.random.default_rng(0)
+    scores = items["score"].to_numpy()
     parts = [
         items.assign(respondent_id=f"deal {number + 1}", score=rng.permutation(scores))
         for number in range(_HEADS)
     ]
+
     return pd.concat(parts, ignore_index=True)
 
 
@@ -323,11 +356,13 @@ def _norms(scores: pd.DataFrame, loaded: list[Questionnaire], who: dict) -> pd.D
                 sums = (norms["scale"] == scale.id) & norms["group"].str.contains("sums of ticks")
                 norms.loc[sums, ["norm_mean", "norm_sd"]] /= len(scale.items)
                 norms.loc[sums, "group"] += ", here as means"
+
         own = scores[scores["questionnaire"] == questionnaire.id].dropna(subset="score")
         if set(own["scale"]) & set(norms["scale"]):
             own = own[["questionnaire", "scale", "score"]].rename(columns={"score": "mean"})
             own = own.assign(respondent_id=who["respondent_id"], sd=np.nan, n=1)
             parts.append(compare_norms(own, norms))
+
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -349,8 +384,10 @@ def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, bas
         "refused or unreadable": f"{summary['unanswered']:,}",
         "package": f"psychometrics {__version__}",
     }
+
     if base:
         rows["null respondents"] = f"{base['heads']} random heads {base['said']}"
+
     return pd.DataFrame({"how": rows}).rename_axis("what")
 
 
@@ -361,24 +398,31 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
         _check_base(model, str(named))
         said = f"on the untouched base that was named, {Path(named).name}"
         return own | {"base": str(named), "said": said}
+
     if model == SMOLLM2:
         return own | {"base": SMOLLM2, "said": "on the model itself, SmolLM2-135M"}
+
     if model in set(population_table()["respondent_id"]):
         stand = untouched_bases([model])
-        base, layers = stand["base"][0], stand["layers"][0]
+        base = stand["base"][0]
+        layers = stand["layers"][0]
         said = "SmolLM2-135M" if base == SMOLLM2 else "MiniLM"
         said += f" with {layers} layers" if layers else ""
+
         return own | {"base": base, "layers": layers, "said": f"on its own untouched base, {said}"}
+
     if (written := Path(model).expanduser() / "manifest.json").is_file():  # as training writes it
         base = str(read_json(model, written).get("base", ""))
         if base == "minilm":
             return own | {"base": "embedded", "said": "on its own base, MiniLM"}
+
         try:
             find(base)
             said = f"on its own untouched base, {Path(base).name}"
             return own | {"base": base, "said": said}
         except RespondentError:
             pass
+
     return _no_base("is not known here")
 
 
@@ -386,6 +430,7 @@ def _check_base(model: str, base: str) -> None:
     """Refuse a base that this model cannot have been trained from."""
     if (own := find(model)).kind == "embedded":
         return
+
     kinds = [
         f"{config.model_type} of {config.hidden_size} dimensions"
         for config in map(load_config, (model, base))
@@ -393,6 +438,7 @@ def _check_base(model: str, base: str) -> None:
     written = Path(own.folder or "") / "manifest.json"
     tuning = read_json(model, written).get("tuning") if written.is_file() else None
     why = f"The model is a {kinds[0]} and the base {base} a {kinds[1]}"
+
     if kinds[0] == kinds[1]:
         try:
             (first, reads), (second, other) = (
@@ -400,11 +446,13 @@ def _check_base(model: str, base: str) -> None:
             )
         except RespondentError:
             return  # the page says why, in place of the null respondents
+
         why = ""
         if reads(_SENTENCE)["input_ids"] != other(_SENTENCE)["input_ids"]:
             why = f"The base {base} has another tokenizer than the model"
         elif not _trained_from(first, second, own.base is not None or tuning == "frozen"):
             why = f"The weights of the model are not those of the base {base}, trained further"
+
     if why:
         raise ParameterError(f"{why}: name the untouched model that it was trained from.")
 
@@ -420,7 +468,8 @@ def _trained_from(model: PreTrainedModel, base: PreTrainedModel, frozen: bool) -
         return all(name in theirs and weight.equal(theirs[name]) for name, weight in own)
     one, other = (x.get_input_embeddings().weight.detach() for x in (model, base))
     size = min(len(one), len(other))  # a padding token may have been added
-    one, other = one[:size].flatten(), other[:size].flatten()
+    one = one[:size].flatten()
+    other = other[:size].flatten()
     return one @ other > 0.9 * one.norm() * other.norm()
 
 

@@ -78,6 +78,7 @@ def table(
     path = _write(frame, name, "tab")
     note = external_texts_file(path)
     note.unlink(missing_ok=True)
+
     if rests_on:
         note.write_text(f"{rests_on}\n", encoding="utf-8")
 
@@ -148,10 +149,12 @@ def plan(name: str) -> None:
     from IPython.display import HTML, display
 
     path = data_dir() / "plans" / f"{name}.yml"
+
     if not path.is_file():
         raise DataError(f"data/plans has no {path.name}.")
     fields = yaml.safe_load(path.read_text(encoding="utf-8"))
-    commit, later = fields.pop("committed", "a commit not yet named"), fields.get("deviations")
+    commit = fields.pop("committed", "a commit not yet named")
+    later = fields.get("deviations")
     rows = "".join(f"<dt>{escape(k.replace('_', ' '))}</dt><dd>{_html_of(v)}</dd>"
                    for k, v in fields.items())  # fmt: skip
     about = f"The plan, committed before its results ({commit}); deviations: {len(later or [])}"
@@ -276,14 +279,18 @@ def number(value: object, form: str = "") -> str:
     """
     if not isinstance(value, int | float):
         return str(value)
+
     if math.isnan(value):
         return "–"
+
     if form == "p":  # as the American Psychological Association writes it
         if value < 0.001:
             return "< .001"
         return "> .999" if value > 0.999 else f"{value:.3f}".removeprefix("0")
+
     if form.endswith("d"):
         value = round(value)
+
     return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
 
 
@@ -299,6 +306,7 @@ def mistakes(chapter: str, runs: Path) -> list[str]:
     path = runs / f"{chapter}.ipynb"
     names = [about["name"] for about in shown(path)]
     said = [f"{chapter}: {n} is shown twice." for n in sorted({*names}) if names.count(n) > 1]
+
     for one in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         text = "".join(one["source"]) if one["cell_type"] == "markdown" else ""
         for match in ROLE.finditer(text):
@@ -306,6 +314,7 @@ def mistakes(chapter: str, runs: Path) -> list[str]:
                 printed(match[1], runs, chapter)
             except (DataError, ValueError) as error:
                 said.append(f"{chapter}, {match[0]}: {error}")
+
     return said
 
 
@@ -337,11 +346,13 @@ def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
             continue
         old, new = (_cells(top / name) for top in (kept, runs))
         for label in dict.fromkeys([*old, *new]):
-            was, is_now = old.get(label, ""), new.get(label, "")
+            was = old.get(label, "")
+            is_now = new.get(label, "")
             limit = own.get((name.stem, label[-1]), tolerance) if len(own) else tolerance
             if not _alike(was, is_now, limit):
                 place = f"{name.parent}/{name.stem}[{', '.join(label)}]"
                 rows.append({"cell": place, "kept": was, "now": is_now})
+
     return pd.DataFrame(rows, columns=["cell", "kept", "now"])
 
 
@@ -373,6 +384,7 @@ def not_compared(kept: Path, runs: Path) -> list[str]:
                 f"{path.parent.name}/{path.stem}: the kept table rests on {old_texts}, "
                 f"the new one on {new_texts}."
             )
+
     return sentences
 
 
@@ -411,7 +423,8 @@ def _cells(path: Path) -> dict[tuple[str, str], str]:
 
 
 def _alike(one: str, other: str, tolerance: float) -> bool:
-    a, b = _meant(one), _meant(other)
+    a = _meant(one)
+    b = _meant(other)
     if isinstance(a, str) or isinstance(b, str):
         return one == other
     return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1, abs(a))
@@ -444,20 +457,26 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
         numbers = pd.to_numeric(flat[name], errors="coerce")
         if flat[name].isna().equals(numbers.isna()):
             flat[name] = numbers
-    if strange := [name for name in formats if name and name not in flat]:
+
+    strange = [name for name in formats if name and name not in flat]
+    if strange:
         raise ParameterError(f"The table has no column '{strange[0]}' to format.")
-    words, last = pd.DataFrame(index=flat.index), ""
+
+    words = pd.DataFrame(index=flat.index)
+    last = ""
     for name in flat:
         before, _, end = name.rpartition("low")
         high = f"{before}high"
         own = formats.get(before.strip(), formats.get(last, formats.get("")))
         form = formats.get(name, own)
+
         if not end and _ and high in flat:
             ends = zip(_printed(flat[name], form), _printed(flat[high], form), strict=True)
             title = f"{before}95 % interval" if f"{before}95 % interval" not in words else name
             words[title] = ["" if low in ("", "–") else f"{low} to {up}" for low, up in ends]
         elif not (name.endswith("high") and f"{name.removesuffix('high')}low" in flat):
             words[name], last = _printed(flat[name], formats.get(name, formats.get(""))), name
+
     words.columns = [column.replace("_", " ") for column in words]
     words.index.names = [name and str(name).replace("_", " ") for name in words.index.names]
     words = words.rename(index=_escaped, columns=_escaped).rename_axis(index=_escaped)
@@ -466,6 +485,7 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
     html = words.map(_linked).to_html(
         escape=False, border=0, index=not _is_default(frame.index), na_rep=""
     )
+
     return html if not left else html.replace('class="dataframe"', 'class="dataframe words"')
 
 
@@ -493,6 +513,7 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
     match = _ADDRESS.fullmatch(address.strip())
     if match is None:
         raise DataError(f"{address} is not an address like 04/tab-power[silhouette, auc].")
+
     where = match[1] or chapter
     path = _path(address, where, match[2], runs)
     head, rows = _read(path, path.stat().st_mtime_ns)
@@ -504,14 +525,17 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
         column = "value"
     else:
         column = head[-1] if len(head) == len(labels) + 1 else None
+
     if column is None:
         raise DataError(f"{address}: {match[2]} has no column '{labels[-1]}', only {head}.")
+
     if re.fullmatch(r"#-?\d+", labels[0]):
         place = int(labels[0][1:])
         place -= place > 0
         found = rows[place : place + 1 or None]
     else:
         found = [row for row in rows if row[: len(labels)] == labels]
+
     if len(found) != 1:
         raise DataError(f"{address}: {match[2]} has {len(found)} rows {', '.join(labels)}.")
     return dict(zip(head, map(_meant, found[0]), strict=True)), column

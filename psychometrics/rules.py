@@ -139,8 +139,10 @@ def flags(
     ['terms', 'trend', 'agreeing']
     """
     check_columns(answers, ["respondent_id"])
+
     if answers["respondent_id"].nunique() != 1:
         raise ParameterError("Flags are of one respondent's answers; choose one.")
+
     if "term" not in answers:
         rows = _item_flags(answers, questionnaire, level)
     elif nulls is None:
@@ -149,6 +151,7 @@ def flags(
         shares = {"own": pss(answers), "null": pss(nulls)}
         rows = [*_terms(shares, questionnaire, level), *_trend(shares)]
         rows += _agreeing(answers, nulls, questionnaire)
+
         if accuracy is not None:
             value, low, high, guess = (*accuracy, 1 / 3)[:4]
             words = (
@@ -158,6 +161,7 @@ def flags(
             check = "guessing" if low <= guess else "accuracy"
             mark = "✗" if low <= guess else "!" if low < 0.5 else "✓"
             rows.append(("", check, mark, words, value))
+
     return pd.DataFrame(rows, columns=["scale", "check", "mark", "words", "value"])
 
 
@@ -174,6 +178,7 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     """
     own = found[found["scale"].isin(["", scale.id])].set_index("check")
     to_prompts = "terms" in own.index
+
     if (own["mark"] == "✗").any():
         same = not to_prompts and own["value"].get("content") == 0
         guesses = to_prompts and own["mark"]["terms"] != "✗"
@@ -183,12 +188,15 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
             else "the same answer to every item" if same
             else "indistinguishable from answers dealt out at random"
         )  # fmt: skip
+
         return "✗", f"{said}; do not interpret"
+
     reserved = own.index[own["mark"] == "!"].tolist()
     if own["mark"].get("terms" if to_prompts else "content") == "–":
         reserved.append("it was not told from a null")
     elif own["mark"].get("alone") == "–":
         reserved.append("it could not be tested alone")
+
     if reserved:
         return "!", f"with reservations: {', '.join(reserved)}"
     return "✓", "no flag, which is no proof"
@@ -221,11 +229,13 @@ def _terms(shares: dict[str, pd.DataFrame], questionnaire: Questionnaire, level:
     largest = distances.iloc[1:].max(axis=1).dropna().to_numpy()
 
     for scale in questionnaire.scales:
-        value, drawn = values[scale.id], null[scale.id].dropna().to_numpy()
+        value = values[scale.id]
+        drawn = null[scale.id].dropna().to_numpy()
         if np.isnan(value) or not len(drawn):
             words = "the terms of its items are of one kind, so that they cannot be set apart."
             yield scale.id, "terms", "–", words, value
             continue
+
         distance = distances[scale.id].iloc[0] - 1e-12
         told = _is_rare(distance, largest, level)
         words = (
@@ -234,24 +244,29 @@ def _terms(shares: dict[str, pd.DataFrame], questionnaire: Questionnaire, level:
             f"{number(float(np.median(drawn)), '.2f')} in the median, and "
             f"{(drawn >= value).sum()} of {len(drawn)} have as much"
         )
+
         if null.shape[1] > 1:
             words += (
                 f"; on one of the {null.shape[1]} scales {(largest >= distance).sum()} "
                 "lie as far above the others"
             )
+
         yield scale.id, "terms", "✓" if told else "✗", f"{words}.", value
 
 
 def _trend(shares: dict[str, pd.DataFrame]):
     rhos = {name: monotony(part) for name, part in shares.items()}
     apart = {name: (rho["source"] - rho["inverse"]).abs() / 2 for name, rho in rhos.items()}
-    value, drawn = apart["own"].iloc[0] - 1e-12, apart["null"].dropna().to_numpy()
+    value = apart["own"].iloc[0] - 1e-12
+    drawn = apart["null"].dropna().to_numpy()
     if not len(drawn):
         return
+
     if not np.isfinite(value):
         words = "once normalised, its answers do not run over the intensifiers at all."
         yield "", "trend", "!", words, value
         return
+
     source, inverse = (number(rhos["own"].iloc[0][name], ".2f") for name in ("source", "inverse"))
     words = (
         f"over the intensifiers, source terms run at a rank correlation of {source} and inverse "
@@ -281,17 +296,22 @@ def _agreeing(answers, nulls, questionnaire: Questionnaire):
 def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, level: float):
     items = item_means(item_scores(answers)).set_index("item_id")["score"]
     styles = response_styles(answers, questionnaire)
-    common, yes = styles["commonest"].mean(), styles["acquiescence"].mean()
+    common = styles["commonest"].mean()
+    yes = styles["acquiescence"].mean()
     answered = int((answers["status"] == "ok").sum())
+
     if items.notna().sum() > 1:
         yield from _content(items.dropna(), questionnaire, level)
+
     if np.isfinite(common):
         words = f"the commonest answer makes up {common:.0%} of all."
         yield "", "commonest", "!" if common >= 0.8 else "✓", words, common
+
     if np.isfinite(yes):
         side = "agrees" if yes > 0 else "disagrees"
         words = f"whatever an item's key, it {side} at {abs(yes):.2f} of the way to the end."
         yield "", "acquiescence", "!" if abs(yes) >= 1 / 3 else "✓", words, yes
+
     words = f"{answered} of {len(answers)} answers could be read."
     share = answered / len(answers)
     yield "", "answered", "✓" if share == 1 else "!", words, share
@@ -304,9 +324,11 @@ def _content(items: pd.Series, questionnaire: Questionnaire, level: float):
     signs = _signs(items.index, questionnaire)
     values = _dealt(shares, np.arange(len(shares)))
     total = sum((_unlikeness(values, part) for part in signs.values()), np.zeros(len(values)))
+
     if np.ptp(shares) < 1e-9:
         yield "", "content", "✗", "it gives the same answer to every item.", 0.0
         return
+
     if np.ptp(total) < 1e-9:
         words = "cannot be tested: the items are one scale and keyed alike."
         yield "", "content", "–", words, np.nan
@@ -321,6 +343,7 @@ def _content(items: pd.Series, questionnaire: Questionnaire, level: float):
     far = (total[1:] <= total[0] + 1e-12).sum()
     words += f": {far} of {_DEALS} deals are as much alike within scales."
     yield "", "content", "✓" if told else "✗", words, float(total[0])
+
     if told and len(questionnaire.scales) > 1:
         yield from _alone(shares, signs, questionnaire, level)
 
@@ -335,6 +358,7 @@ def _alone(shares: np.ndarray, signs: dict, questionnaire: Questionnaire, level:
             words = "cannot be tested alone: fewer than two of its items were answered."
             yield scale.id, "alone", "–", words, np.nan
             continue
+
         p = max(tested)
         words = (
             "by itself more alike than dealt answers"
@@ -350,6 +374,7 @@ def _step_down(shares: np.ndarray, signs: dict, level: float) -> dict[str, float
     left = dict(signs)
     found: dict[str, float] = {}
     least = 0.0
+
     while left:
         pool = np.unique(np.concatenate([places for places, _ in left.values()]))
         values = _dealt(shares, pool)
@@ -359,8 +384,10 @@ def _step_down(shares: np.ndarray, signs: dict, level: float) -> dict[str, float
         least = max(least, float((smallest <= ranks[best][0] + 1e-12).mean()))
         found[best] = least
         del left[best]
+
         if least > level:
             return found | dict.fromkeys(left, least)
+
     return found
 
 

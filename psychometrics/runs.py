@@ -117,6 +117,7 @@ def sweep(
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "index.html").open("a").close()
+
     text = (notebooks_dir() / f"{notebook}.ipynb").read_text(encoding="utf-8")
     rows = []
     for chosen, impossible in combinations:
@@ -124,11 +125,13 @@ def sweep(
         name = name_of_parameters(chosen, text, json.dumps(values, sort_keys=True, default=str))
         row = _one(notebook, values, folder / name, impossible, progress)
         rows.append(chosen | {"run": name} | row)
+
     runs = pd.DataFrame(rows)
     runs.to_csv(folder / "runs.csv", index=False)
     about = {"notebook": notebook, "folder": str(folder), "varied": list(grid)}
     executed = run_notebook("sweep", about, folder / "sweep.ipynb", progress=False)
     runs.attrs["page"] = str(write_page(executed, folder / "index.html", "report"))
+
     return runs
 
 
@@ -142,9 +145,11 @@ def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
             raise ParameterError(f"Write a sweep as name=value,value, got '{pair}'.")
         if name in grid:
             raise ParameterError(f"The sweep of {name} is given twice: keep one.")
+
         grid[name] = [parse_parameters([f"{name}={value}"])[name] for value in given]
         if len({str(value) for value in grid[name]}) < len(given):
             raise ParameterError(f"The sweep of {name} has a value twice: keep one.")
+
     return grid
 
 
@@ -155,20 +160,27 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
     check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=notebook)
     if not grid or not all(len(values) for values in grid.values()):
         raise ParameterError("A sweep needs a parameter and its values: name=value,value.")
+
     has = list(papermill.inspect_notebook(str(notebooks_dir() / f"{notebook}.ipynb")))
     for name in [*grid, *parameters]:
         check_choice(has, parameter=name)
-    if both := sorted(set(grid) & set(parameters)):
+
+    both = sorted(set(grid) & set(parameters))
+    if both:
         raise ParameterError(f"{both[0]} is swept and set: leave it out of one of the two.")
+
     found = []
     for values in itertools.product(*grid.values()):
-        chosen, reason = dict(zip(grid, values, strict=True)), ""
+        chosen = dict(zip(grid, values, strict=True))
+        reason = ""
         if notebook in CHAPTERS:
             try:
                 check_parameters(notebook, {**parameters, **chosen})
             except PsychometricsError as error:
                 reason = " ".join(str(error).split())
+
         found.append((chosen, reason))
+
     if all(reason for _, reason in found):
         raise ParameterError(found[0][1])
     return found
@@ -181,17 +193,22 @@ def _one(notebook: str, values: dict, path: Path, impossible: str, progress: boo
         written = json.loads(done.read_text(encoding="utf-8"))["metadata"]
         seconds = written.get("papermill", {}).get("duration") or math.nan
         return {"status": "done before", "seconds": seconds, "reason": ""}
-    began, reason = time.perf_counter(), impossible
+
+    began = time.perf_counter()
+    reason = impossible
     part = path.with_name(f"{path.name}.part.ipynb")
+
     if not reason:
         try:
             run_notebook(notebook, values, part, progress=progress)
         except PsychometricsError as error:
             reason = " ".join(str(error).split())
+
     seconds = time.perf_counter() - began
     if reason:
         failed.write_text(f"{reason}\n", encoding="utf-8")
         return {"status": "failed", "seconds": seconds, "reason": reason}
+
     part.with_suffix("").mkdir(exist_ok=True)  # of a notebook that shows no table
     part.with_suffix("").rename(path)
     part.rename(done)

@@ -114,8 +114,10 @@ class _Study(Part):
             side, if the differences of a scale's items are normal around the smallest effect with
             the ``spread`` of the plan; empty where no smallest effect is named.
         """
-        planned, known = self.planned, {one.id: one for one in _load(self, folder)}
-        effect, found = planned.smallest_effect, []
+        planned = self.planned
+        known = {one.id: one for one in _load(self, folder)}
+        effect = planned.smallest_effect
+        found = []
         for e in planned.expectations if effect is not None else ():
             size = (2000, len(_scale(known[e.questionnaire], e).items))
             draws = np.random.default_rng(0).normal(effect, planned.spread, size)
@@ -160,10 +162,12 @@ def load_study(path: str | Path, was_run: bool = False) -> _Study:
 file or directory); name a readable file.
     """
     path = Path(path)
+
     try:
         content = read(path, str(path))
     except QuestionnaireError as error:
         raise ParameterError(str(error)) from None
+
     if isinstance(content, dict) and isinstance(content.get("planned"), dict):
         content["planned"]["date"] = str(content["planned"].get("date", ""))
 
@@ -174,12 +178,15 @@ file or directory); name a readable file.
     except QuestionnaireError as error:
         lines += str(error).splitlines()
         readable = _right_parts(content)  # so that what else is wrong is said at once, too
+
     if readable is not None:
         lines += [f"{path}, {line}" for line in _mistakes(readable, path.parent)]
+
     if lines:
         raise ParameterError("\n".join(dict.fromkeys(lines)))
     if was_run and not _record_path(path).is_file():
         raise ParameterError(f"{path} was not run: psychometrics study run {path}")
+
     return study
 
 
@@ -221,7 +228,9 @@ def run_study(
 file or directory); name a readable file.
     """
     study = load_study(path)
-    if planned := sorted(Endpoint.gathered(limits).keys() - {"endpoint"}):
+    planned = sorted(Endpoint.gathered(limits).keys() - {"endpoint"})
+
+    if planned:
         raise ParameterError(f"{planned[0]} is part of the plan: write it into {path}.")
     dry = bool(limits.get("dry_run"))
     record = None if dry else _record(path, study)
@@ -230,12 +239,14 @@ file or directory); name a readable file.
         told = answers.attrs["summary"]
         for name in ("asked", "from_store", "unanswered", "seconds"):
             summary[name] = round(summary[name] + told[name], 2)
+
     if dry:
         return summary | {"changed": [], "plan": True}
     summary["changed"] = _changed(path, study, record)
     summary["plan"] = "planned" not in summary["changed"]
     record["runs"].append({"at": _now(), "version": __version__, **summary})
     _write_record(_record_path(path), record)
+
     return summary
 
 
@@ -277,10 +288,12 @@ def study_tables(
     psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
 file or directory); name a readable file.
     """
-    study, folder = load_study(path, was_run=True), Path(path).parent
+    study = load_study(path, was_run=True)
+    folder = Path(path).parent
     record = _read_record(_record_path(path))
     failed: dict[str, str] = {}
     answers = list(_answers(study, Path(path), store, False, failed, {}))
+
     if not answers:
         raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
     loaded = _load(study, folder)
@@ -291,11 +304,13 @@ file or directory); name a readable file.
         "plan": _plan(study, study.power(folder), record, _changed(path, study, record)),
         "asked": _asked(study, record, failed),
     }
+
     for name in study.analyses:
         try:
             tables[name] = makers[name](study, loaded, scored)
         except Exception as error:  # the other analyses are shown
             tables[name] = str(error)
+
     return tables
 
 
@@ -319,7 +334,9 @@ def _right_parts(content: object) -> _Readable | None:
             _Study.model_validate(_SMALLEST | {key: content[key]})
         except ValidationError:
             continue
+
         right[key] = content[key]
+
     unknown = frozenset(_SMALLEST.keys() | content.keys()) - right.keys()
 
     expectations = {}
@@ -330,6 +347,7 @@ def _right_parts(content: object) -> _Readable | None:
             expectations[number] = _Expectation.model_validate(one)
         except ValidationError:
             continue
+
     planned = _SMALLEST["planned"] | {"expectations": list(expectations.values())}
     study = _Study.model_validate(_SMALLEST | right | {"planned": planned})
     return _Readable(study, unknown, tuple(expectations))
@@ -368,7 +386,8 @@ def _respondents(study: _Study, folder: Path, listed: bool = True) -> list[str]:
 
 
 def _mistakes(file: _Readable, folder: Path) -> list[str]:
-    study, found = file.study, []
+    study = file.study
+    found = []
 
     def tried(place: str, call) -> object:
         try:
@@ -381,6 +400,7 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
         questionnaire = tried("questionnaires", lambda name=name: _load_one(name, folder))
         if questionnaire is not None:
             known[questionnaire.id] = questionnaire
+
     all_known = len(known) == len(study.questionnaires)
 
     if not file.unknown & {"mode", "conditions"}:
@@ -394,12 +414,15 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
             found.append(f"{place}: {wanted.questionnaire} is not among the questionnaires.")
         elif questionnaire is not None and wanted.scale:
             tried(place, lambda q=questionnaire, w=wanted: q.scale(w.scale))
+
         for side in () if "conditions" in file.unknown else (wanted.of, wanted.than):
             for name, value in side.items():
                 if value not in study.conditions.get(name, ()):
                     found.append(f"{place}: {name}={value} is not among the conditions.")
+
         if wanted.of == wanted.than:
             found.append(f"{place}: of and than are the same.")
+
     return found
 
 
@@ -410,12 +433,15 @@ def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[
     conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
     if conditions is None:
         return []
+
     for chosen in others:
         tried("conditions", lambda chosen=chosen: mode_named(study.mode).complete(chosen))
+
     if "respondents" not in file.unknown:
         # Of those that a file lists some may fail: the run finds out, and records it.
         for name in tried("respondents", lambda: _respondents(study, folder, listed=False)) or []:
             tried("respondents", lambda name=name: identify(name, study.mode, **first))
+
     if study.seeds != (0,) and "seed" not in conditions:
         return [f"seeds: answers in mode {study.mode} know no seed; leave them out."]
     return []
@@ -426,14 +452,17 @@ def _answers(
 ) -> Iterator[pd.DataFrame]:
     """Answers of each combination and seed, with their conditions; failures into ``failed``."""
     budget = limits.get("max_cost")
-    loaded, who = _load(study, path.parent), _respondents(study, path.parent)
+    loaded = _load(study, path.parent)
+    who = _respondents(study, path.parent)
     failures = _record_path(path).with_name("failures.csv")
+
     for chosen, seed in itertools.product(study.combinations, study.seeds):
         how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
         said = _words(how) if how else "as it is"
         names = ",".join(who) if study.mode == "nli" else who
         how |= {"progress": progress, "failures": None if limits.get("dry_run") else failures}
         how |= limits | ({} if budget is None else {"max_cost": budget})
+
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # named below, with the reasons
@@ -441,6 +470,7 @@ def _answers(
         except PsychometricsError as error:
             failed[said] = str(error)
             continue
+
         summary = answers.attrs["summary"]
         budget = None if budget is None else max(0.0, budget - summary.get("cost", 0.0))
         failed |= {f"{name}, {said}": reason for name, reason in summary["failed"].items()}
@@ -476,14 +506,17 @@ def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str,
     first, second = (_matrix(scored, questionnaire, scale, side) for side in (of, than))
     both = first.index.intersection(second.index)
     values = np.array([])
+
     if len(both):
         values = (first.loc[both] - second.loc[both]).mean(axis=0).dropna().to_numpy()
+
     if len(values) < 2:
         return dict.fromkeys(("difference", "low", "high", "p"), np.nan)
     low, high = mean_interval(values)
     signs = np.random.default_rng(0).choice([-1, 1], size=(9999, len(values)))
     extreme = np.abs((signs * values).mean(axis=1)) >= abs(values.mean()) - 1e-12
     p = (extreme.sum() + 1) / (len(signs) + 1)
+
     return {"difference": values.mean(), "low": float(low), "high": float(high), "p": p}
 
 
@@ -507,11 +540,14 @@ def _plan(study: _Study, power: list[float], record: dict, changed: list[str]) -
         "exclusions": planned.exclusions,
         "stopping": planned.stopping,
     }
+
     for number, e in enumerate(planned.expectations, start=1):
         said = f"{e.says} ({_words(e.of)} {e.expect} than {_words(e.than)})"
         rows[f"expectation {number}"] = said
+
     for number, share in enumerate(power, start=1):
         rows[f"power of expectation {number}"] = f"{share:.0%}, simulated, for the smallest effect"
+
     stated = {name: value for name, value in rows.items() if value not in (None, "")}
     return pd.DataFrame({"value": stated}).rename_axis("what")
 
@@ -520,6 +556,7 @@ def _rules(planned: _Planned) -> dict[str, str]:
     """Return in words when an expectation is met, and how its p value was corrected."""
     met = "the interval excludes zero on the expected side"
     p_value = "p value" if planned.correction == "none" else "corrected p value"
+
     if planned.model_fields_set & {"alpha", "correction"}:
         met += f" and the {p_value} is below {planned.alpha:g}"
 
@@ -529,6 +566,7 @@ def _rules(planned: _Planned) -> dict[str, str]:
     else:
         number = len(planned.expectations)
         said = f"corrected for {number} expectation(s) by {names[planned.correction]}"
+
     return {"an expectation is met if": met, "p values of expectations": said}
 
 
@@ -544,23 +582,29 @@ def _scores(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
                              "conditions": _words(chosen), "respondent": names[row.respondent_id],
                              "score": row.score, "low": row.low, "high": row.high,
                              "items": f"{row.n:.0f} of {len(scale.items)}"})  # fmt: skip
+
     return pd.DataFrame(rows)
 
 
 def _expectations(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     known = {questionnaire.id: questionnaire for questionnaire in loaded}
     planned = study.planned
-    rows, wanted = [], [e.expect for e in planned.expectations]
+    rows = []
+    wanted = [e.expect for e in planned.expectations]
+
     for e in planned.expectations:
         questionnaire = known[e.questionnaire]
         scale = _scale(questionnaire, e)
         found = _difference(scored, questionnaire, scale, e.of, e.than)
         rows.append({"expectation": e.says, "scale": scale.title, **found})
+
     if not rows:
         raise ParameterError("Nothing was expected.")
     table = pd.DataFrame(rows)
+
     if planned.correction != "none":
         table["p corrected"] = adjust(table["p"], planned.correction)
+
     tested = table["p corrected" if "p corrected" in table else "p"]
     stated = planned.model_fields_set & {"alpha", "correction"}
     significant = tested < planned.alpha if stated else np.full(len(table), True)
@@ -592,9 +636,11 @@ def _effects(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
                 sides = {name: value}, {name: values[0]}
                 if _is_planned(study, questionnaire, scale, sides):
                     continue
+
                 found = _difference(scored, questionnaire, scale, *sides)
                 rows.append({"condition": f"{name}: {value} less {values[0]}",
                              "scale": scale.title, **found})  # fmt: skip
+
     if not rows:
         raise ParameterError("No condition has two values that no expectation compares.")
     return pd.DataFrame(rows)
@@ -619,12 +665,14 @@ def _reliability(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
     table = reliability_table(items, loaded)
     table = table[table["items"] > 1]
     too_few = table["n"] < FEWEST_RESPONDENTS
+
     if too_few.all():
         raise ParameterError(
             f"At most {table['n'].max() if len(table) else 0} respondents answered all items of a "
             f"scale. Alpha is not printed below {FEWEST_RESPONDENTS}: its interval would say "
             "nothing, whatever the scale."
         )
+
     table.loc[too_few, ["alpha", "low", "high"]] = np.nan
     notes = table["n"].map(
         lambda n: (
@@ -635,6 +683,7 @@ def _reliability(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
     )
     table["note"] = notes.where(~too_few, f"not printed: fewer than {FEWEST_RESPONDENTS}")
     names = {"title": "scale", "n": "respondents"}
+
     return table[["title", "n", "alpha", "low", "high", "note"]].rename(columns=names)
 
 
@@ -643,6 +692,7 @@ def _evidence(folder: Path, store, study: _Study, loaded: list, scored) -> pd.Da
     first = study.combinations[0]
     if study.seeds != (0,):
         first = first | {"seed": study.seeds[0]}
+
     rows = []
     for name in _respondents(study, folder):
         who = readable_names([name])[name]
@@ -651,8 +701,10 @@ def _evidence(folder: Path, store, study: _Study, loaded: list, scored) -> pd.Da
         except Exception as error:
             rows.append({"respondent": who, "scale": "", "mark": "–", "verdict": str(error)})
             continue
+
         found = found[["title", "mark", "verdict"]].rename(columns={"title": "scale"})
         rows += found.assign(respondent=who).to_dict("records")
+
     return pd.DataFrame(rows)[["respondent", "scale", "mark", "verdict"]]
 
 
@@ -671,6 +723,7 @@ def _asked(study: _Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
         "package": f"psychometrics {__version__}",
     }
     rows |= {f"failed: {who}": reason for who, reason in failed.items()}
+
     return pd.DataFrame({"how": rows}).rename_axis("what")
 
 
@@ -680,14 +733,17 @@ def _record_path(path: str | Path) -> Path:
 
 def _as_run(path: str | Path, study: _Study) -> dict:
     """All that decides what a study finds: its file, its questionnaires and its models."""
-    folder, first = Path(path).parent, study.combinations[0]
+    folder = Path(path).parent
+    first = study.combinations[0]
     models = {}
     for name in _respondents(study, folder):
         try:
             identity = identify(name, study.mode, **first)
         except PsychometricsError as error:
             identity = {"revision": str(error)}
+
         models[name] = str(identity.get("fingerprint") or identity.get("revision") or "")
+
     texts = {one.id: key_of(one.model_dump_json()) for one in _load(study, folder)}
     more = {"models": models, "texts of questionnaires": texts, "package": __version__}
     return json.loads(study.model_dump_json()) | more

@@ -101,7 +101,8 @@ class _Settings:
     @classmethod
     def of(cls, given: dict[str, object], **defaults: object) -> _Settings:
         known = [field.name for field in fields(cls)]
-        if strange := [name for name in given if name not in known]:
+        strange = [name for name in given if name not in known]
+        if strange:
             raise ParameterError(f"There is no setting '{strange[0]}': use {', '.join(known)}.")
         return cls(**(defaults | given))
 
@@ -179,6 +180,7 @@ def train_nli(
     pairs = _labelled(data, split=True)
     pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
     model, tokenizer = nli_classifier(base, chosen.layers, chosen.dropout)
+
     if chosen.tuning == "frozen":
         # BERT's pooler counts as part of the head
         for name, parameter in model.base_model.named_parameters():
@@ -187,6 +189,7 @@ def train_nli(
         model = _classifier_with_adapter(model, base, chosen.rank)
         if adapter is not None:
             _start_from(model, adapter)
+
     table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
     facts = {"base": str(base), "pairs": len(pairs), **asdict(chosen)}
     facts |= {"majority": (held_out["label"] == pairs["label"].mode()[0]).mean()}
@@ -220,12 +223,14 @@ def train_heads(
     ParameterError
         The file cannot be read, or two bases have one name.
     """
-    bases, trained = {}, []
+    bases = {}
+    trained = []
     for base in population(file):
         name = Path(base).name if Path(base).expanduser().is_dir() else base
         name = re.sub(r"[^\w.-]", "-", name)
         if bases.setdefault(name, base) != base:
             raise ParameterError(f"{file}: two bases are called {name}; rename one.")
+
     for name, base in bases.items():
         try:
             result = train_nli(base, data, Path(output) / name, **how)
@@ -236,6 +241,7 @@ def train_heads(
             listed = {"title": f"NLI heads for the bases of {file}", "respondents": trained}
             text = yaml.safe_dump(listed, sort_keys=False)
             (Path(output) / "population.yaml").write_text(text, encoding="utf-8")
+
         yield Path(output) / name, result
 
 
@@ -288,6 +294,7 @@ def adapt_encoder(
     """
     if not len(sentences):
         raise DataError("There are no sentences to adapt to: give at least one.")
+
     set_seed(0)
     model, tokenizer = _fresh(base, "masked", dropout=0.0)
     # All that lies outside of the encoder; weights tied to the embeddings are named there.
@@ -295,8 +302,10 @@ def adapt_encoder(
     head = {name: p for name, p in model.named_parameters() if not name.startswith(encoder)}
     model = get_peft_model(model, _lora(rank, None, _linears(model)))
     _name_base(model, base)
+
     for parameter in head.values():
         parameter.requires_grad_(True)
+
     own = {id(parameter) for parameter in head.values()}
     adapted = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
     optimizer = torch.optim.AdamW(
@@ -304,9 +313,12 @@ def adapt_encoder(
         weight_decay=0.01,
     )
     dataset = _tokens(tokenizer, {"text": list(sentences)}, return_special_tokens_mask=True)
-    collator, chosen = DataCollatorForLanguageModeling(tokenizer), _Settings(epochs=epochs, lr=lr)
+    collator = DataCollatorForLanguageModeling(tokenizer)
+    chosen = _Settings(epochs=epochs, lr=lr)
     digest = _digest(model, dataset, chosen)
-    if known := _finished(Path(output), digest):
+    known = _finished(Path(output), digest)
+
+    if known:
         return known
     how = collator, output, chosen, digest, _MaskedTokensTrainer, progress
     manifest = _train(model, dataset, *how, optimizers=(optimizer, None))
@@ -314,6 +326,7 @@ def adapt_encoder(
     _save(model, tokenizer, output)
     weights = {name: parameter.detach().clone() for name, parameter in head.items()}
     save_file(weights, Path(output) / "head.safetensors")
+
     return _finish(manifest, output)
 
 
@@ -371,6 +384,7 @@ def train_acceptability(
     table = {"text": texts, "label": sentences["acceptable"].tolist()}
     facts = {"base": str(base), "sentences": len(sentences), "rank": chosen.rank, "first": first}
     facts |= {"layers": model.config.num_hidden_layers, "wording": wording}
+
     return _train_classifier(model, tokenizer, table, output, chosen, progress, facts)
 
 
@@ -418,20 +432,26 @@ def adapt_causal(
     """
     if not len(sentences):
         raise DataError("There are no sentences to adapt to: give at least one.")
+
     if rank is not None:
         check_numbers(rank=rank)
+
     set_seed(seed)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
+
     trained = model if rank is None else get_peft_model(model, _lora(rank, None, _linears(model)))
     dataset = _tokens(tokenizer, {"text": list(sentences)})
     collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+
     with tempfile.TemporaryDirectory() as folder:
         settings = _Settings(epochs=epochs, lr=lr, batch_size=batch_size, seed=seed)
         manifest = _train(trained, dataset, collator, folder, settings, "", progress=False)
+
     if rank is not None:
         trained.merge_and_unload()
         model.requires_grad_(True)
+
     return manifest | {"sentences": len(sentences), "rank": rank}
 
 
@@ -471,19 +491,27 @@ def _labelled(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> 
     else:
         frames = [_source(name, split) for name in ([data] if isinstance(data, str) else data)]
         frame = pd.concat(frames, ignore_index=True)
-    if missing := {"premise", "hypothesis", "label"} - set(frame.columns):
+
+    missing = {"premise", "hypothesis", "label"} - set(frame.columns)
+    if missing:
         raise DataError(f"NLI data lack the column(s) {', '.join(sorted(missing))}: add them.")
+
     if frame["label"].dtype.kind not in "iu":
         names = frame["label"].astype(str).str.lower()
         numbers = {name: i for i, name in enumerate(NLI_LABELS)} | {str(i): i for i in range(-1, 3)}
-        if unknown := sorted(set(names) - set(numbers)):
+        unknown = sorted(set(names) - set(numbers))
+        if unknown:
             raise DataError(f"labels must be {', '.join(NLI_LABELS)} or 0-2; found {unknown[0]}.")
+
         frame = frame.assign(label=names.map(numbers))
+
     frame = frame[frame["label"].between(0, 2)].dropna(subset=["premise", "hypothesis"])
     if frame.empty:
         raise DataError("There are no labelled pairs to train on: give at least one.")
+
     if frame["held_out"].all():
         frame = frame.assign(held_out=False)
+
     return frame.reset_index(drop=True)
 
 
@@ -518,6 +546,7 @@ def _fresh(
         source, head, config=config, fresh=True, attn_implementation="eager"
     )
     _make_paddable(model, tokenizer, base)
+
     return model, tokenizer
 
 
@@ -556,14 +585,18 @@ def _train_classifier(
     """Train on texts with labels, and save the model with a manifest of these facts."""
     dataset = _tokens(tokenizer, table, settings.max_length)
     digest = _digest(model, dataset, settings)
-    if known := _finished(Path(output), digest):
+    known = _finished(Path(output), digest)
+    if known:
         return known
+
     collator = DataCollatorWithPadding(tokenizer)
     manifest = _train(model, dataset, collator, output, settings, digest, progress=progress)
     _save(model, tokenizer, output)
     majority = facts.pop("majority", None)
+
     if len(held_out):
         facts |= _accuracy(Path(output), held_out) | {"majority": round(float(majority), 4)}
+
     return _finish(manifest | facts, output)
 
 
@@ -597,16 +630,20 @@ def _hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
 
 def _snli_sample() -> pd.DataFrame:
     """Load SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
-    names, parts = ["premise", "hypothesis", "label"], []
+    names = ["premise", "hypothesis", "label"]
+    parts = []
     for split in ("dev", "test"):
         files = (fetch(f"snli_{name}_{split}") for name in ("s1", "s2", "labels"))
         columns = [file.read_text(encoding="utf-8").splitlines() for file in files]
         if len({len(column) for column in columns}) != 1:
             raise DataError(f"e-SNLI's {split} files differ in length: fetch them again.")
+
         parts.append(pd.DataFrame(dict(zip(names, columns, strict=True))))
+
     frame = pd.concat(parts, ignore_index=True)
     for name in names[:2]:
         frame[name] = frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
+
     frame["label"] = frame["label"].map(NLI_LABELS.index)
     return frame
 
@@ -617,15 +654,18 @@ def _read_source(name: str) -> pd.DataFrame:
     path = Path(name)
     if path.suffix in (".csv", ".tsv"):
         return text_table(path).replace("", None)
+
     if path.suffix in (".jsonl", ".parquet"):
         if not path.is_file():
             raise DataError(f"{name} does not exist: name a file of labelled pairs.")
+
         try:
             return (
                 pd.read_json(path, lines=True) if path.suffix == ".jsonl" else pd.read_parquet(path)
             )
         except (ValueError, OSError) as error:  # pyarrow's errors are of these kinds, too
             raise DataError(f"{path} cannot be read ({error}): correct it.") from None
+
     from datasets import load_dataset
 
     try:
@@ -641,7 +681,9 @@ def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) 
             raise ParameterError(f"layers must be from 1 to {config.num_hidden_layers}.")
         if counts_its_blocks(type(config)):
             raise ParameterError(f"A {config.model_type} keeps all its blocks: leave layers out.")
+
         config.num_hidden_layers = layers
+
     if dropout is not None:
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout",
                      "attention_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop"):  # fmt: skip
@@ -653,7 +695,8 @@ def _classifier_with_adapter(
     model: PreTrainedModel, base: str | Path, rank: int, first: int = 0
 ) -> PeftModel:
     """A classifier with adapters from a layer on; what its base lacks is trained and kept whole."""
-    prefix, stored = model.base_model_prefix, _stored_names(base)
+    prefix = model.base_model_prefix
+    stored = _stored_names(base)
     children = [
         name for name, part in model.named_children() if any(True for _ in part.parameters())
     ]
@@ -661,6 +704,7 @@ def _classifier_with_adapter(
     pooled = "pooler" in dict(model.base_model.named_children())
     if pooled and not any("pooler." in weight for weight in stored):
         whole.append(f"{prefix}.pooler")
+
     lower = [name for name in _linears(model) if not name.startswith(tuple(whole))]
     adapted = [name for name in lower if _layer(name) >= first]
     settings = _lora(rank, "SEQ_CLS", adapted, whole)
@@ -668,6 +712,7 @@ def _classifier_with_adapter(
     settings.fan_in_fan_out = any(isinstance(module, Conv1D) for module in model.modules())
     adapter = get_peft_model(model, settings)
     _name_base(adapter, base)
+
     return adapter
 
 
@@ -777,17 +822,21 @@ def _train(
         data_collator=collator,
         **own,
     )
+
     if not progress:
         loop.remove_callback(PrinterCallback)  # which the Trainer puts in the progress bar's place
+
     started = time.perf_counter()
     last = _checkpoint(Path(checkpoints), digest)
     done = int(last.rpartition("-")[2]) if last else 0
+
     try:
         result = loop.train(resume_from_checkpoint=last)
     except Exception as error:
         if loop.state.global_step > done or not last or out_of_memory(error):
             raise
         raise ParameterError(f"{last} cannot be read: remove it and call again.") from error
+
     if not np.isfinite(result.training_loss):
         raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
     return {
@@ -808,7 +857,8 @@ def _finished(folder: Path, digest: str) -> dict | None:
     ParameterError
         The folder holds another model.
     """
-    manifest, files = folder / "manifest.json", ("config.json", "adapter_config.json")
+    manifest = folder / "manifest.json"
+    files = ("config.json", "adapter_config.json")
     if manifest.is_file():
         known = read_json(str(folder), manifest)
         if known.get("digest") == digest:
@@ -855,26 +905,35 @@ def _digest(model, dataset: Dataset, settings: _Settings) -> str:
 
 def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None:
     """Save a model so that plain transformers or peft load it, and say how in its README."""
-    output, config, given = Path(output), model.config, ""
-    library, builder = "transformers", "AutoModelForSequenceClassification"
+    output = Path(output)
+    config = model.config
+    given = ""
+    library = "transformers"
+    builder = "AutoModelForSequenceClassification"
     model.save_pretrained(output)
     tokenizer.save_pretrained(output)
+
     if isinstance(model, PeftModel):
         path = output / "adapter_config.json"
         settings = json.loads(path.read_text(encoding="utf-8"))
         if settings["base_model_name_or_path"] == str(Path(base_path()).resolve()):
             settings["base_model_name_or_path"] = BASE_MODEL  # wherever it lies elsewhere
             path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
+
         # A config.json beside an adapter would be taken for the base's.
         kept = {name: getattr(config, name) for name in OF_HEADS}
         (output / "recipe.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
-        library, builder = "peft", "AutoPeftModelForSequenceClassification"
+        library = "peft"
+        builder = "AutoPeftModelForSequenceClassification"
         if not settings["task_type"]:  # a masked language model's, whose head is a file of its own
             return (output / "README.md").unlink(missing_ok=True)
+
         if counts_its_blocks(type(config)):
             del kept["num_hidden_layers"]
+
         numbers = {name: value for name, value in kept.items() if isinstance(value, int)}
         given = "".join(f", {name}={value}" for name, value in numbers.items())
+
     labels = ", ".join(config.id2label.values())
     text = _README.format(library=library, builder=builder, given=given, labels=labels)
     (output / "README.md").write_text(text, encoding="utf-8")
