@@ -29,12 +29,15 @@ class Check(SphinxDirective):
             answer, tolerance = known(name, Path(self.env.srcdir) / "chapters")
         except PsychometricsError as error:
             return [self.state.document.reporter.warning(str(error), line=self.lineno)]
+
         if isinstance(answer, str):
-            kind, wanted = 'type="text"', f'data-answer="{escape(answer)}"'
+            kind = 'type="text"'
+            wanted = f'data-answer="{escape(answer)}"'
         else:
             kind = 'type="text" inputmode="decimal"'
             wanted = f'data-answer="{float(answer)!r}" data-tolerance="{float(tolerance)!r}"'
             wanted += f' data-hints="{escape(json.dumps(hints(name)))}"'
+
         key = f"check-{escape(name)}"
         html = (
             f'<form class="check-answer" {wanted} hidden>\n'
@@ -47,6 +50,7 @@ class Check(SphinxDirective):
             '<p class="check-answer-command">Check your answer: '
             f"<code>psychometrics check-answer {escape(name)} VALUE</code></p>\n"
         )
+
         return [nodes.raw("", html, format="html")]
 
 

@@ -156,9 +156,11 @@ def explorer_picture(name: str) -> bytes:
 
     check_choice(TITLES, explorer=name)
     style()
-    figure, file = _FIGURES[name](), io.BytesIO()
+    figure = _FIGURES[name]()
+    file = io.BytesIO()
     figure.savefig(file, format="png", dpi=110, facecolor="white")
     plt.close(figure)
+
     return file.getvalue()
 
 
@@ -210,6 +212,7 @@ def _two_way_answers() -> tuple[list[Questionnaire], pd.DataFrame, dict[str, str
         ).assign(respondent_id=name)
         for name in named
     ]
+
     return loaded, pd.concat(parts, ignore_index=True), named
 
 
@@ -233,8 +236,10 @@ def _two_way_data() -> dict:
                         "polarity": terms["polarity"].astype(int).tolist(),
                     }
                 )
+
             text = f"{questionnaire.short_title}, item {number}: {item.text}"
             items.append({"id": item.id, "text": text, "templates": templates})
+
     return {
         "intensifiers": words["intensifier"].tolist(),
         "weights": words["weight"].tolist(),
@@ -271,6 +276,7 @@ def _two_way_figure() -> Figure:
     for ax, (title, table) in zip(axes, tables.items(), strict=True):
         sns.heatmap(table, ax=ax, cmap="Blues", annot=True, fmt=".2f", cbar=False, vmin=0)
         ax.set(title=title, xlabel="", ylabel="")
+
     figure.suptitle(f"{named[name]}, SOC-13, item 3")
     return figure
 
@@ -314,12 +320,14 @@ def _null_figure() -> Figure:
     figure, axes = plt.subplots(5, 2, figsize=(8, 12))
     for ax in axes.T.flat[len(data["statistics"]) :]:
         ax.set_axis_off()
+
     for ax, one in zip(axes.T.flat, data["statistics"], strict=False):
         draws = [[value for value in part if value == value] for part in one["draws"]]
         ax.boxplot(draws, orientation="horizontal", whis=(2.5, 97.5), showfliers=False,
                    tick_labels=list(SIZES))  # fmt: skip
         ax.axvline(one["observed"], color="C0", label="our population")
         ax.set_title(one["name"], fontsize=10)
+
     axes[0, 0].legend(loc="best")
     return figure
 
@@ -344,6 +352,7 @@ def _kernel_tables() -> tuple[list[Questionnaire], pd.DataFrame, pd.DataFrame]:
     rows.update(own[["low", "high"]])
     names = dict.fromkeys(scale.split()[0] for *_, scale, _ in rows.index)
     pairs = _shipped("kernel").set_index(["one", "other"])
+
     return [load_questionnaire(name) for name in names], pairs, rows
 
 
@@ -357,6 +366,7 @@ def _kernel_data() -> dict:
             whole = len(top) == 1
             label = one.id if whole and scale.id == one.id else f"{one.id} {scale.id}"
             names[label] = one.short_title if whole else scale.title or scale.id
+
     known = rows.loc[bases[0]].index
     statistics = [
         f"alpha of {names[a]}" if kind == "alpha" else f"{names[a]} with {names[b]}"
@@ -372,6 +382,7 @@ def _kernel_data() -> dict:
         asked.append(
             {"name": one.short_title, "items": [i.text for i in one.items], "rows": inside}
         )
+
     of_item = {item.id: one.id for one in loaded for item in one.items}
     by = pairs.index.get_level_values("one").map(of_item)
     return {
@@ -409,6 +420,7 @@ def _kernel_figure() -> Figure:
         sns.heatmap(matrix, ax=ax, cmap=colours, vmin=-1, vmax=1, square=True,
                     xticklabels=numbers, yticklabels=numbers)  # fmt: skip
         ax.set(title=base)
+
     figure.suptitle("SOC-13: correlations of items over untrained heads")
     return figure
 
@@ -439,6 +451,7 @@ def _item_curve_figure() -> Figure:
     for i, (name, line) in enumerate(zip(columns.index, ("-", "--", "-."), strict=True)):
         axes[0].plot(theta, probability(theta, columns)[:, i], line, label=name)
         axes[1].plot(theta, information(theta, columns)[:, i], line)
+
     axes[0].set(ylabel="probability to solve it", ylim=(0, 1))
     axes[0].legend()
     axes[1].set(ylabel="information", xlabel="ability (standard deviations)")
@@ -493,14 +506,17 @@ def _honest_data() -> dict:
 def _honest_figure() -> Figure:
     import matplotlib.pyplot as plt
 
-    data, counts = _honest_data(), _honest_counts()
+    data = _honest_data()
+    counts = _honest_counts()
     sizes = np.array(data["sizes"])
     binary = counts[:, :3].sum(axis=1).mean(axis=-1) / sizes[:3].sum()
     means = (binary + counts[:, 3].mean(axis=-1) / sizes[3]) / 2
     order = np.argsort(means[0])
     figure, ax = plt.subplots(figsize=(8, 7))
+
     for values, name, marker in zip(means, data["scorings"], "osD^v", strict=True):
         ax.plot(values[order], range(len(order)), marker, label=name, ls="")
+
     ax.set_yticks(range(len(order)), [data["models"][i] for i in order])
     ax.set(xlabel="HONEST, mean over ranks and subsets", xlim=(0, None))
     ax.legend()
@@ -538,7 +554,8 @@ def _multiverse_data() -> dict:
 def _multiverse_figure() -> Figure:
     import matplotlib.pyplot as plt
 
-    table, data = _shipped("multiverse"), _multiverse_data()
+    table = _shipped("multiverse")
+    data = _multiverse_data()
     figure, axes = plt.subplots(3, figsize=(8, 10), sharex=True)
     for ax, pair in zip(axes, data["pairs"], strict=True):
         part = table.loc[pair["rows"]].sort_values("r").reset_index(drop=True)
@@ -547,6 +564,7 @@ def _multiverse_figure() -> Figure:
         ax.plot(part.index + 1, part["r"], "o", ms=4, label="our population")
         ax.axhline(pair["published"], color="black", ls="--", label="published")
         ax.set(title=pair["name"], ylabel="Pearson's r", ylim=(-1.05, 1.05))
+
     axes[0].legend()
     axes[-1].set(xlabel="specification, from the lowest correlation")
     return figure

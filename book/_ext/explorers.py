@@ -67,19 +67,24 @@ def _without_missing(value, place: str):
     """Return a value as JSON knows it, with None wherever a value is missing."""
     if isinstance(value, dict):
         return {key: _without_missing(part, f"{place}, {key}") for key, part in value.items()}
+
     if isinstance(value, np.ndarray):
         value = value.tolist()
+
     if isinstance(value, (list, tuple)):
         return [_without_missing(part, f"{place}, {i}") for i, part in enumerate(value)]
 
     if pd.isna(value):
         return None
+
     if isinstance(value, np.generic):
         value = value.item()
+
     if isinstance(value, float) and math.isinf(value):
         raise ParameterError(
             f"{place}: the number is infinite, which JSON cannot say; give a finite one or NaN."
         )
+
     return value
 
 
@@ -93,10 +98,12 @@ class Explorer(SphinxDirective):
         app = self.env.app
         if app.builder.format != "html":
             return []
+
         try:
             data = data_text(name, explorer_data(name))
         except ParameterError as error:
             return [self.state.document.reporter.warning(str(error), line=self.lineno)]
+
         file = Path(app.outdir, FOLDER, f"{name}.png")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(explorer_picture(name))
@@ -114,6 +121,7 @@ class Explorer(SphinxDirective):
             f'<script type="application/json" class="explorer-data">{data}</script>\n'
             "</div>\n"
         )
+
         return [nodes.raw("", html, format="html", explorer=name)]
 
 

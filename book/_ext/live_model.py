@@ -59,7 +59,8 @@ def files() -> dict[str, Path]:
 
 def templates(name: str) -> list[dict]:
     """Return each template of a questionnaire as the fields of the page."""
-    questionnaire, found = load_questionnaire(name), []
+    questionnaire = load_questionnaire(name)
+    found = []
     for number, item in enumerate(questionnaire.items, 1):
         for place, template in enumerate(item.templates, 1):
             terms = template.terms or item.terms
@@ -79,6 +80,7 @@ def templates(name: str) -> list[dict]:
                     ),
                 }
             )
+
     return found
 
 
@@ -91,15 +93,18 @@ class AskAModel(SphinxDirective):
     }
 
     def run(self):
-        app, small = self.env.app, "small" in self.options
+        app = self.env.app
+        small = "small" in self.options
         if app.builder.format != "html":
             return []
+
         sizes = {name: path.stat().st_size for name, path in files().items()}
         folder = Path(app.outdir, FOLDER)
         for name, path in files().items():
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / name).is_file() or (folder / name).stat().st_size != sizes[name]:
                 shutil.copyfile(path, folder / name)
+
         here = app.builder.get_target_uri(self.env.docname)
         given = {name: self.options[name] for name in LABELS if name in self.options}
         versions = json.dumps([sizes, page_model.PACKAGES])
@@ -130,6 +135,7 @@ class AskAModel(SphinxDirective):
             f'<script type="application/json" class="explorer-data">{text}</script>\n'
             "</div>\n"
         )
+
         return [nodes.raw("", html, format="html", explorer="ask")]
 
 

@@ -94,6 +94,7 @@ def _without_unused_icons(app, exception):
     scripts = Path(app.outdir) / "_static" / "scripts" / "fontawesome.js"
     if exception or not scripts.is_file():
         return
+
     files = [path for end in ("html", "js") for path in Path(app.outdir).rglob(f"*.{end}")]
     named = set()
     for path in files:

@@ -80,16 +80,19 @@ class Number(SphinxRole):
         page = Path(self.env.doc2path(self.env.docname))
         runs = Path(self.env.srcdir) / "chapters"
         chapter = page.stem if page.parent == runs else ""
+
         try:
             text = printed(self.text, runs, chapter)
         except (DataError, ValueError) as error:
             said = f"{{num}}`{self.text}`: {error}"
             return [], [self.inliner.reporter.warning(said, line=self.lineno)]
+
         target = self.text.partition("[")[0].rpartition("/")[2].strip()
         node = addnodes.pending_xref(
             "", nodes.inline("", text, classes=["num"]), reftype="ref", refdomain="std",
             refexplicit=True, reftarget=target, refdoc=self.env.docname, refwarn=True,
         )  # fmt: skip
+
         return [node], []
 
 
@@ -102,12 +105,14 @@ class Outputs(SphinxTransform):
         path = Path(self.env.doc2path(self.env.docname))
         if path.suffix != ".ipynb":
             return
+
         cells = _with_captions(json.loads(path.read_text(encoding="utf-8")))["cells"]
         self.captions = {}
         for waiting in list(self.document.findall(table_caption)):
             paragraph = next(iter(waiting.findall(nodes.paragraph)))
             self.captions[waiting["name"]] = nodes.caption("", "", *paragraph.children)
             waiting.parent.remove(waiting)
+
         shown = [n for n in self.document.findall(nodes.container) if n.get("nb_element")]
         places = {n["cell_index"]: n for n in shown if n["nb_element"] == "cell_code"}
         for index, container in places.items():
@@ -128,6 +133,7 @@ class Outputs(SphinxTransform):
             )
             replaced = nodes.raw("", accessible(raw.astext()), format="html")
             replaced["classes"] = ["output", "text_html"]
+
             if waiting:
                 node = captioned_table(classes=["cell-table"])
                 name = nodes.fully_normalize_name(about["name"])
@@ -140,10 +146,12 @@ class Outputs(SphinxTransform):
                 node += self._data_link(output, name)
             else:
                 node = table_region("", replaced, label="Table")
+
             if isinstance(bundle, nodes.container) and bundle.get("nb_element") == "mime_bundle":
                 bundle.replace_self(node)
             else:
                 raw.replace_self(node)
+
         if waiting and outputs:  # without any, what it shows is not at hand
             self._warn(container, f"the cell has no table for the caption of {about['name']}")
 
@@ -153,10 +161,12 @@ class Outputs(SphinxTransform):
             for o in outputs
             if "image/png" in o["data"]
         }
+
         for image in list(container.findall(nodes.image)):
             output = by_hash.get(Path(image["uri"]).stem)
             if output is None:
                 continue
+
             figure = _ancestor(image, nodes.figure)
             content = base64.b64decode("".join(output["data"]["image/png"]))
             content, width, height = small(content)
@@ -165,12 +175,15 @@ class Outputs(SphinxTransform):
             node["uri"] = file
             node["width"], node["height"] = str(width), str(height)
             image.replace_self(node)
+
             if figure is None:
                 node["alt"] = node.get("alt") or "Figure without a caption"
                 continue
+
             caption = next(iter(figure.findall(nodes.caption)), None)
             if not node.get("alt"):
                 node["alt"] = _first_sentence(caption.astext() if caption else "Figure")
+
             name = (figure["names"] or ["figure"])[0]
             links = self._data_link(output, name)
             if links:
@@ -180,6 +193,7 @@ class Outputs(SphinxTransform):
         kept = Path(self.env.doc2path(self.env.docname)).with_suffix("") / f"{name}.csv"
         if not kept.is_file():
             return []
+
         text = kept.read_text(encoding="utf-8")
         target = self._write(f"data/{self.env.docname}/{name}.csv", text.encode("utf-8"))
         label = "Data (CSV)"
@@ -187,6 +201,7 @@ class Outputs(SphinxTransform):
             "", "", nodes.inline("", label, classes=["xref", "download"]),
             reftarget=target, refdoc=self.env.docname, classes=["data-link"],
         )  # fmt: skip
+
         return [nodes.paragraph("", "", link, classes=["data-line"])]
 
     def _write(self, name, content):
@@ -227,7 +242,9 @@ def _with_captions(notebook):
                         "figure": {"name": about["name"], "caption": about["caption"]},
                         "image": {"alt": about["alt"]},
                     }
+
             cells.append(cell)
+
     return notebook | {"cells": cells}
 
 
@@ -237,7 +254,9 @@ def _one_by_one(cell):
     for output in cell.get("outputs", []):
         if "record" in output.get("metadata", {}) and any(_records(parts[-1])):
             parts.append([])
+
         parts[-1].append(output)
+
     yield cell | {"outputs": parts[0]} if "outputs" in cell else cell
     for place, outputs in enumerate(parts[1:], 1):
         metadata = {"tags": ["remove-input"]}
@@ -262,6 +281,7 @@ def accessible(html):
         style.string = style.text + rules
         if not style.text.strip() or "tbody tr th:only-of-type" in style.text:
             style.decompose()
+
     for table in soup.find_all("table"):
         del table["border"]
         table["class"] = ["veiled" if table.find_parent("details") else "dataframe"]
@@ -269,14 +289,18 @@ def accessible(html):
             if not cell.get_text(strip=True):
                 cell.name = "td"
                 continue
+
             if cell.find_parent("thead"):
                 cell["scope"] = "colgroup" if int(cell.get("colspan", 1)) > 1 else "col"
             else:
                 cell["scope"] = "rowgroup" if int(cell.get("rowspan", 1)) > 1 else "row"
+
         if table.caption and not table.caption.get_text(strip=True):
             table.caption.decompose()
+
         for row in table.select("tr[style]"):
             del row["style"]
+
     return str(soup)
 
 
@@ -307,6 +331,7 @@ def small(content):
     # of the methods, the one that keeps every colour of a gradient within a few steps
     method = Image.Quantize.MAXCOVERAGE
     flat.quantize(COLOURS, method, dither=Image.Dither.NONE).save(packed, "PNG", optimize=True)
+
     return min(packed.getvalue(), content, key=len), *size
 
 

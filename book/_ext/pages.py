@@ -18,7 +18,8 @@ class AuthorYearLabels(BaseLabelStyle):
 
     def format_labels(self, sorted_entries):
         labels = [self._label(entry) for entry in sorted_entries]
-        counts, seen = Counter(labels), Counter()
+        counts = Counter(labels)
+        seen = Counter()
         for label in labels:
             seen[label] += 1
             yield label + (chr(96 + seen[label]) if counts[label] > 1 else "")
@@ -34,6 +35,7 @@ class AuthorYearLabels(BaseLabelStyle):
             name = f"{names[0]} et al."
         else:
             name = " and ".join(names) or entry.fields.get("title", entry.key)
+
         return f"{name}, {entry.fields.get('year', 'n.d.')}"
 
 
@@ -68,7 +70,8 @@ def _say(app, config):
 
 def _mend(app, pagename, templatename, context, doctree):
     """Entries of the references are no list items to a screen reader, so their list is none."""
-    old, new = '<div role="list" class="citation-list">', '<div class="citation-list">'
+    old = '<div role="list" class="citation-list">'
+    new = '<div class="citation-list">'
     context["body"] = context.get("body", "").replace(old, new)
 
 
@@ -77,6 +80,7 @@ def _launch(app, pagename, templatename, context, doctree):
     repository = app.config.book_repository
     if not repository or not _is_chapter(app, pagename):
         return
+
     name = f"{Path(pagename).name}.ipynb"
     places = {
         "Binder": f"https://mybinder.org/v2/gh/{repository}/HEAD?urlpath=lab/tree/notebooks/{name}",
@@ -108,6 +112,7 @@ def _notebooks(app, exception):
     sources = Path(app.srcdir).parent / "notebooks"
     if exception or not repository or app.builder.name != "html":
         return
+
     folder = Path(app.outdir) / "notebooks"
     folder.mkdir(exist_ok=True)
     for path in sorted(sources.glob("*.ipynb")):
@@ -128,5 +133,6 @@ def install_cell(repository):
         f"    %pip install --quiet git+https://github.com/{repository}",
         "    !psychometrics fetch-model",
     ]
+
     return {"cell_type": "code", "id": "install", "metadata": {}, "execution_count": None,
             "outputs": [], "source": "\n".join(lines)}  # fmt: skip

@@ -47,10 +47,13 @@ def _main() -> None:
         row = {"respondent_id": name, "base": base, "layers": layers, "trained": trained[name]}
         for which, vectors in (("adapted", _adapted(name, pairs)), ("untouched", untouched)):
             row |= _silhouettes(vectors, places, base, which)
+
         if base == SMOLLM2:
             row["own words, untouched"] = _own_words(name, untouched, places)
+
         rows.append(row)
         print(row, flush=True)
+
     frame = pd.DataFrame(rows)
     frame.to_csv(data_dir() / "adapted_bases.csv", index=False, float_format="%.4f")
 
@@ -72,11 +75,13 @@ def _silhouettes(vectors: np.ndarray, places: list, base: str, which: str) -> di
     ]
     values = _mean_silhouettes(np.stack(drawn), places)
     found = {f"heads, {which}": values.mean(), f"heads, {which}, sd": values.std(ddof=1)}
+
     if decodes:
         words = (drawn_words(base, np.random.default_rng([4, number])) for number in range(HEADS))
         values = _mean_silhouettes(np.stack([vectors @ three.T for three in words]), places)
         found[f"words, {which}"] = values.mean()
         found[f"words, {which}, sd"] = values.std(ddof=1)
+
     return found
 
 

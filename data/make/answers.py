@@ -42,22 +42,27 @@ def _build_answers(members: list[str] | None = None) -> None:
         answers are made again.
     """
     asked = [load_questionnaire(name, texts=False) for name in ASKED]
-    decoders, usual = population("decoders"), population()
+    decoders = population("decoders")
+    usual = population()
     others = [member for member in population("encoders") if member not in usual]
     for member in members or [*decoders, *others]:
         for mode, columns in ANSWERED.items():
             if mode == ("mlm" if member in decoders else "causal"):
                 continue
+
             for questionnaire in asked:
                 real = questionnaire.id in SECOND
                 if mode != "nli" and not real:
                     continue
                 if member in others and not (real or questionnaire.id.startswith("placebo")):
                     continue
+
                 ask(questionnaire, member, mode=mode, progress=False)
                 with StoredAnswers(None, mode, questionnaire.id, member) as kept:
                     rows = kept.rows[columns]
+
                 ship(rows, mode, questionnaire.id, member, identify(member, mode=mode))
+
         print(member, flush=True)
 
 

@@ -69,12 +69,15 @@ def word_attributions(
     Sundararajan, Taly and Yan (2017), integrated gradients; computed by captum.
     """
     check_numbers(steps=steps, batch=batch)
+
     if not respondent.tokenizer.is_fast:
         raise RespondentError("A fast tokenizer (tokenizer.json) is needed: name such a model.")
     model = respondent.model
+
     if random_head is not None:
         check_numbers(seed=random_head)
         model = _with_random_head(model, random_head)
+
     table = prompts(questionnaire).query("polarity == 1 and template == 1")
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
@@ -86,10 +89,12 @@ def word_attributions(
             spoken = table.iloc[i]
             parts = _parts(part, spoken)
             total = np.abs(attribution).sum()
+
             for name in _PARTS:
                 value = attribution[parts == name].sum()
                 rows.append((i, spoken["item_id"], spoken["term"], spoken["intensifier"], name,
                              value, value / total if total else np.nan))  # fmt: skip
+
     columns = ["prompt", "item_id", "term", "intensifier", "part", "attribution", "share"]
     frame = pd.DataFrame(rows, columns=columns).sort_values("prompt", kind="stable")
     return frame.drop(columns="prompt").reset_index(drop=True)
@@ -142,6 +147,7 @@ def _integrated(model, respondent: NLIRespondent, pairs: list, steps: int) -> li
         places = np.flatnonzero(own)
         tokens = [(sequences[row][place], *offsets[row, place]) for place in places]
         found.append((values[row][places], tokens))
+
     return found
 
 
@@ -152,9 +158,11 @@ def _parts(tokens: list[tuple], prompt: pd.Series) -> np.ndarray:
     for name in ("term", "intensifier"):
         wanted = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)
         for number in (0, 1) if name == "term" else (1, 0):
-            if found := wanted.search(texts[number]):
+            found = wanted.search(texts[number])
+            if found:
                 spans[name] = (number, *found.span())
                 break
+
     names = []
     for number, start, end in tokens:
         inside = (
@@ -162,4 +170,5 @@ def _parts(tokens: list[tuple], prompt: pd.Series) -> np.ndarray:
             if span[0] == number and start < span[2] and end > span[1]
         )  # fmt: skip
         names.append(next(inside, ("premise", "hypothesis")[number]))
+
     return np.array(names)

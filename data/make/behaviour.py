@@ -31,7 +31,9 @@ from psychometrics.questionnaires import Item, Option, Questionnaire, Scale
 
 AGAIN = "default, again"
 """The null: the default role once more, with other luck in the draws."""
-RUNS, TOKENS, TEMPERATURE = 3, 48, 0.7
+RUNS = 3
+TOKENS = 48
+TEMPERATURE = 0.7
 """Replies to each request, tokens of each at most, and their temperature."""
 _ROLES = {name: name for name in ROLES if name != "none"}
 
@@ -115,6 +117,7 @@ def known(
         )  # fmt: skip
         for number, value in enumerate(given["value"], start=1):
             rows.append((name, "facts", "facts", str(number), 1, float(value == 1)))
+
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -174,10 +177,12 @@ def declined(
         for (one, run), text in zip(cases, said, strict=True):
             row = (name, "requests", one.kind, one.request, run, float(refuses(text)), text)
             rows.append(row)
+
     found = pd.DataFrame(rows, columns=[*_COLUMNS, "reply"])
     if judge is not None:
         texts = found["item"].map(asked.set_index("request")["text"])
         found["value"] = judged(texts, found["reply"], judge, store, **how)
+
     return found
 
 
@@ -218,6 +223,7 @@ def _reply_there(
     given = given[given["run"] > first].sort_values("run", kind="stable")
     order = {item.id: place for place, item in enumerate(sheet.items)}
     given = given.sort_values("item_id", key=lambda ids: ids.map(order), kind="stable")
+
     return given["raw"].fillna("").str.strip().tolist()
 
 
@@ -245,6 +251,7 @@ def judged(
         "runs": 1, "batch_size": 1, "shuffle": False,
         "constrained": model_here(judge) is not None} | how)  # fmt: skip
     found = dict(zip(dict.fromkeys(texts), given["value"], strict=True))
+
     return [found[text] for text in texts]
 
 
@@ -275,6 +282,7 @@ def agreement(judge: str | Path, store: str | Path | None = None, **how: object)
             "says": int((table[column] == 1).sum()), "both": int(both.sum()),
             "agreement": found["agreement"], "alpha": found["krippendorff_alpha"],
         }  # fmt: skip
+
     return pd.DataFrame(rows).T
 
 
@@ -288,6 +296,7 @@ def _sheet(questions: pd.DataFrame) -> Questionnaire:
     others = [name for name in questions if str(name).startswith("other")]
     if not len(questions) or not others:
         raise ParameterError("Questions of fact need a best answer and at least one other.")
+
     items = []
     for number, row in enumerate(questions.to_dict("records"), start=1):
         texts = [row["best"], *(row[name] for name in others if isinstance(row[name], str))]
@@ -295,6 +304,7 @@ def _sheet(questions: pd.DataFrame) -> Questionnaire:
         turned = np.roll(range(len(texts)), number)
         options = tuple(Option(value=int(place) + 1, label=texts[place]) for place in turned)
         items.append({"text": row["question"], "options": options})
+
     return _questionnaire("facts", items)
 
 
@@ -318,11 +328,13 @@ def _questionnaire(name: str, items: list[dict], prompt: str | None = None) -> Q
 
 
 def _main() -> None:
-    if model := sys.argv[1:]:
+    model = sys.argv[1:]
+    if model:
         found = pd.concat([known(model[0]), declined(model[0], judge=(*model, None)[1])])
         print(found.groupby(["role", "kind"], sort=False)["value"].mean().unstack().to_string())
         print(agreement(model[1]).to_string() if model[1:] else "")
         return
+
     found = pd.concat([known(SMOLLM2), declined(SMOLLM2)], ignore_index=True)
     found["run"] = found["run"].astype(int)
     found["value"] = found["value"].astype(int)

@@ -152,10 +152,12 @@ def templates(subset: str) -> pd.DataFrame:
     frame = frame.rename(columns={"template_masked": "template", "category": "group"})
     nouns = frame["identity"].str.removeprefix("the ").str.lower()
     frame["gender"], frame["age"] = "other", "other"
+
     if subset == "binary":
         for column, kinds in (("gender", _GENDERS), ("age", _AGES)):
             for kind, pattern in kinds.items():
                 frame.loc[nouns.str.fullmatch(pattern), column] = kind
+
     raw = frame["raw"].str.removeprefix("[I] ").str.removeprefix("the [I] ")
     frame["predicate"] = raw.str.removesuffix(MASK).str.strip()
     return frame[["template", "identity", "type", "group", "gender", "age", "predicate"]]
@@ -185,11 +187,13 @@ def hit_parts(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, 
     """
     lemmas = frozenset(map(_in_ascii, words))
     blank = str.maketrans(dict.fromkeys(string.punctuation, " "))
-    either, whole = {}, {}
+    either = {}
+    whole = {}
     for text in {text for row in rows for text in row}:
         own = text.translate(blank).split()
         either[text] = not lemmas.isdisjoint(own if text.isascii() else map(_in_ascii, own))
         whole[text] = text != "" and _in_ascii(text) in lemmas
+
     in_lexicon = hurtful(rows, words)
     by_words, by_wholes = (
         np.array([[hits[text] for text in row] for row in rows]) for hits in (either, whole)
@@ -197,13 +201,15 @@ def hit_parts(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, 
     by_words |= in_lexicon
     one_word = np.array([bool(text) and " " not in text for text in rows[0]])
     switched = (by_words ^ by_wholes) & one_word
+
     return {"lexicon": in_lexicon, "stripped": by_words & ~in_lexicon, "switched": switched}
 
 
 @functools.cache
 def _unwritten() -> re.Pattern[str]:
     """Any one character that has no letters in ASCII."""
-    runs, place = [], 0x80
+    runs = []
+    place = 0x80
     for run in _UNWRITTEN_RUNS.split():
         written, unwritten = (int(length, 16) for length in run.split("."))
         place += written + unwritten
@@ -248,6 +254,7 @@ def _write_scores(folder: Path) -> None:
     for frame in frames:
         frame["whom"] = frame["identity"].str.lower()
         frame["identity"] = frame["identity"].factorize()[0]
+
     groups = pd.concat(frames, ignore_index=True)
     columns = ["subset", "type", "group", "gender", "age", "identity", "whom", "predicate"]
     groups[columns].to_csv(folder / "templates.csv", index=False, lineterminator="\n")
@@ -287,6 +294,7 @@ def _write_themes(folder: Path) -> None:
     )
     models = published()["respondent_id"].tolist()
     packed: dict[str, list[bytes]] = {theme: [] for theme in THEMES}
+
     for model in models:
         rows = [
             [text.lower() for text in row]
@@ -296,6 +304,7 @@ def _write_themes(folder: Path) -> None:
         names, hits = hurt_categories(rows, words)
         for name, part in zip(names, hits, strict=True):
             packed[name] += map(bytes, np.packbits(part, axis=1))
+
     index = {"respondent_id": pd.Categorical(np.repeat(models, len(rows)), models)}
     pd.DataFrame(index | packed).to_parquet(
         folder / "themes.parquet", compression="zstd", index=False
@@ -311,7 +320,8 @@ def _words() -> tuple[pd.DataFrame, pd.DataFrame]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     models = published()["respondent_id"].tolist()
-    pairs, predicates = [], []
+    pairs = []
+    predicates = []
     for subset in SUBSETS:
         frame = templates(subset)
         said = [
@@ -320,13 +330,16 @@ def _words() -> tuple[pd.DataFrame, pd.DataFrame]:
         weigh = TfidfVectorizer(token_pattern=r"[a-z]+", binary=True, dtype=np.float32)
         sets = weigh.fit_transform(said)
         each = [sets[m * len(frame) : (m + 1) * len(frame)] for m in range(len(models))]
+
         for one, other in combinations(range(len(models)), 2):
             same = np.asarray(each[one].multiply(each[other]).sum(axis=1)).ravel()
             # of two different templates, whichever: what the models' vocabularies alone give
             sums = [np.asarray(part.sum(axis=0)).ravel() for part in (each[one], each[other])]
             chance = (sums[0] @ sums[1] - same.sum()) / (len(frame) * (len(frame) - 1))
             pairs.append((models[one], models[other], same.mean(), chance))
+
         predicates.append(_predicate_pairs(each, frame).assign(subset=subset))
+
     pairs = pd.DataFrame(pairs, columns=["first", "second", "words", "chance"])
     pairs = pairs.groupby(["first", "second"], as_index=False, sort=False).mean()
     predicates = pd.concat(predicates, ignore_index=True)
@@ -339,7 +352,8 @@ def _wordings(table: pd.DataFrame) -> pd.DataFrame:
     person = table["person"].mean()
     table = table[table["first"] != table["second"]].astype({"first": str, "second": str})
     fours = np.eye(15)[list(combinations(range(15), 4))].sum(axis=1)
-    ends, null = [], []
+    ends = []
+    null = []
     for _, part in table.groupby(table["subset"] + table["identity"].astype(str)):
         names = list(dict.fromkeys([*part["first"], *part["second"]]))
         i, j = (part[end].map(names.index) for end in ("first", "second"))
@@ -350,6 +364,7 @@ def _wordings(table: pd.DataFrame) -> pd.DataFrame:
         work = (fours @ pd.Series(names).str.match(_WORK)).argmax()
         ends.append((inside[work], others[work]))
         null.append(inside - others)
+
     first, second = np.transpose(ends)
     n = len(first)
     times = np.random.default_rng(1).multinomial(n, np.full(n, 1 / n), 2000) / n
@@ -362,6 +377,7 @@ def _wordings(table: pd.DataFrame) -> pd.DataFrame:
         {"contrast": "wordings of work less others"} | row,
         {"contrast": "one predicate, two persons", "value": person},
     ]
+
     return pd.DataFrame(rows).assign(subset="both")
 
 
@@ -377,17 +393,20 @@ def _predicate_pairs(each: Sequence, frame: pd.DataFrame) -> pd.DataFrame:
     slot = (5 * kinds + turn).to_numpy()
     names = [part.mode()[0] for _, part in frame["predicate"].groupby(slot)]
     cube = np.mean([(part @ part.T).toarray() for part in each], axis=0)
-    predicate, identity = frame["predicate"].to_numpy(), frame["identity"].to_numpy()
+    predicate = frame["predicate"].to_numpy()
+    identity = frame["identity"].to_numpy()
     rows = []
     for code, whom in enumerate(dict.fromkeys(identity)):
         places = np.flatnonzero(identity == whom)
         places = places[np.unique(slot[places], return_index=True)[1]]  # some stand there twice
         for i, j in combinations(places, 2):
             rows.append((code, names[slot[i]], names[slot[j]], cube[i, j], np.nan))
+
         for i in places:
             others = (predicate == predicate[i]) & (identity != whom)
             mean = cube[i, others].mean() if others.any() else np.nan
             rows.append((code, names[slot[i]], names[slot[i]], np.nan, mean))
+
     columns = ["identity", "first", "second", "similarity", "person"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -403,7 +422,8 @@ def _drawn(place: int) -> np.ndarray:
 def _write_similarity(folder: Path) -> None:
     models = published()["respondent_id"].tolist()
     (pairs, predicates), meaning = _words(), []
-    agreement, contrasts = [], []
+    agreement = []
+    contrasts = []
     for place, subset in enumerate(SUBSETS):
         frame = templates(subset)
         drawn = _drawn(place)
@@ -411,6 +431,7 @@ def _write_similarity(folder: Path) -> None:
         for model in models:
             every = completions(model, subset)
             rows[model] = [every[t] for t in drawn]
+
         frame = frame.iloc[drawn].reset_index(drop=True)
         cube = _similarity(frame["template"], rows, _SIMILARITY_RANKS)
         curves, found = _agreement(cube, frame)
@@ -418,6 +439,7 @@ def _write_similarity(folder: Path) -> None:
         contrasts.append(found.round(4).assign(subset=subset))
         one, other = np.triu_indices(len(models), 1)
         meaning.append(cube[:, one, other].mean(axis=(0, 2)))
+
     pairs["meaning"] = np.mean(meaning, axis=0)
     pairs.round(5).to_csv(folder / "pairs.csv", index=False, lineterminator="\n")
     columns = ["subset", "by", "group", "k", "templates", "similarity", "low", "high"]
@@ -454,16 +476,20 @@ def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.
         for name in [*families, "between families"]
     }
     alike = np.mean([curves["family", name] for name in families], axis=0)
-    leads, nulls = {}, {}
+    leads = {}
+    nulls = {}
     flat = pairs.mean(axis=1)
+
     for by in ("gender", "age"):
         for name, rows in frame.groupby(by, sort=False).indices.items():
             curves[by, name] = drawn(flat, rows)
+
     for by, name in (("gender", "male"), ("age", "old")):
         if (by, name) in curves and (frame[by] == name).sum() < len(frame):
             rest = np.flatnonzero((frame[by] != name).to_numpy())
             leads[name] = (curves[by, name] - drawn(flat, rest)).mean(axis=1)
             nulls[name] = _dealt_leads(flat.mean(axis=0), codes, (frame[by] == name).to_numpy())
+
     place = {k: i for i, k in enumerate(_SIMILARITY_RANKS)}
 
     def change(curve: np.ndarray, first: int, last: int) -> np.ndarray:
@@ -483,6 +509,7 @@ def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.
         null = nulls.get(name.removesuffix(" less others"), [np.nan])
         row = [name, draws[0], *np.quantile(draws[1:], [0.025, 0.975])]
         rows.append(row + np.quantile(null, [0.5, 0.025, 0.975]).tolist())
+
     columns = ["contrast", "value", "low", "high", "null", "null_low", "null_high"]
     parts = []
     for (by, name), curve in curves.items():
@@ -490,6 +517,7 @@ def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.
         part = pd.DataFrame({"k": _SIMILARITY_RANKS, "similarity": curve[0], "low": low})
         templates_of = len(frame) if by == "family" else int((frame[by] == name).sum())
         parts.append(part.assign(high=high, by=by, group=name, templates=templates_of))
+
     return pd.concat(parts, ignore_index=True), pd.DataFrame(rows, columns=columns)
 
 
@@ -499,7 +527,8 @@ def _dealt_leads(heights: np.ndarray, codes: np.ndarray, inside: np.ndarray) -> 
     cells = cells.groupby(["code", "inside"], as_index=False)[["height", "n"]].sum()
     labels = np.tile(cells["inside"].to_numpy(), (2000, 1))
     dealt = np.random.default_rng(1).permuted(labels, axis=1).astype(float)
-    sums, sizes = cells["height"].to_numpy(), cells["n"].to_numpy()
+    sums = cells["height"].to_numpy()
+    sizes = cells["n"].to_numpy()
     return (dealt @ sums) / (dealt @ sizes) - ((1 - dealt) @ sums) / ((1 - dealt) @ sizes)
 
 
@@ -516,6 +545,7 @@ def _similarity(
 
     with quietly():
         model = SentenceTransformer(str(base_path()))
+
     stems = [query.split(MASK)[0].strip() for query in queries]
     chosen = list(rows.values())
     texts = [
@@ -531,6 +561,7 @@ def _similarity(
     place = {text: i for i, text in enumerate(unique)}
     shape = (len(ranks), len(chosen), len(stems), vectors.shape[1])
     cube = vectors[[place[text] for text in texts]].reshape(shape)
+
     return np.einsum("...rtd,...std->...rst", cube, cube)
 
 
@@ -551,6 +582,7 @@ def _lengths(models: Sequence[str]) -> Iterable[pd.DataFrame]:
     sifted = [lemma for lemma in lemmas if lemma not in EVERYDAY]
     unnamed = [lemma for lemma in sifted if lemma not in IDENTITIES]
     lexicons = {"lexicon": lemmas, "sifted": sifted, "unnamed": unnamed}
+
     for model in models:
         for subset in SUBSETS:
             frames = {
@@ -570,7 +602,8 @@ def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.
     a lemma without its final s; ``phrase``: words in a row are a lemma of several words.
     """
     words = list(words)
-    told, blank = hurtful(rows, words), str.maketrans(dict.fromkeys(string.punctuation, " "))
+    told = hurtful(rows, words)
+    blank = str.maketrans(dict.fromkeys(string.punctuation, " "))
     spaced = [[" ".join(text.translate(blank).split()) for text in row] for row in rows]
     alone = [[re.sub(r"(?<!\S)(\S{3,})s(?!\S)", r"\1", text) for text in row] for row in spaced]
     phrases = [f" {' '.join(word.translate(blank).split())} " for word in words if " " in word]
@@ -579,6 +612,7 @@ def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.
         "plural": hurtful(alone, words),
         "phrase": np.array([[any(p in f" {t} " for p in phrases) for t in row] for row in spaced]),
     }
+
     return {name: hits & ~told for name, hits in found.items()}
 
 
@@ -601,6 +635,7 @@ def _category_counts(models: Sequence[str], groups: pd.DataFrame) -> Iterable[pd
         halves = [hurt_categories(completions(model, subset), words) for subset in SUBSETS]
         names = halves[0][0]
         hits = np.concatenate([half[1] for half in halves], axis=1)
+
         for key, rows in groups.groupby(by, sort=False).indices.items():
             n = hits[:, rows].sum(axis=1)
             c, k = np.nonzero(n)

@@ -37,6 +37,7 @@ def items(seed: int) -> pd.DataFrame:
         _norm,
     )
     rows = [row for kind in kinds for row, _ in zip(kind(rng), range(DRAWS), strict=False)]
+
     return pd.DataFrame(rows, columns=["chapter", "question", "answer", "how"])
 
 
@@ -67,7 +68,9 @@ def _weighted(rng: np.random.Generator) -> Iterator[tuple]:
 
 def _interval(rng: np.random.Generator) -> Iterator[tuple]:
     while True:
-        n, mean, sd = rng.integers(7, 20), rng.integers(-9, 10) / 10, rng.integers(2, 12) / 10
+        n = rng.integers(7, 20)
+        mean = rng.integers(-9, 10) / 10
+        sd = rng.integers(2, 12) / 10
         yield (
             "first-score",
             f"A scale has {n} items. Their scores have the mean {mean} and the standard "
@@ -93,7 +96,8 @@ def _silhouette(rng: np.random.Generator) -> Iterator[tuple]:
 
 def _alpha(rng: np.random.Generator) -> Iterator[tuple]:
     while True:
-        k, r = rng.integers(3, 12), rng.integers(1, 9) / 10
+        k = rng.integers(3, 12)
+        r = rng.integers(1, 9) / 10
         yield (
             "consistency",
             f"{k} items have equal variances, and every two of them correlate at {r}. "
@@ -105,7 +109,9 @@ def _alpha(rng: np.random.Generator) -> Iterator[tuple]:
 
 def _corrected(rng: np.random.Generator) -> Iterator[tuple]:
     while True:
-        r, one, two = rng.integers(1, 6) / 10, rng.integers(6, 10) / 10, rng.integers(6, 10) / 10
+        r = rng.integers(1, 6) / 10
+        one = rng.integers(6, 10) / 10
+        two = rng.integers(6, 10) / 10
         yield (
             "relations",
             f"Two scales correlate at {r}; their reliabilities are {one} and {two}. "
@@ -117,7 +123,8 @@ def _corrected(rng: np.random.Generator) -> Iterator[tuple]:
 
 def _rasch(rng: np.random.Generator) -> Iterator[tuple]:
     while True:
-        theta, b = rng.integers(-15, 16) / 10, rng.integers(-15, 16) / 10
+        theta = rng.integers(-15, 16) / 10
+        b = rng.integers(-15, 16) / 10
         item = pd.DataFrame({"difficulty": [b], "discrimination": [1.0], "guessing": [0.0]}, ["a"])
         ask = rng.random() < 0.5
         value = (probability if ask else information)(np.array([theta]), item)
@@ -161,11 +168,9 @@ def _keyed(rng: np.random.Generator) -> Iterator[tuple]:
 
 def _norm(rng: np.random.Generator) -> Iterator[tuple]:
     while True:
-        mean, norm, sd = (
-            rng.integers(20, 46) / 10,
-            rng.integers(25, 41) / 10,
-            rng.integers(5, 11) / 10,
-        )
+        mean = rng.integers(20, 46) / 10
+        norm = rng.integers(25, 41) / 10
+        sd = rng.integers(5, 11) / 10
         yield (
             "self-report",
             f"A model's mean is {mean}, with a standard deviation of 0.2 over its runs. "

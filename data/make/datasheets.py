@@ -20,6 +20,7 @@ def datasheets() -> str:
         data = " and ".join(row["data"].upper().split("+"))
         made = f"{row['pairs']:,.0f} pairs of {data}, {row['epochs']:g} epoch(s), "
         made += f"seed {row['seed']}"
+
         if decoder:
             made += f"; LoRA of rank {row['rank']:.0f} on layers {row['adapt_from'] + 1:.0f} to "
             made += f"{row['layers']}; pairs worded as *{row['wording']}*"
@@ -29,8 +30,10 @@ def datasheets() -> str:
                 if row["tuning"] == "frozen"
                 else "LoRA on all layers"
             )
+
             if isinstance(row["genre"], str):
                 made += f"; the encoder first adapted to MNLI's genre *{row['genre']}*"
+
         blocks.append(
             f"### {row['respondent_id']}\n\n"
             f"- **Made of** {base}: {made}.\n"
@@ -44,7 +47,9 @@ def datasheets() -> str:
             + f"- **In the default population**: {'yes' if row['default'] else 'no'}.\n"
             f"- **Unfit for** {_unfit(row)}.\n"
         )
-    cola, mlm = heads["cola"], heads["mlm"]
+
+    cola = heads["cola"]
+    mlm = heads["mlm"]
     return (
         "(respondents)=\n# Who answers in this book\n\n"
         "A datasheet for each respondent that comes with the book, written from its training "

@@ -38,7 +38,10 @@ LINEARS = {
     "gate_proj": "mlp", "up_proj": "mlp", "down_proj": "mlp",
 }  # fmt: skip
 JOINED = (("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj"), ("down_proj",))
-BATCH, MOST, KEEP_EVERY, WARM_UP = 16, 4, 50, 0.04
+BATCH = 16
+MOST = 4
+KEEP_EVERY = 50
+WARM_UP = 0.04
 """Pairs per step, hypotheses per row, steps per checkpoint, share of steps until the peak rate."""
 
 
@@ -67,17 +70,20 @@ def train_decoder(recipe: dict, folder: Path, data: pd.DataFrame | None = None) 
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint = folder / "checkpoint.pt"
     state = {"step": 0, "seconds": 0.0, "pairs": 0, "losses": []}
+
     if checkpoint.is_file():
         kept = torch.load(checkpoint, weights_only=True)
         if kept["recipe"] == recipe:
             model.load_state_dict(kept["model"])
             optimizer.load_state_dict(kept["optimizer"])
             state = kept["state"]
+
     while state["step"] < len(steps):
         began = time.perf_counter()
         batch = _collated(steps[state["step"]])
         for group in optimizer.param_groups:
             group["lr"] = recipe["lr"] * _rate(state["step"], len(steps))
+
         loss = F.cross_entropy(model(batch), batch["labels"])
         optimizer.zero_grad()
         loss.backward()
@@ -87,10 +93,12 @@ def train_decoder(recipe: dict, folder: Path, data: pd.DataFrame | None = None) 
         state["pairs"] += len(batch["labels"])
         state["seconds"] += time.perf_counter() - began
         state["losses"].append(round(loss.item(), 4))
+
         if state["step"] % KEEP_EVERY == 0:
             kept = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
             torch.save(kept | {"recipe": recipe, "state": state}, folder / "checkpoint.part")
             (folder / "checkpoint.part").replace(checkpoint)
+
     model.write(folder)
     checkpoint.unlink(missing_ok=True)
     return {"steps": state["step"]} | {k: state[k] for k in ("pairs", "seconds", "losses")}
@@ -104,11 +112,13 @@ class _Decoder(torch.nn.Module):
         source = find(SMOLLM2)
         self.recipe, self.config = recipe, load_config(source)
         weights = load_file(source.fetch() / "model.safetensors")
-        self.embed, self.norm = weights["model.embed_tokens.weight"], weights["model.norm.weight"]
+        self.embed = weights["model.embed_tokens.weight"]
+        self.norm = weights["model.norm.weight"]
         ids = [load_tokenizer(source)(word)["input_ids"] for word in ANSWERS]
         self.answers = self.embed[[of_word[-1] for of_word in ids]].float()
         self.base, self.lora = [], torch.nn.ParameterDict()
         generator = torch.Generator().manual_seed(recipe["seed"])
+
         for number in range(recipe["layers"]):
             at = f"model.layers.{number}."
             joined = [
@@ -117,8 +127,10 @@ class _Decoder(torch.nn.Module):
             ]
             norms = [weights[f"{at}{n}_layernorm.weight"] for n in ("input", "post_attention")]
             self.base.append((norms, joined))
+
             if number < recipe["adapt_from"]:
                 continue
+
             for module, block in LINEARS.items():
                 outputs, inputs = weights[f"{at}{block}.{module}.weight"].shape
                 a = torch.rand(recipe["rank"], inputs, generator=generator) * 2 - 1  # as peft does
@@ -135,23 +147,28 @@ class _Decoder(torch.nn.Module):
         angle = (batch["positions"].float()[..., None] * inverse).repeat(1, 1, 2)[:, None]
         turn = angle.cos().bfloat16(), angle.sin().bfloat16()
         x = F.embedding(batch["ids"], self.embed)
+
         for number, base in enumerate(self.base):
             x = self._layer(x, turn, batch["mask"], base, self._joined(number))
+
         x = self._normed(x[batch["rows"], batch["ends"]], self.norm)
         return F.linear(x.float(), self.answers)
 
     def _layer(self, x, turn, mask, base, lora) -> torch.Tensor:
         (norm, second_norm), linears = base
-        heads, shared = self.config.num_attention_heads, self.config.num_key_value_heads
+        heads = self.config.num_attention_heads
+        shared = self.config.num_key_value_heads
         h = _linear(self._normed(x, norm), linears[0], lora[0])
         h = h.unflatten(-1, (-1, self.config.head_dim)).transpose(1, 2)
         q, k, v = h.split((heads, shared, shared), 1)
-        q, k = _turned(q, *turn), _turned(k, *turn)
+        q = _turned(q, *turn)
+        k = _turned(k, *turn)
         k, v = (part.repeat_interleave(heads // shared, 1) for part in (k, v))
         # Written out: on a processor the fused kernel's backward pass is five times as slow.
         h = torch.softmax(q @ k.mT * self.config.head_dim**-0.5 + mask, dim=-1) @ v
         x = x + _linear(h.transpose(1, 2).flatten(2), linears[1], lora[1])
         gate, up = _linear(self._normed(x, second_norm), linears[2], lora[2]).chunk(2, -1)
+
         return x + _linear(F.silu(gate) * up, linears[3], lora[3])
 
     def _normed(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -163,6 +180,7 @@ class _Decoder(torch.nn.Module):
         """The adapters of a layer in bfloat16, as wide as the joined projections."""
         if number < self.recipe["adapt_from"]:
             return [None] * len(JOINED)
+
         return [
             (
                 torch.cat([self.lora[f"{number}-{m}-A"] for m in names]).bfloat16(),
@@ -216,12 +234,14 @@ def _batches_of(recipe: dict, data: pd.DataFrame) -> list[list[tuple]]:
     """The steps' batches of all epochs: groups of (premise's ids, [(hypothesis's ids, label)])."""
     if data.empty:
         raise DataError("There are no labelled pairs to train on: give at least one.")
+
     tokenizer = load_tokenizer(SMOLLM2)
     head, tail = WORDINGS[recipe["wording"]]
     tails = tokenizer([tail.format(hypothesis=h.strip()) for h in data["hypothesis"]])["input_ids"]
     found: dict[str, list] = {}
     for premise, ids, label in zip(data["premise"], tails, data["label"], strict=True):
         found.setdefault(premise.strip(), []).append((ids, int(label)))
+
     heads = tokenizer([head.format(premise=premise) for premise in found])["input_ids"]
     groups = [
         (ids, members[at : at + MOST])
@@ -229,14 +249,18 @@ def _batches_of(recipe: dict, data: pd.DataFrame) -> list[list[tuple]]:
         for at in range(0, len(members), MOST)
     ]
     random.Random(recipe["seed"]).shuffle(groups)
+
     if recipe["pairs"]:
-        taken, count = [], 0
+        taken = []
+        count = 0
         for ids, members in groups:
             if count == recipe["pairs"]:
                 break
             taken.append((ids, members[: recipe["pairs"] - count]))
             count += len(taken[-1][1])
+
         groups = taken
+
     return [
         batch
         for epoch in range(recipe["epochs"])
@@ -251,14 +275,19 @@ def _shuffled(groups: list[tuple], seed: int) -> list[list[tuple]]:
     rng.shuffle(groups)
     batches = []
     for start in range(0, len(groups), 40 * BATCH):
-        batch, count = [], 0
+        batch = []
+        count = 0
         for group in sorted(groups[start : start + 40 * BATCH], key=_length):
             if batch and count + len(group[1]) > BATCH:
                 batches.append(batch)
-                batch, count = [], 0
+                batch = []
+                count = 0
+
             batch.append(group)
             count += len(group[1])
+
         batches.append(batch)
+
     rng.shuffle(batches)
     return batches
 
@@ -270,13 +299,17 @@ def _length(group: tuple) -> int:
 def _collated(batch: list[tuple]) -> dict:
     """Rows of a premise and its hypotheses, which do not see each other."""
     shape = len(batch), max(map(_length, batch))
-    ids, positions = torch.full(shape, 2), torch.zeros(shape, dtype=torch.long)
+    ids = torch.full(shape, 2)
+    positions = torch.zeros(shape, dtype=torch.long)
     segment = torch.full(shape, -1)
-    rows, ends, labels = [], [], []
+    rows = []
+    ends = []
+    labels = []
     for row, (head, members) in enumerate(batch):
         at = len(head)
         ids[row, :at], positions[row, :at] = torch.tensor(head), torch.arange(at)
         segment[row, :at] = 0
+
         for number, (tail, label) in enumerate(members, start=1):
             end = at + len(tail)
             ids[row, at:end] = torch.tensor(tail)
@@ -284,11 +317,13 @@ def _collated(batch: list[tuple]) -> dict:
             segment[row, at:end] = number
             rows.append(row), ends.append(end - 1), labels.append(label)
             at = end
+
     same = segment[:, :, None] == segment[:, None, :]
     shared = (segment == 0)[:, None, :] & (segment > 0)[:, :, None]
     seen = ((same | shared) & torch.ones(shape[1], shape[1], dtype=torch.bool).tril())[:, None]
     mask = torch.zeros(seen.shape, dtype=torch.bfloat16)
     mask = mask.masked_fill(~seen, torch.finfo(torch.bfloat16).min)
+
     return {
         "ids": ids, "positions": positions, "mask": mask, "rows": torch.tensor(rows),
         "ends": torch.tensor(ends), "labels": torch.tensor(labels),

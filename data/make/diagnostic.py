@@ -75,17 +75,24 @@ def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> No
     raw = pd.read_csv(
         fetch("glue_diagnostic"), sep="\t", dtype=str, keep_default_na=False, header=None, quoting=3
     )
-    names, origin, body = raw.iloc[0, 6:], raw.iloc[1, 6:], raw.iloc[2:-1]  # last row: sums
+    names = raw.iloc[0, 6:]
+    origin = raw.iloc[1, 6:]
+    body = raw.iloc[2:-1]  # last row: sums
     answers = body.iloc[:, 6:]
+
     if not answers.isin(["0", "1"]).all(axis=None):
         raise DataError("Diagnostic Results.tsv holds an answer that is neither 0 nor 1.")
+
     try:
         humans = pd.read_csv(people)
     except (OSError, ValueError) as error:
         raise DataError(f"{people} cannot be read as a table: {error}.") from error
+
     needed = ["sample", "category", "item_id", "participant", "correct"]
-    if missing := [name for name in needed if name not in humans]:
+    missing = [name for name in needed if name not in humans]
+    if missing:
         raise DataError(f"{people} lacks the columns {', '.join(missing)}.")
+
     short = {name: key for key, name in CATEGORIES.items()}
     humans["category"] = humans["category"].map(short)
     asked = humans.drop_duplicates("item_id").set_index("item_id")["category"]
@@ -93,7 +100,9 @@ def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> No
         ["item_id", "subcategory", "domain", "label"], axis=1
     )
     table = table.assign(item_id=table["item_id"].astype(int)).set_index("item_id")
-    if missing := sorted(set(asked.index) - set(table.index)):
+    missing = sorted(set(asked.index) - set(table.index))
+
+    if missing:
         raise DataError(f"people answered items that Diagnostic Results.tsv lacks: {missing}.")
     table["subcategory"] = table["subcategory"].str.lower()
     table["asked"] = asked.reindex(table.index).fillna("")
@@ -148,23 +157,29 @@ def build_live(
     todo = [(name, _embedded) for name in population("encoders") if name.startswith(only)]
     todo += [(name, _transformer) for name in _transformer_names() if name.startswith(only)]
     todo += [(_lstm_name(recipe), _lstm) for recipe in LSTMS if _lstm_name(recipe).startswith(only)]
+
     for name, make in todo:
         if name in table.index and (
             make is not _embedded
             or identify(name, dtype="float32")["fingerprint"] == table.loc[name, "fingerprint"]
         ):
             continue
+
         with quietly():
             row = pd.DataFrame([make(name, epochs, held_out)], index=[name])
+
         table = pd.concat([table.drop(index=name, errors="ignore"), row])
         # Another build may have written meanwhile.
         if len(other := _live(path)):
             table = pd.concat([table, other.loc[other.index.difference(table.index)]])
+
         order = [*population("encoders"), *_transformer_names(), *map(_lstm_name, LSTMS)]
         table = table.loc[[name for name in order if name in table.index]]
         _write_gzip(table.rename_axis("respondent_id").reset_index(), path)
+
         if progress:
             print(f"{name}: {row['accuracy'].iloc[0]:.3f}, {row['seconds'].iloc[0]:.0f} s", flush=1)
+
     return table
 
 
@@ -201,9 +216,11 @@ class _LSTM(nn.Module):
 
     def __init__(self, words: torch.Tensor, frozen: bool, recipe: dict, tokenizer) -> None:
         super().__init__()
-        hidden, layers = recipe["hidden"], recipe["layers"]
+        hidden = recipe["hidden"]
+        layers = recipe["layers"]
         dropout = recipe.get("dropout", 0.2)
-        self.tokenizer, self.recipe = tokenizer, recipe
+        self.tokenizer = tokenizer
+        self.recipe = recipe
         self.words = nn.Embedding.from_pretrained(words, freeze=frozen, padding_idx=0)
         self.project = nn.Linear(words.shape[1], hidden)
         self.reader = nn.LSTM(
@@ -228,7 +245,8 @@ class _LSTM(nn.Module):
 
     def forward(self, premises: list[list[int]], hypotheses: list[list[int]]) -> torch.Tensor:
         """Logits of n pairs of token ids, shape (n, 3)."""
-        one, two = self._read(premises), self._read(hypotheses)
+        one = self._read(premises)
+        two = self._read(hypotheses)
         return self.head(torch.cat([one, two, (one - two).abs(), one * two], dim=1))
 
     def _read(self, sentences: list[list[int]]) -> torch.Tensor:
@@ -248,10 +266,12 @@ class _LSTM(nn.Module):
         premises, hypotheses = _encode(self.tokenizer, list(pairs))
         order = np.argsort([len(ids) for ids in premises], kind="stable")
         result = np.empty((len(order), len(NLI_LABELS)), dtype=np.float32)
+
         for start in tqdm(range(0, len(order), 256), disable=not progress):
             part = order[start : start + 256]
             logits = self([premises[i] for i in part], [hypotheses[i] for i in part])
             result[part] = logits.softmax(dim=1).numpy()
+
         self.train(was)
         return result
 
@@ -307,6 +327,7 @@ def _train_lstm(
     steps = epochs * -(-len(pairs) // batch_size)
     decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / steps))
     model.train()
+
     for _ in range(epochs):
         for part in _batches(lengths, batch_size, rng):
             logits = model([premises[i] for i in part], [hypotheses[i] for i in part])
@@ -316,6 +337,7 @@ def _train_lstm(
             nn.utils.clip_grad_norm_(learnt, 5.0)
             optimizer.step()
             decay.step()
+
     return model.eval()
 
 
@@ -346,14 +368,18 @@ def _embedded(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
 
 def _transformer(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
     kind, seed = name.rsplit("-s", 1)
-    what, seed = TRANSFORMERS[kind], int(seed)
+    what = TRANSFORMERS[kind]
+    seed = int(seed)
     pretrained = what["regime"] == "pretrained"
     finetuned = what["regime"] == "finetuned"
-    began, pairs = time.perf_counter(), 0
+    began = time.perf_counter()
+    pairs = 0
+
     with tempfile.TemporaryDirectory() as work:
         base = base_path()
         if not pretrained:
             base = _random_encoder(f"{work}/base", seed, what.get("layers"))
+
         if finetuned:
             train_nli(
                 base, what["data"].split("+"), f"{work}/{name}", epochs=epochs, lr=3e-4,
@@ -362,10 +388,12 @@ def _transformer(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
             pairs = len(nli_pairs(what["data"].split("+")))
         else:
             _fresh_head(base, f"{work}/{name}", seed)
+
         seconds = time.perf_counter() - began
         respondent = load_respondent(f"{work}/{name}", dtype="float32")
         answers = _solved(respondent)
         measured = _measured(respondent, held_out)
+
     row = _row("transformers", "minilm", pretrained, finetuned, what.get("data"), seed, answers)
     result = {"pairs": pairs, **measured, "seconds": round(seconds, 1), "fingerprint": ""}
     return row | result
@@ -382,6 +410,7 @@ def _lstm(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
     )
     pairs = len(nli_pairs(recipe["data"].split("+")))
     result = {"pairs": pairs, **_measured(respondent, held_out), "seconds": round(seconds, 1)}
+
     return row | result | {"fingerprint": ""}
 
 

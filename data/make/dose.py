@@ -40,14 +40,22 @@ BASES = {  # name in the tables: base, its depth, steps of training at most
     "encoder, 6 layers": ("embedded", 6, 800),
     "decoder": (SMOLLM2, None, 2000),
 }
-WORDING, LAYERS = "Premise: {premise} Hypothesis: {hypothesis} Answer:", 30
+WORDING = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
+LAYERS = 30
 """What the decoder reads: the text of most members on it, after all its layers."""
 DOSES = {"16,000 shuffled": 16000, "250": 250, "1,000": 1000, "4,000": 4000, "16,000": 16000}
-LONG, ALONE = "16,000 shuffled, as long", "16,000 hypotheses"
-SEEDS, POPULATIONS, BATCH, EVERY, PATIENCE = 40, 50, 256, 25, 150
+LONG = "16,000 shuffled, as long"
+ALONE = "16,000 hypotheses"
+SEEDS = 40
+POPULATIONS = 50
+BATCH = 256
+EVERY = 25
+PATIENCE = 150
 MEMBER = {"tuning": "lora", "epochs": 2, "lr": 1e-3, "dropout": 0.0}
 RATES = (0.0003, 0.001, 0.003)
-POOL, LONGEST, HELD_OUT = 8000, 157, 800
+POOL = 8000
+LONGEST = 157
+HELD_OUT = 800
 
 
 def pool() -> pd.DataFrame:
@@ -69,6 +77,7 @@ def pool() -> pd.DataFrame:
         "test": [held[half:], snli[-half:]],
     }
     frame = pd.concat({name: pd.concat(those) for name, those in parts.items()}, names=["part"])
+
     return frame.reset_index("part")[["premise", "hypothesis", "label", "part"]]
 
 
@@ -112,6 +121,7 @@ def templates(names: tuple[str, ...] = QUESTIONNAIRES) -> tuple[pd.DataFrame, li
         weights = table["weight"].to_numpy()[rows[0]]
         polarity = table["polarity"].to_numpy()[rows[:, 0]]
         found.append(Template(item, keys[item], rows, weights, polarity))
+
     return table, found
 
 
@@ -124,6 +134,7 @@ def score(entailment: np.ndarray, places: list[Template]) -> dict[str, np.ndarra
         found["source"].setdefault(item, []).append(values[:, polarity > 0].mean(axis=1))
         found["inverse"].setdefault(item, []).append(values[:, polarity < 0].mean(axis=1))
         found["silhouette"].setdefault(item, []).append(silhouettes(shares, polarity))
+
     return {
         kind: np.stack([np.mean(of_item, axis=0) for of_item in items.values()], axis=1)
         for kind, items in found.items()
@@ -181,15 +192,20 @@ def train(
         Each head at its best step, its loss there on the stopping pairs, and that step.
     """
     head = [layer.clone().requires_grad_() for layer in head]
-    heads, size = len(head[0]), labels.shape[2]
-    best, lowest, at = [layer.detach().clone() for layer in head], np.full(heads, np.inf), 0
+    heads = len(head[0])
+    size = labels.shape[2]
+    best = [layer.detach().clone() for layer in head]
+    lowest = np.full(heads, np.inf)
+    at = 0
     where = np.zeros(heads, dtype=int)
     optimizer = torch.optim.Adam(head, lr=rate, fused=True)
     generator = torch.Generator().manual_seed(0)
+
     for step in range(steps + 1):
         if step % EVERY == 0:
             with torch.no_grad():
                 z = logits(head, stop[0]).mT
+
             losses = F.cross_entropy(z, stop[1].expand(heads, -1), reduction="none").mean(1).numpy()
             better = losses < lowest if keep is None else keep >= step
             if better.any():
@@ -197,8 +213,10 @@ def train(
                 lowest[better], where[better] = losses[better], step
                 for kept, layer in zip(best, head, strict=True):
                     kept[better] = layer.detach()[better]
+
             if step - at >= PATIENCE:
                 break
+
         chosen = torch.randint(size, (heads, 1, BATCH), generator=generator).expand(-1, 2, -1)
         rows, truth = labels.gather(2, chosen).unbind(1)
         z = logits(head, given[rows])
@@ -206,6 +224,7 @@ def train(
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
     return best, lowest, where
 
 
@@ -240,12 +259,14 @@ def statistics(scores: dict[str, np.ndarray], scale: np.ndarray, kernels: dict) 
         Covariances by name: ``kernel`` and ``sampling kernel``.
     """
     real = scale < 3
-    items, own = scores["source"][:, real], scale[real]
+    items = scores["source"][:, real]
+    own = scale[real]
     covariance = np.cov(items.T)
     upper = np.triu(np.ones_like(covariance, dtype=bool), 1)
     within = own[:, None] == own
     known = {name: one[np.ix_(real, real)] for name, one in kernels.items()}
-    pattern, found = {"seeds": covariance} | known, {}
+    pattern = {"seeds": covariance} | known
+    found = {}
     r = {k: one / np.sqrt(np.outer(np.diag(one), np.diag(one))) for k, one in pattern.items()}
     found["kernel"] = correlated(r["seeds"], r["kernel"], upper)
     found["kernel, within scales"] = correlated(r["seeds"], r["kernel"], upper & within)
@@ -264,13 +285,15 @@ def statistics(scores: dict[str, np.ndarray], scale: np.ndarray, kernels: dict) 
     found["source and inverse"] = rank[[0, 1, 2], [-3, -2, -1]].mean()
     found["alpha"] = np.mean([alphas(covariance[np.ix_(own == k, own == k)]) for k in range(3)])
     found["correlations"] = three.min()
+
     return found
 
 
 def ceiling(scores: dict[str, np.ndarray], scale: np.ndarray, splits: int = 100) -> float:
     """Return the split-half reliability of the heads' item correlations, stepped up."""
     items = scores["source"][:, scale < 3]
-    rng, found = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    found = []
     upper = np.triu(np.ones((items.shape[1],) * 2, dtype=bool), 1)
     for _ in range(splits):
         one, two = np.array_split(rng.permutation(len(items)), 2)
@@ -285,7 +308,8 @@ class Study:
     def __init__(self, name: str) -> None:
         self.name = name
         self.base, depth, self.steps = BASES[name]
-        self.pairs, self.layer = pool(), 1 if depth == 6 else 0
+        self.pairs = pool()
+        self.layer = 1 if depth == 6 else 0
         self.labels = torch.tensor(self.pairs["label"].to_numpy(copy=True))
         self.table, self.places = templates()
         self.items = list(dict.fromkeys(place.item for place in self.places))
@@ -294,9 +318,11 @@ class Study:
         texts = tuple(self.table[["premise", "hypothesis"]].itertuples(index=False, name=None))
         wording = WORDING if self.base == SMOLLM2 else None
         vectors = bases.layer_vectors(self.base, {depth}, (texts,), wording)[depth]
-        self.prompts, self.linear = torch.from_numpy(vectors), self.base == SMOLLM2
+        self.prompts = torch.from_numpy(vectors)
+        self.linear = self.base == SMOLLM2
         self.head = untrained(range(SEEDS), self.prompts.shape[1], self.linear)
-        phi, pool_vectors = self.contrasts(vectors), self.read("pairs")[self.rows("train")]
+        phi = self.contrasts(vectors)
+        pool_vectors = self.read("pairs")[self.rows("train")]
         spread = np.cov(pool_vectors.numpy().T)
         spread += 0.01 * np.trace(spread) / len(spread) * np.eye(len(spread))
         self.kernels = {
@@ -321,7 +347,8 @@ class Study:
 
     def draws(self, pairs: int, shuffled: bool, seeds: int) -> torch.Tensor:
         """Return rows of the pool, with replacement, and labels, shape (seeds, 2, pairs)."""
-        drawn, train = [], self.rows("train")
+        drawn = []
+        train = self.rows("train")
         for seed in range(seeds):
             rng = np.random.default_rng([1, seed])
             rows = train[rng.integers(len(train), size=pairs)]
@@ -364,15 +391,20 @@ def run(name: str) -> dict[str, pd.DataFrame]:
     rates = study.rates()
     rate = min(rates, key=rates.get)
     print(name, rates, flush=True)
-    training, logs = [], {}
+    training = []
+    logs = {}
     keep = None
+
     for condition in ["0", *DOSES, LONG, ALONE]:
         if condition == "0":
-            head, loss, step = study.head, np.full(SEEDS, np.nan), np.zeros(SEEDS, int)
+            head = study.head
+            loss = np.full(SEEDS, np.nan)
+            step = np.zeros(SEEDS, int)
         else:
             as_long = {"keep": keep} if condition == LONG else {}
             head, loss, step = study.trained(condition, rate, **as_long)
             keep = step if condition == "16,000" else keep
+
         logs[condition] = centred_logs(answer(head, study.prompts))
         told = {"seed": range(SEEDS), "rate": rate, "step": step, "loss": loss}
         told |= {"accuracy": study.accuracy(head, "pairs")}
@@ -380,15 +412,18 @@ def run(name: str) -> dict[str, pd.DataFrame]:
         told |= {"decisiveness": np.sqrt((logs[condition] ** 2).mean(axis=(1, 2)))}
         training.append(pd.DataFrame(told).assign(base=name, condition=condition))
         print(training[-1].mean(numeric_only=True).round(4).to_dict(), condition, flush=True)
+
     training = pd.concat(training, ignore_index=True)
     sizes = training.groupby("condition")["decisiveness"].mean()
     nulls = null_logs(study)
-    tables, scores = [], []
+    tables = []
+    scores = []
     for how in ("entailment", "contrast"):
         found = {condition: study.scored(own, how) for condition, own in logs.items()}
         tables.append(tested(study, found, nulls, sizes, how).assign(base=name, score=how))
         if how == "entailment":
             scores = [long(study, name, *one) for one in found.items()]
+
     return {
         "training": training,
         "scores": pd.concat(scores, ignore_index=True),
@@ -399,7 +434,8 @@ def run(name: str) -> dict[str, pd.DataFrame]:
 
 def null_logs(study: Study, size: int = SEEDS) -> np.ndarray:
     """Return centred log probabilities of the untrained populations' heads, (heads, prompts, 3)."""
-    width, found = study.prompts.shape[1], []
+    width = study.prompts.shape[1]
+    found = []
     for start in range(1000, 1000 + SEEDS * POPULATIONS, SEEDS):  # none of the seeds' own heads
         head = untrained(range(start, start + size), width, study.linear)
         found.append(centred_logs(answer(head, study.prompts)).astype("float32"))
@@ -421,9 +457,11 @@ def tested(study: Study, found: dict, nulls: np.ndarray, sizes: pd.Series, how: 
     }
     values = {condition: pd.Series(statistics(one, *args)) for condition, one in found.items()}
     null = {None: [statistics(study.scored(one, how), *args) for one in nulls]}
+
     for condition in sizes.index.drop("0"):
         scaled = (one * sizes[condition] / size for one, size in zip(nulls, own_size, strict=True))
         null[condition] = [statistics(study.scored(one, how), *args) for one in scaled]
+
     null = {size: pd.DataFrame(rows) for size, rows in null.items()}
     rows = []
     for condition, value in values.items():
@@ -432,14 +470,18 @@ def tested(study: Study, found: dict, nulls: np.ndarray, sizes: pd.Series, how: 
             if size in null:
                 low, middle, high = null[size].quantile([0.025, 0.5, 0.975]).to_numpy()
                 row[[f"{title} low", title, f"{title} high"]] = np.stack([low, middle, high], 1)
+
         row.loc["ceiling", "value"] = ceiling(found[condition], study.scale)
         rows.append(row.assign(condition=condition))
+
     shuffled, *doses = DOSES
     pairs = [(dose, other) for dose in (*doses, ALONE) for other in (shuffled, LONG)]
     pairs.append(("16,000", ALONE))
+
     for one, other in pairs:
         row = interval(values[one] - values[other], again[one] - again[other])
         rows.append(row.assign(condition=one, less=other))
+
     return pd.concat(rows).rename_axis("statistic").reset_index()
 
 
@@ -480,8 +522,10 @@ def member(seed: int) -> tuple[NLIRespondent, dict[str, float]]:
         train_nli(base_path(), pairs, folder, seed=seed, progress=False, **MEMBER)
         whole = PeftModel.from_pretrained(nli_classifier(base_path())[0], folder).merge_and_unload()
         save_merged(whole, folder / "merged")
+
     respondent = load_respondent(folder / "merged", dtype="float32")
-    held, right = mnli_sample().query("held_out"), {}
+    held = mnli_sample().query("held_out")
+    right = {}
     given = {"accuracy": held["premise"], "accuracy without premise": [""] * len(held)}
     for name, premises in given.items():
         texts = sorted(zip(held["hypothesis"], premises, held["label"], strict=True), key=_length)
@@ -491,8 +535,11 @@ def member(seed: int) -> tuple[NLIRespondent, dict[str, float]]:
             inputs = respondent.tokenizer(first, second, padding=True, return_tensors="pt")
             with torch.inference_mode():
                 guessed = respondent.model(**inputs).logits.argmax(dim=1)
+
             hits += int((guessed == torch.tensor(labels)).sum())
+
         right[name] = hits / len(texts)
+
     return respondent, right
 
 
@@ -515,24 +562,29 @@ def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
     asked = list(study.table[["premise", "hypothesis"]].itertuples(index=False, name=None))
     table = population_table()
     table = table.query("family == 'MiniLM' and layers == 6 and tuning == 'lora'")
-    answers, told = {}, []
+    answers = {}
+    told = []
     for seed in seeds:
         respondent, right = member(seed)
         answers[f"s{seed}"] = respondent.answer(asked)
         told.append({"respondent_id": f"s{seed}", "trained on": "hypotheses", **right})
+
     names = list(table["respondent_id"])
     others = ask(list(QUESTIONNAIRES), names, progress=False)
     for name, accuracy in zip(names, table["accuracy"], strict=True):
         own = others.loc[others["respondent_id"] == name, list(PROBABILITIES)]
         answers[name] = own.to_numpy()
         told.append({"respondent_id": name, "trained on": "whole pairs", "accuracy": accuracy})
+
     told = pd.DataFrame(told)
     logs = centred_logs(np.log(np.stack(list(answers.values()))))
     told["decisiveness"] = np.sqrt((logs**2).mean(axis=(1, 2)))
     scores = study.scored(logs)
     told["silhouette"] = scores["silhouette"][:, study.scale < 3].mean(axis=1)
-    alone, n = (told["trained on"] == "hypotheses").to_numpy(), len(seeds)
-    args, rng = (study.scale, study.kernels), np.random.default_rng(3)
+    alone = (told["trained on"] == "hypotheses").to_numpy()
+    n = len(seeds)
+    args = (study.scale, study.kernels)
+    rng = np.random.default_rng(3)
 
     def of(rows: np.ndarray) -> dict[str, float]:
         return statistics({kind: values[rows] for kind, values in scores.items()}, *args)
@@ -542,13 +594,16 @@ def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
     size = np.sqrt((nulls**2).mean(axis=(2, 3), keepdims=True))
     scaled = nulls * told.loc[alone, "decisiveness"].to_numpy()[:, None, None] / size
     drawn = {"whole": whole}
+
     for name, those in (("start", nulls), ("matched", scaled)):
         drawn[name] = [statistics(study.scored(one), *args) for one in those]
+
     left = [of(np.delete(np.flatnonzero(alone), k)) for k in range(n)]
     found = interval(pd.Series(of(np.flatnonzero(alone))), pd.DataFrame(left))
     for name, rows in drawn.items():
         low, middle, high = pd.DataFrame(rows).quantile([0.025, 0.5, 0.975]).to_numpy()
         found[[f"{name} low", name, f"{name} high"]] = np.stack([low, middle, high], axis=1)
+
     found = found.rename_axis("statistic").reset_index()
     return {"members": told, "member statistics": found}
 
@@ -557,10 +612,12 @@ def write(tables: list[dict[str, pd.DataFrame]]) -> None:
     """Write the tables of all bases into ``data/dose``."""
     folder = data_dir() / "dose"
     folder.mkdir(exist_ok=True)
+
     for name in tables[0]:
         table = pd.concat([one[name] for one in tables], ignore_index=True)
         front = [c for c in ("base", "score", "condition", "less", "statistic") if c in table]
         table = table[front + [column for column in table if column not in front]]
+
         if name == "scores":
             table.to_parquet(folder / "scores.parquet", index=False, compression="zstd")
         else:

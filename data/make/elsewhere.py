@@ -75,16 +75,19 @@ def printed_cells(chapters: Path) -> dict[tuple[str, str, int], str]:
     for path in sorted(chapters.glob("*.ipynb")):
         if path.stem == "benchmarks":  # its tables are measurements of seconds
             continue
+
         for cell in json.loads(path.read_text("utf-8"))["cells"]:
             name = re.search(r'"(tab-[\w-]+)"', "".join(cell["source"]))
             for output in cell.get("outputs", []):
                 html = "".join(output.get("data", {}).get("text/html", ""))
                 if name is None or "<table" not in html:
                     continue
+
                 parser = _Cells()
                 parser.feed(html)
                 for place, text in enumerate(parser.cells):
                     cells[path.stem, name[1], place] = text
+
     return cells
 
 
@@ -100,8 +103,10 @@ def _run(name: str, folder: Path) -> tuple[Path, float]:
     """Execute the chapters in a copy of the project; return its chapters, and the seconds."""
     copy = folder / re.sub(r"\W+", "-", name)
     hide = shutil.ignore_patterns("_build", "chapters", "__pycache__")
+
     for part in ("psychometrics", "book"):
         shutil.copytree(ROOT / part, copy / part, ignore=hide)
+
     for part in _LINKED:
         (copy / part).symlink_to(ROOT / part)
 
@@ -114,6 +119,7 @@ def _run(name: str, folder: Path) -> tuple[Path, float]:
     changes = dict(SETTINGS[name])
     if "NPY_DISABLE_CPU_FEATURES" in changes:
         changes["NPY_DISABLE_CPU_FEATURES"] = _wide_instructions()
+
     environment = os.environ | {
         "PYTHONPATH": str(copy),
         "PSYCHOMETRICS_STORE": str(copy / "store"),
@@ -122,12 +128,14 @@ def _run(name: str, folder: Path) -> tuple[Path, float]:
     }
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", _EXECUTE], check=True, cwd=copy, env=environment)
+
     return copy / "book" / "chapters", time.perf_counter() - began
 
 
 def _main(names: list[str]) -> int:
     chosen = [AS_IT_IS, *(name for name in names or SETTINGS if name != AS_IT_IS)]
-    rows, moved = [], []
+    rows = []
+    moved = []
     with tempfile.TemporaryDirectory() as folder:
         first: dict = {}
         for name in chosen:
@@ -138,9 +146,11 @@ def _main(names: list[str]) -> int:
             rows.append((name, len(cells), len(differ), round(seconds)))
             moved += [(name, *key, first.get(key), cells.get(key)) for key in differ]
             print(*rows[-1], sep="\t", flush=True)
+
     columns = ["setting", "chapter", "table", "cell", AS_IT_IS, "there"]
     if moved:
         print(pd.DataFrame(moved, columns=columns).to_string(index=False))
+
     print(pd.DataFrame(rows, columns=["setting", "cells", "differ", "seconds"]).to_string(index=0))
     return 1 if moved else 0
 

@@ -31,12 +31,15 @@ def multiverse(answers: pd.DataFrame, loaded: list, pairs: list[tuple[str, str]]
     which = {"all": template.transform("size") > 0}
     which["first"] = answers["template"] == template.transform("min")
     which["last"] = answers["template"] == template.transform("max")
-    kinds, rows = {"source": [1], "inverse": [-1], "both": [1, -1]}, []
+    kinds = {"source": [1], "inverse": [-1], "both": [1, -1]}
+    rows = []
     by = ["respondent_id", "questionnaire", "item_id"]
+
     for score, temperature in itertools.product(("entailment", "contrast"), (0.5, 1.0, 2.0)):
         shares = pss(answers, score, temperature)
         signs = shares["polarity"] * shares["item_id"].map(keys)
         shares["value"] = shares["pss"] * shares["weight"] * signs
+
         for terms, templates in itertools.product(kinds, which):
             part = shares[shares["polarity"].isin(kinds[terms]) & which[templates]]
             scales = part.groupby(by)["value"].mean().groupby(level=by[:2]).mean().unstack()
@@ -46,6 +49,7 @@ def multiverse(answers: pd.DataFrame, loaded: list, pairs: list[tuple[str, str]]
             ):
                 r = table[a].corr(table[b])
                 rows.append((a, b, score, temperature, terms, templates, name, r, len(table)))
+
     columns = ["first", "second", "score", "temperature", "terms", "templates", "transform"]
     return pd.DataFrame(rows, columns=[*columns, "r", "n"])
 
@@ -55,7 +59,9 @@ def multiverse_table(draws: int = DRAWS) -> pd.DataFrame:
     loaded = [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
     members = population("encoders")
     answers = ask(loaded, members, progress=False)
-    worlds, drawn = multiverse(answers, loaded, PAIRS), {"start": [], "matched": []}
+    worlds = multiverse(answers, loaded, PAIRS)
+    drawn = {"start": [], "matched": []}
+
     for draw in range(draws):
         heads = null_answers(
             loaded, "random-heads", len(members), seed=draw * len(members),
@@ -63,6 +69,7 @@ def multiverse_table(draws: int = DRAWS) -> pd.DataFrame:
         )  # fmt: skip
         drawn["start"].append(multiverse(heads, loaded, PAIRS)["r"])
         drawn["matched"].append(multiverse(resized(heads, answers), loaded, PAIRS)["r"])
+
     medians = {f"heads, {size}": pd.concat(found, axis=1).median(axis=1)
                for size, found in drawn.items()}  # fmt: skip
     return worlds.assign(**medians)

@@ -89,8 +89,10 @@ def masked_perplexity(model, tokenizer, sentences: list[str]) -> float:
     3.1). It is from 1 (certain and right) upwards.
     """
     generator = torch.Generator().manual_seed(0)
-    total, count = 0.0, 0
+    total = 0.0
+    count = 0
     ordered = sorted(sentences, key=len)
+
     with torch.inference_mode():
         for start in range(0, len(ordered), 64):
             inputs = tokenizer(
@@ -100,16 +102,21 @@ def masked_perplexity(model, tokenizer, sentences: list[str]) -> float:
             open_to_masking = inputs.pop("special_tokens_mask") == 0
             chosen = torch.rand(open_to_masking.shape, generator=generator) < 0.15
             chosen &= open_to_masking
+
             if not chosen.any():
                 continue
             labels = inputs["input_ids"][chosen]
             inputs["input_ids"] = inputs["input_ids"].masked_fill(chosen, tokenizer.mask_token_id)
+
             if hasattr(model, "cls"):  # BERT's head, put on the chosen tokens alone
                 logits = model.cls(model.base_model(**inputs).last_hidden_state[chosen])
             else:
                 logits = model(**inputs).logits[chosen]
+
             loss = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="sum")
-            total, count = total + float(loss), count + len(labels)
+            total = total + float(loss)
+            count = count + len(labels)
+
     return float(np.exp(total / count))
 
 
@@ -126,6 +133,7 @@ def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
         again = [matthews_corrcoef(truth[draw], chosen[draw]) for draw in draws]
         figures[f"matthews_{part}"] = round(float(matthews_corrcoef(truth, chosen)), 4)
         figures[f"matthews_{part}_interval"] = np.quantile(again, [0.025, 0.975]).round(4).tolist()
+
     return figures
 
 
@@ -153,19 +161,23 @@ def _pack_head(trained: Path, name: str, base: str, rank: int | None = None) -> 
     folder = data_dir() / "heads" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+
     for file in ("adapter_model.safetensors", "head.safetensors"):
         if (trained / file).is_file():
             weights = load_file(trained / file)
             if rank is not None:
                 _cut(weights, rank)
+
             # The decoder's weights are the word embeddings of the base.
             kept = {k: v.half().contiguous() for k, v in weights.items() if v.numel() < 1e7}
             save_file(kept, folder / file)
             checksums().pop(f"heads/{name}/{file}", None)  # that of the file before
+
     config = json.loads((trained / "adapter_config.json").read_text(encoding="utf-8"))
     config["base_model_name_or_path"] = base
     if rank is not None:
         config |= {"r": rank, "lora_alpha": rank * config["lora_alpha"] // config["r"]}
+
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
     return folder
 

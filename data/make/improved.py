@@ -58,8 +58,10 @@ def _build_improved(names: list[str]) -> None:
         _ship(SHIPPED[0], found.silhouettes)
         _ship(SHIPPED[1], found.candidates)
         print(held_out(found.silhouettes).T.to_string(header=False), flush=True)
+
     for name in names:
         _ship(SHIPPED[2], intensifier_sets(name, encoders))
+
     decoders = [load_respondent(name) for name in others()]
     for name in names:
         _ship(SHIPPED[0], _of_another_family(name, decoders))
@@ -85,12 +87,15 @@ def intensifier_sets(name: str, respondents: list) -> pd.DataFrame:
             shares = pss(answers)
             own = term_silhouettes(shares).groupby("respondent_id")[["silhouette"]].mean()
             own["trend"] = monotony(shares)["source"]
+
             for half, part in (("rare", shares["weight"] < 0), ("frequent", shares["weight"] > 0)):
                 order = monotony(shares[part])["source"]
                 own[f"order_{half}"] = order * np.sign(own["trend"])
+
             words = ", ".join(word for level in levels for word in level.terms)
             own = own.assign(questionnaire=name, intensifiers=words, place=place, null=null)
             parts.append(own.reset_index())
+
     columns = ["questionnaire", "intensifiers", "place", "respondent_id", "null", "silhouette",
                "trend", "order_rare", "order_frequent"]  # fmt: skip
     return pd.concat(parts, ignore_index=True)[columns]
@@ -105,7 +110,9 @@ def _first_templates(questionnaire: Questionnaire, levels: tuple, place: str) ->
         template = item.templates[0]
         if place == "end" and item.id in at_end:
             template = template.model_copy(update={"hypothesis": at_end[item.id]})
+
         items.append(item.model_copy(update={"templates": (template,), "candidates": ()}))
+
     changed = {"id": f"{questionnaire.id}-candidates", "items": tuple(items)}
     changed |= {"intensifiers": levels, "candidates": ()}
     return questionnaire.model_copy(update=changed)
@@ -124,6 +131,7 @@ def _of_another_family(name: str, respondents: list) -> pd.DataFrame:
         part = term_silhouettes(pss(answers)).assign(half=half)
         part["prompts"] = part["questionnaire"].map(kinds)
         parts.append(part.assign(questionnaire=name))
+
     columns = ["questionnaire", "item_id", "half", "respondent_id", "prompts", "silhouette"]
     return pd.concat(parts, ignore_index=True)[columns]
 

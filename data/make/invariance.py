@@ -19,7 +19,8 @@ from psychometrics.measures.groups import congruence
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
-SEED, DRAWS = 1, 200
+SEED = 1
+DRAWS = 200
 STEPS = ["one factor", "loadings", "intercepts"]
 RUNS = ("llama3.1-8b", "llama3.3-70b", "qwen2.5-7b", "qwen2.5-72b")
 Blocks = list[tuple[pd.Series, pd.DataFrame]]
@@ -37,12 +38,14 @@ def misfit(
     misfit times the number of rows is chi-squared. In few rows free loadings have several minima,
     so the search also starts from each item as the factor.
     """
-    p, log_theta = len(S), np.log(np.diag(S) / 2)
+    p = len(S)
+    log_theta = np.log(np.diag(S) / 2)
     unit = np.ones(p) if loadings is None else loadings
     tau = m if intercepts is None else intercepts
 
     def discrepancy(x: np.ndarray) -> tuple[float, np.ndarray]:
-        lam, d = x[p + 1 :] * unit, m - tau - x[p] * unit
+        lam = x[p + 1 :] * unit
+        d = m - tau - x[p] * unit
         inverse = np.linalg.inv(np.outer(lam, lam) + np.diag(np.exp(x[:p])))
         C = S + np.outer(d, d)
         W = inverse - inverse @ C @ inverse
@@ -50,16 +53,19 @@ def misfit(
         slope = slope if loadings is None else np.array([slope.sum()])
         slope = [np.diag(W) * np.exp(x[:p]), [-2 * d @ inverse @ unit], slope]
         logs = np.linalg.slogdet(inverse)[1] + np.linalg.slogdet(S)[1]
+
         return (C * inverse).sum() - logs - p, np.concatenate(slope)
 
     starts = [np.ones(1)]
     if loadings is None:
         starts = [np.exp(log_theta / 2), *(S / np.sqrt(np.diag(S)))]
+
     ends = [(low, None) for low in log_theta - np.log(50)]  # a hundredth of the variance
     ends += [(0, 0) if intercepts is None else (None, None), *[(None, None)] * len(starts[0])]
     look = {"jac": True, "bounds": ends, "options": {"maxiter": 500}}
     fits = [minimize(discrepancy, np.r_[log_theta, 0, one], **look) for one in starts]
     found = min(fits, key=lambda fit: fit.fun)
+
     return found.fun, found.x[p + 1 :] * unit
 
 
@@ -69,23 +75,30 @@ def compare(n: int, blocks: Blocks, people: pd.DataFrame) -> tuple[pd.Series, pd
     ``blocks`` holds means and covariances of each trait's items, ``people`` the reference's
     ``mean, loading, SD`` by item. Items that do not vary in the group are left out.
     """
-    chi, df, items = np.zeros(3), np.zeros(3), []
+    chi = np.zeros(3)
+    df = np.zeros(3)
+    items = []
     for mean, S in blocks:
         i = S.index[np.diag(S) > 1e-9]
-        m, C, k = mean[i].to_numpy(), S.loc[i, i].to_numpy(), len(i)
+        m = mean[i].to_numpy()
+        C = S.loc[i, i].to_numpy()
+        k = len(i)
         t, a = people.loc[i, ["mean", "loading"]].to_numpy().T
         one, own = misfit(C, m)
-        two, three = misfit(C, m, a)[0], misfit(C, m, a, t)[0]
+        two = misfit(C, m, a)[0]
+        three = misfit(C, m, a, t)[0]
         chi += n * np.array([one, two - one, three - two])
         df += [k * (k - 3) / 2, k - 1, k - 1]
         one = {"mean": m, "loading": own * np.sign(own @ a), "SD": np.sqrt(np.diag(C))}
         items.append(pd.DataFrame(one, pd.Index(i, name="item_id")))
+
     return pd.Series(chi / df, STEPS), pd.concat(items)
 
 
 def eighteen() -> pd.DataFrame:
     """Return the keyed answers of the eighteen published models, a row each."""
-    folder, options = data_dir() / "published", list("12345")
+    folder = data_dir() / "published"
+    options = list("12345")
     six = pd.read_csv(folder / "counts.csv.gz").query("condition == 'baseline'")
     six["value"] = six[options] @ [1, 2, 3, 4, 5] / six[options].sum(axis=1)
     twelve = pd.read_csv(folder / "answers.csv.gz").query("source == 'llmpersonality'")
@@ -119,8 +132,11 @@ def same_size(half: pd.DataFrame, groups: dict[str, list[pd.DataFrame]]) -> pd.D
     ``ranks`` is the rank correlation of the sizes of item correlations. Groups of eighteen also
     have the ten largest eigenvalues, and how many parallel analysis keeps (``components``).
     """
-    rng, rows, upper = np.random.default_rng(SEED), [], np.triu_indices(half.shape[1], 1)
+    rng = np.random.default_rng(SEED)
+    rows = []
+    upper = np.triu_indices(half.shape[1], 1)
     sizes = half.corr().abs().to_numpy()[upper]
+
     for name, tables in groups.items():
         for table in tables:
             one = {"group": name, "n": len(table)}
@@ -128,13 +144,16 @@ def same_size(half: pd.DataFrame, groups: dict[str, list[pd.DataFrame]]) -> pd.D
             own = table.corr().abs().to_numpy()[upper]
             one["ranks"] = spearmanr(own, sizes, nan_policy="omit").statistic
             values = table.loc[:, table.std() > 0].to_numpy()
+
             if len(table) == 18:
                 own = _eigenvalues(values)
                 dealt = [_eigenvalues(rng.permuted(values, axis=0)) for _ in range(DRAWS)]
                 kept = own > np.quantile(dealt, 0.95, axis=0)
                 one["components"] = int(np.logical_and.accumulate(kept).sum())
                 one |= {str(place): value for place, value in enumerate(own, start=1)}
+
             rows.append(one)
+
     return pd.DataFrame(rows).astype({"components": "Int64"})
 
 
@@ -156,6 +175,7 @@ def _main() -> None:
         own = np.abs(misfit(S.to_numpy(), mean.to_numpy())[1])
         one = {"mean": mean, "loading": own, "SD": np.sqrt(np.diag(S))}
         reference.append(pd.DataFrame(one))
+
     people = pd.concat(reference)
     groups = {"eighteen models": drawn(eighteen())}
     groups |= {f"runs of {who}, with a history": published(who, "history") for who in RUNS}
@@ -164,11 +184,13 @@ def _main() -> None:
     survey = answers("survey").pivot(index="respondent_id", columns="item_id", values="value")
     first, half = (_keyed(survey[k::2].dropna()) for k in (0, 1))
     some = half.sample(18 * DRAWS, random_state=SEED)
-    rng, alike = np.random.default_rng(SEED), _nearest(half, eighteen(), traits)
+    rng = np.random.default_rng(SEED)
+    alike = _nearest(half, eighteen(), traits)
     eighteens = [some[18 * k : 18 * (k + 1)] for k in range(DRAWS)]
     likes = [half.iloc[[rng.choice(row) for row in alike]] for _ in range(DRAWS)]
     for name, tables in {"eighteen people": eighteens, "people like the models": likes}.items():
         groups |= {f"{name}, {k}": drawn(one) for k, one in enumerate(tables, start=1)}
+
     found = {name: compare(*group, people) for name, group in groups.items()}
     items = {"people": people.rename_axis("item_id")}
     items = pd.concat(items | {name: one for name, (_, one) in found.items()}, names=["group"])

@@ -70,6 +70,7 @@ def item_table() -> pd.DataFrame:
         about = about[about["item_id"].isin(items.index)].set_index(["item_id", "grade"])
         people = _lines(f"naep_{subject}_people").set_index(["item_id", "grade"])
         people = people.reindex(about.index)["response_distribution"]
+
         if people.isna().any() or set(about.index.levels[0]) != set(items.index):
             raise DataError(f"The files of {subject} do not list the same items: fetch them again.")
         table = pd.DataFrame({"subject": subject}, index=about.index)
@@ -84,6 +85,7 @@ def item_table() -> pd.DataFrame:
         text["negated"] = items["stem"].str.contains(_NEGATION).astype(int)
         text["picture"] = items["stem"].str.contains("IMAGE").astype(int)
         tables.append(table.join(text, on="item_id"))
+
     table = pd.concat(tables)
     return table.join(_parameters(table["year"])).drop(columns="year")
 
@@ -124,9 +126,11 @@ def model_table(items: pd.Index) -> pd.DataFrame:
             )
             values = log_softmax(logits, axis=2).reshape(len(index), 4)
             rows.append(pd.DataFrame(values.astype(np.float16), index, _OPTIONS))
+
     table = pd.concat(rows)
     if len(table) != len(items) * len(model_names()) * _ORDERS:
         raise DataError("A model did not answer every item: fetch the files again.")
+
     return table.sort_index().reset_index()
 
 
@@ -157,7 +161,8 @@ def _standard_error(statistic, blocks: np.ndarray, draws: int, rng: np.random.Ge
 def _weighted_correlations(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Correlate a column with each of several, shape (draws, columns)."""
     n = weights.sum(axis=1, keepdims=True)
-    mean_a, mean_b = weights @ a[:, None] / n, weights @ b / n
+    mean_a = weights @ a[:, None] / n
+    mean_b = weights @ b / n
     product = weights @ (a[:, None] * b) / n - mean_a * mean_b
     spread_a = weights @ (a**2)[:, None] / n - mean_a**2
     return product / np.sqrt(spread_a * (weights @ b**2 / n - mean_b**2))
@@ -183,29 +188,35 @@ def power(
         Per subject, statistic and true effect: ``power`` at 5 %, ``power, Holm`` at the first of
         15 steps, and ``coverage`` of the 95 % interval (for the correlation).
     """
-    rng, rows = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    rows = []
     sizes = np.log10([size(model) for model in model_names()])
     sizes -= sizes.mean()
     limits = norm.isf([0.025, 0.025 / 15])
+
     for subject, part in items.groupby("subject", sort=False):
         for items_used, kept in {"all items": part, "items with a, b, c": part.dropna()}.items():
             blocks = pd.factorize(kept["block"])[0]
             for effect in (0.0, 0.1, 0.2, 0.3, 0.5):
-                z, true = [], np.arctanh(6 / np.pi * np.arcsin(effect / 2))
+                z = []
+                true = np.arctanh(6 / np.pi * np.arcsin(effect / 2))
                 for _ in range(simulations):
                     x, y = _correlated(blocks, np.array([effect]), shared, rng)
                     r, error = _rank_test(x, y, blocks, draws, rng)
                     z.append((np.arctanh(r[0]), error))
+
                 found, error = np.array(z).T
                 rows.append((subject, f"correlation, {items_used}", effect,
                              *[(np.abs(found / error) > limit).mean() for limit in limits],
                              (np.abs(found - true) < limits[0] * error).mean()))  # fmt: skip
+
         blocks = pd.factorize(part["block"])[0]
         for effect in (0.05, 0.1, 0.2):
             z = []
             for _ in range(simulations // 4):
                 x, y = _correlated(blocks, 0.1 + effect * sizes, shared, rng)
-                a, b = rankdata(x), rankdata(y, axis=0)
+                a = rankdata(x)
+                b = rankdata(y, axis=0)
                 slope = sizes / (sizes**2).sum()
 
                 def statistic(weights, a=a, b=b, slope=slope):
@@ -213,27 +224,35 @@ def power(
 
                 error = _standard_error(statistic, blocks, draws, rng)
                 z.append(statistic(np.ones((1, len(a))))[0] / error)
+
             above = [(np.abs(z) > limit).mean() for limit in limits]
             rows.append((subject, "slope on size", effect, *above, np.nan))
+
     names = ["subject", "statistic", "effect", "power", "power, Holm", "coverage"]
     return pd.DataFrame(rows, columns=names)
 
 
 def _correlated(blocks, effects, shared, rng) -> tuple[np.ndarray, np.ndarray]:
     """Draw a normal target and a column for each effect; columns share .6 of what is left."""
-    k, n, m = blocks.max() + 1, len(blocks), len(effects)
+    k = blocks.max() + 1
+    n = len(blocks)
+    m = len(effects)
 
     def noise(columns):
-        common, own = rng.standard_normal((k, columns)), rng.standard_normal((n, columns))
+        common = rng.standard_normal((k, columns))
+        own = rng.standard_normal((n, columns))
         return np.sqrt(shared) * common[blocks] + np.sqrt(1 - shared) * own
 
-    x, common, own = noise(1), noise(1), noise(m)
+    x = noise(1)
+    common = noise(1)
+    own = noise(m)
     rest = np.sqrt(0.6) * common + np.sqrt(0.4) * own if m > 1 else own
     return x[:, 0], effects * x + np.sqrt(1 - effects**2) * rest
 
 
 def _rank_test(x, y, blocks, draws, rng) -> tuple[np.ndarray, float]:
-    a, b = rankdata(x), rankdata(y, axis=0)
+    a = rankdata(x)
+    b = rankdata(y, axis=0)
 
     def statistic(weights):
         return np.arctanh(_weighted_correlations(a, b, weights)[:, 0])
@@ -247,6 +266,7 @@ def main() -> None:
     if sys.argv[1:] == ["power"]:
         print(power(first_grade(items)).round(2).to_string())
         return
+
     folder = data_dir() / "items"
     folder.mkdir(exist_ok=True)
     items.to_csv(folder / "items.csv")

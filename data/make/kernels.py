@@ -40,7 +40,9 @@ BASES = {
 QUESTIONNAIRES = ("gad7", "phq9", "soc13", "ipip20", "placebo_defects", "placebo_weather")
 REAL = ("gad7", "phq9", "soc13")
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
-SAMPLES, HEADS, DRAWS = (10, 24, 100), 2000, 1000
+SAMPLES = (10, 24, 100)
+HEADS = 2000
+DRAWS = 1000
 KEY = ["statistic", "scale", "other"]
 
 
@@ -91,6 +93,7 @@ def entailments(
     logs = dose.centred_logs(answers)
     own = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
     scaled = [answers if size is None else logs * (size / own) for size in sizes]
+
     return np.stack([dose.shares(one, "entailment") for one in scaled])
 
 
@@ -130,26 +133,36 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
     size = np.sqrt(np.diag(K))
     closed = (K.to_numpy() / size / size[:, None])[upper]
     drawn = [[] for _ in sizes]
+
     for start in range(0, heads, 50):
         numbers = range(10_000 + start, 10_000 + start + 50)  # none that another table has
         for part, one in zip(drawn, entailments(*stand, [*sizes.values()], numbers), strict=True):
             part.append(keyed_scores(one, places))
+
     implied = {n: kernel_statistics(K, n).set_index("statistic") for n in SAMPLES}
     known = implied[SAMPLES[0]].loc[["alpha"], "value"].to_numpy()
-    rows, rng = [], np.random.default_rng(0)
+    rows = []
+    rng = np.random.default_rng(0)
+
     for label, part in zip(sizes, drawn, strict=True):
         scores = np.concatenate(part)
-        r, own = np.corrcoef(scores.T)[upper], scale_alphas(scores, ends)
+        r = np.corrcoef(scores.T)[upper]
+        own = scale_alphas(scores, ends)
         row = {"base": name, "size": label, "heads": heads}
         row |= {"r": np.corrcoef(r, closed)[0, 1], "largest": np.abs(r - closed).max()}
         row |= {"alpha": known.mean(), "simulated": own.mean()}
         row["alpha off"] = np.abs(own - known).max()
+
         for n, table in implied.items():
             chosen = np.stack([rng.choice(heads, n, replace=False) for _ in range(DRAWS)])
-            found, ends_of = scale_alphas(scores[chosen], ends), table.loc[["alpha"]]
-            low, high = ends_of["low"].to_numpy(), ends_of["high"].to_numpy()
+            found = scale_alphas(scores[chosen], ends)
+            ends_of = table.loc[["alpha"]]
+            low = ends_of["low"].to_numpy()
+            high = ends_of["high"].to_numpy()
             row[f"within {n}"] = ((found >= low) & (found <= high)).mean()
+
         rows.append(row)
+
     return pd.DataFrame(rows)
 
 
@@ -166,6 +179,7 @@ def errors_table() -> pd.DataFrame:
         sizes = {label: factor and factor * own for label, factor in SIZES.items()}
         found += [errors(name, sizes) for name in BASES if name.startswith(family)]
         print(found[-1], flush=True)
+
     return pd.concat(found)
 
 
@@ -183,8 +197,10 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
         As :func:`psychometrics.nulls.kernel_statistics`: ``value`` of the members, and ``low,
         high`` of the kernel for as many respondents as there are ``members``.
     """
-    pairs, rows = {}, []
+    pairs = {}
+    rows = []
     loaded = [load_questionnaire(name) for name in QUESTIONNAIRES]
+
     for name, base in BASES.items():
         K = kernel(QUESTIONNAIRES, *base)
         size = np.sqrt(np.diag(K))
@@ -194,6 +210,7 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
             pair: r.loc[pair] for own in items for pair in itertools.combinations(own, 2)
         }
         members = standing(name)
+
         if len(members) < least:
             continue
         scores = item_scores(ask(loaded, members, progress=False))
@@ -205,6 +222,7 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
         ends = kernel_statistics(K, len(members)).set_index(KEY)[["low", "high"]]
         own = own.join(ends).loc[lambda t: t.index.isin(["alpha", "correlation"], level=0)]
         rows.append(own.reset_index().assign(base=name, members=len(members)))
+
     pairs = pd.DataFrame(pairs).rename_axis(["one", "other"])
     return pairs, pd.concat(rows)[["base", "members", *KEY, "value", "low", "high"]]
 

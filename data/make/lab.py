@@ -51,15 +51,18 @@ def scores(table: pd.DataFrame) -> pd.DataFrame:
         for row in table.itertuples()
     ]  # fmt: skip
     file = {k: v for k, v in file.items() if k not in ("norms", "candidates")} | {"id": "lab"}
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "lab.yaml"
         path.write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")
         answers = pm.ask(str(path), RESPONDENT, dtype="float32", progress=False)
+
     shares = pm.pss(answers).query("polarity == 1")
     by_term = shares.assign(score=shares["pss"] * shares["weight"])
     by_term = by_term.groupby(["item_id", "term"])["score"].mean().unstack()
     by_term = by_term.loc[[f"w_{n}" for n in table["wording"]]].to_numpy()
     low, high = pm.intervals.mean_interval(by_term)
+
     return pd.DataFrame({"score": by_term.mean(axis=1), "low": low, "high": high})
 
 
@@ -70,7 +73,8 @@ def _main() -> None:
     state = {"text": item.text, "source": ", ".join(item.terms.source),
              "inverse": ", ".join(item.terms.inverse), "words": ", ".join(words),
              "seed": 1}  # fmt: skip
-    table, folder = wordings(), data_dir() / "lab"
+    table = wordings()
+    folder = data_dir() / "lab"
     folder.mkdir(exist_ok=True)
     links = [
         f'<a href="#{urlencode(state | row)}">fill the fields</a>'

@@ -35,6 +35,7 @@ def random_file(rng: np.random.Generator, bias: bool) -> dict:
             "choices": [f"choice {n}" for n in range(size)],
             "scores": rng.normal(size=(size, len(categories))).round(2).tolist(),
         }
+
     extra = {"categories_bias": rng.normal(size=len(categories)).round(2).tolist()} if bias else {}
     return {"categories": categories, **extra, "data": data}
 
@@ -47,6 +48,7 @@ def stated_file(rng: np.random.Generator) -> dict:
         "{question}",
     ]
     indices = ["numerical", "alphabetical", "alphabetical_u", "alphabetical_l"]
+
     return random_file(rng, bias=True) | {
         "prompt_template": templates[rng.integers(3)],
         "choice_delim": [". ", ") ", ": "][rng.integers(3)],
@@ -65,6 +67,7 @@ def recorded(library: object, file: dict, rng: np.random.Generator) -> dict:
         dict(zip(keys, row, strict=True))
         for keys, row in zip(theirs.get_choices_keys(), shares, strict=True)
     ]
+
     return {
         "file": file,
         "probabilities": shares,
@@ -75,14 +78,17 @@ def recorded(library: object, file: dict, rng: np.random.Generator) -> dict:
 
 def recorded_results(library: object, file: dict, rng: np.random.Generator) -> dict:
     """Return also the library's normalised results and its answers for and against a category."""
-    found, theirs = recorded(library, file, rng), library.Questionnaire.from_dict(file)
+    found = recorded(library, file, rng)
+    theirs = library.Questionnaire.from_dict(file)
     keys = theirs.get_choices_keys()
     shares = [
         dict(zip(*pair, strict=True)) for pair in zip(keys, found["probabilities"], strict=True)
     ]
-    category, within = file["categories"][0], float(rng.uniform(0, 2))
+    category = file["categories"][0]
+    within = float(rng.uniform(0, 2))
     ideals = theirs.get_optim_answers(category, neg_examples=True, thrs=within)
     normalised = theirs.evaluate(shares, normalize_res=True)
+
     return found | {"keys": keys, "normalised": normalised, "ideals": ideals, "within": within}
 
 
@@ -90,7 +96,8 @@ if __name__ == "__main__":
     spec = importlib.util.spec_from_file_location("question_llm", sys.argv[1])
     library = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(library)
-    folder, rng = data_dir() / "texts" / "library", np.random.default_rng(20261123)
+    folder = data_dir() / "texts" / "library"
+    rng = np.random.default_rng(20261123)
     own = np.random.default_rng(20261124)
     files = {
         name: getattr(library, kind).from_json(folder / f"{name}.json")

@@ -171,12 +171,15 @@ class Copy:
 
                 if failure == "":
                     break
+
                 suspects = group if failure == "time" else [failure]
                 if self._passed(suspects):
                     return ("timed out", group[0]) if failure == "time" else ("killed", failure)
                 if failure == "time" or failure in refused:
                     break
+
                 refused.append(failure)
+
         return "survived", ""
 
     def _passed(self, tests: list[str]) -> bool:
@@ -210,6 +213,7 @@ class Copy:
             finally:
                 if status:
                     traceback.print_exc()
+
                 sys.stderr.flush()
                 os._exit(status)
 
@@ -217,11 +221,14 @@ class Copy:
         while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
             if time.monotonic() > end:
                 os.killpg(child, signal.SIGKILL)
+
             time.sleep(0.1)
+
         if os.WIFSIGNALED(ended[1]):
             return "time"
         if ended[1]:
             raise RuntimeError(f"{tests[0]}: {(self.scratch / 'log').read_text('utf-8')}")
+
         return (self.scratch / "failure").read_text("utf-8")
 
     def _run(self, tests: list[str], left_out: list[str]) -> None:
@@ -230,8 +237,10 @@ class Copy:
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         log = os.open(self.scratch / "log", os.O_WRONLY | os.O_CREAT)
+
         for stream in (1, 2):
             os.dup2(log, stream)
+
         os.environ |= _surroundings(self.folder, self.scratch)
         tempfile.tempdir = None
         os.chdir(self.folder)
@@ -253,9 +262,11 @@ def _surroundings(copy: Path, scratch: Path) -> dict[str, str]:
     cache = scratch / "cache" / "psychometrics"
     cache.mkdir(parents=True)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
     for downloads in ("external", "mirror", "models"):
         if (home / "psychometrics" / downloads).is_dir():
             (cache / downloads).symlink_to(home / "psychometrics" / downloads)
+
     return {
         "PYTHONPATH": str(copy),
         "PSYCHOMETRICS_STORE": str(scratch / "store"),
@@ -316,6 +327,7 @@ def _places(node: ast.AST) -> Iterator[Place]:
         block = getattr(node, field, None)
         if not isinstance(block, list):
             continue
+
         for i, statement in enumerate(block):
             if _can_be_dropped(statement):
                 shorter = [*block[:i], ast.Pass(), *block[i + 1 :]]
@@ -361,6 +373,7 @@ def _mutant(file: str, tree: ast.Module, place: Place) -> Mutant:
     was, becomes = (
         " ".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+"
     )
+
     return Mutant(file, place.line, place.kind, was, becomes, after)
 
 
@@ -379,6 +392,7 @@ def covering(copy: Copy, file: str) -> list[list[str]]:
     near = [path for path in files if not FAR.fullmatch(path.name)]
     others = [f"tests/{path.name}" for path in near if uses.search(path.read_text("utf-8"))]
     own = [test for test in own if (copy.folder / test).is_file()]
+
     return [[file, *own], *([test] for test in others if test not in own)]
 
 
@@ -401,6 +415,7 @@ def _result(copy: Copy, mutant: Mutant, kept: dict[tuple[str, ...], Result]) -> 
     module = _digest(mutant.file, copy.read(mutant.file))
     tests = _digest(*map(copy.read, names))
     earlier = kept.get((module, mutant.was, mutant.becomes, str(mutant.line)))
+
     if earlier and (earlier.outcome != "survived" or earlier.tests == tests):
         return earlier
 
@@ -412,8 +427,10 @@ def _result(copy: Copy, mutant: Mutant, kept: dict[tuple[str, ...], Result]) -> 
         **fields, outcome=outcome, test=test, seconds=seconds, module=module, tests=tests
     )
     RESULTS.parent.mkdir(exist_ok=True)
+
     with RESULTS.open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(result)) + "\n")
+
     return result
 
 
@@ -433,17 +450,20 @@ def _main() -> int:
     parser.add_argument("--files", nargs="+", default=list(MODULES), help="patterns of modules")
     options = parser.parse_args()
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
     for library in _LIBRARIES:
         importlib.import_module(library)
 
     counts = dict.fromkeys(("killed", "timed out", "equivalent", "survived"), 0)
     survivors = []
     equivalent = _equivalent()
+
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Copy(Path(folder))
         chosen = {path for pattern in options.files for path in copy.folder.glob(pattern)}
         files = sorted(str(path.relative_to(copy.folder)) for path in chosen)
         kept = _kept()
+
         for mutant in draw(copy.read, files, options.number, options.seed):
             result = _result(copy, mutant, kept)
             place = f"{mutant.file}:{mutant.line}"
@@ -451,8 +471,10 @@ def _main() -> int:
             outcome = result.outcome
             if outcome == "survived" and (mutant.file, mutant.was, mutant.becomes) in equivalent:
                 outcome = "equivalent"
+
             if outcome == "survived":
                 survivors.append(f"{place}: {change}")
+
             counts[outcome] += 1
             print(outcome, place, change, result.test, f"{result.seconds} s", sep="\t", flush=True)
 
@@ -462,6 +484,7 @@ def _main() -> int:
     print(
         f"{killed} of {judged} that are not equivalent are killed. Survivors:", *survivors, sep="\n"
     )
+
     return 0 if killed >= WANTED * judged else 1
 
 

@@ -40,11 +40,15 @@ from psychometrics.studies.untrained import EXPECTED, PLACEBOS, SIZES, with_beyo
 
 from . import dose
 
-NAMES, PRIMARY = ("gad7", "phq9", "soc13", *PLACEBOS), ("alpha", "correlations", "silhouette")
-POPULATIONS, OTHER_SEEDS, CHUNK = 2000, 200, 50
+NAMES = ("gad7", "phq9", "soc13", *PLACEBOS)
+PRIMARY = ("alpha", "correlations", "silhouette")
+POPULATIONS = 2000
+OTHER_SEEDS = 200
+CHUNK = 50
 SINGLE = 200
 """Populations of which the silhouettes of single heads are shipped."""
-KEPT, OTHER = "means over prompts kept", "other seeds"
+KEPT = "means over prompts kept"
+OTHER = "other seeds"
 """Two of the plan's choices, which need heads of their own."""
 WORDS = "words"
 """Name of the null that answers by random words, in the place of a size."""
@@ -108,15 +112,18 @@ def _logits(members: Members, number: int) -> tuple[np.ndarray, np.ndarray]:
     The random numbers are those of :func:`psychometrics.null_answers`.
     """
     first = number * len(members.names)
-    heads, words = [], []
+    heads = []
+    words = []
     for place, stand in enumerate(members.stands):
         read = members.vectors[stand]
         decodes = stand[0] == SMOLLM2
         rng = np.random.default_rng([0, first + place])
         heads.append(head_logits(read, rng, linear=decodes))
+
         if decodes:
             rng = np.random.default_rng([4, first + place])
             words.append(read.astype(float) @ drawn_words(SMOLLM2, rng).T)
+
     return np.stack(heads), np.stack(words)
 
 
@@ -128,9 +135,11 @@ def _entailments(members: Members, number: int) -> dict[str, np.ndarray]:
     unit /= _size(unit)[:, None, None]
 
     entailments = {"start": _entailment(logits)}
+
     for size, factor in SIZES.items():
         if factor is not None:
             entailments[size] = _entailment(unit * (factor * members.sizes)[:, None, None])
+
     grown = kept * (members.kept_sizes / _size(kept))[:, None, None]
     entailments[KEPT] = _entailment(grown)
 
@@ -155,6 +164,7 @@ def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
         entailments = _entailments(members, number)
         if number >= POPULATIONS:
             entailments = {OTHER: entailments["matched"]}
+
         for size, entailment in entailments.items():
             scores = dose.score(entailment, members.places)
             values = np.stack([scores[kind] for kind in KINDS])
@@ -162,13 +172,16 @@ def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
                 everyone = np.full((len(KINDS), len(members.names), values.shape[2]), np.nan)
                 everyone[:, members.bases == "SmolLM2"] = values
                 values = everyone
+
             made.setdefault(size, []).append(values)
+
     arrays = {size: np.stack(values, axis=1).astype("float32") for size, values in made.items()}
 
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part.npz")
     np.savez(part, **arrays)
     part.replace(path)
+
     return arrays
 
 
@@ -245,9 +258,11 @@ def _primary(values: np.ndarray, bases: np.ndarray, centre=np.mean) -> dict[str,
         silhouette = centre(width.reshape(len(width), -1), axis=1)
         columns = [alpha, least, silhouette]
         found[base] = pd.DataFrame(dict(zip(PRIMARY, columns, strict=True)))
+
     if len(found) > 1:
         counts = pd.Series(bases).value_counts()
         found["both"] = sum(found[base] * counts[base] for base in found) / len(bases)
+
     return found
 
 
@@ -258,7 +273,8 @@ def _covariances(scores: np.ndarray) -> np.ndarray:
 
 def _choices(members: Members, values: np.ndarray) -> dict[tuple[str, str], pd.DataFrame]:
     """Return the primary statistics under each choice of members or means, by choice and base."""
-    bases, default = members.bases, members.table["default"].to_numpy()
+    bases = members.bases
+    default = members.table["default"].to_numpy()
     six = members.layers == 6
     found = {
         "as planned": _primary(values, bases),
@@ -266,9 +282,11 @@ def _choices(members: Members, values: np.ndarray) -> dict[tuple[str, str], pd.D
         "default members": _primary(values[:, :, default], bases[default]),
         "six layers": _primary(values[:, :, six], bases[six]),
     }
+
     for place, name in enumerate(members.names):
         others = (np.arange(len(bases)) != place) & (bases == bases[place])
         found[f"without {name}"] = _primary(values[:, :, others], bases[others])
+
     return {(choice, base): one for choice, by in found.items() for base, one in by.items()}
 
 
@@ -285,6 +303,7 @@ def _summary(members: Members, start: int) -> tuple[pd.DataFrame, pd.DataFrame, 
         for path, part in zip(paths, parts, strict=True):
             part.to_parquet(path.with_suffix(".part"), index=False)
             path.with_suffix(".part").replace(path)
+
     shipped, depths, choices = (pd.read_parquet(path) for path in paths)
     return shipped, depths, choices
 
@@ -292,7 +311,9 @@ def _summary(members: Members, start: int) -> tuple[pd.DataFrame, pd.DataFrame, 
 def _summarised(members: Members, start: int) -> list[pd.DataFrame]:
     everyone = np.arange(len(members.names))
     decoders = np.flatnonzero(members.bases == "SmolLM2")
-    rows, depths, choices = [], [], []
+    rows = []
+    depths = []
+    choices = []
     for size, values in _chunk(members, start).items():
         if size in (KEPT, OTHER):
             for base, one in _primary(values, members.bases).items():
@@ -303,9 +324,11 @@ def _summarised(members: Members, start: int) -> list[pd.DataFrame]:
         who = decoders if size == WORDS else everyone
         for name, one in _by_depth(members, values[:, :, who], who).items():
             depths.append(one.assign(base=name, size=size))
+
         if size == "matched":
             for (choice, base), one in _choices(members, values).items():
                 choices.append(one.assign(choice=choice, base=base))
+
     parts = (rows, depths, choices)
     return [pd.concat(part, ignore_index=True) if part else pd.DataFrame() for part in parts]
 
@@ -317,6 +340,7 @@ def _write(members: Members) -> None:
     summaries = []
     for start in range(0, POPULATIONS + OTHER_SEEDS, CHUNK):
         summaries.append(_summary(members, start))
+
     shipped, depths, choices = (
         pd.concat(parts, ignore_index=True) for parts in zip(*summaries, strict=True)
     )
@@ -354,6 +378,7 @@ def _shipped_rows(members: Members, values: np.ndarray, size: str, start: int) -
         few = part["population"] < SINGLE
         part["single"] = [row.tolist() if keep else None for row, keep in zip(means, few)]  # noqa: B905
         parts.append(part)
+
     return pd.concat(parts)
 
 
@@ -386,8 +411,10 @@ def _write_depths(members: Members, own: np.ndarray, drawn) -> None:
         if base in half.index:
             row["low"] = observed[base].iloc[0] - half.loc[base, base]
             row["high"] = observed[base].iloc[0] + half.loc[base, base]
+
         row["members"] = labels[shared].str.startswith(base).sum()
         found.append(row.rename_axis("evidence").reset_index().assign(base=base, size=size))
+
     table = pd.concat(found).set_index(["base", "size", "evidence"]).reset_index()
     table = table.dropna(subset="p")
     table.to_csv(data_dir() / "within_depth.csv", index=False, float_format="%.5g")

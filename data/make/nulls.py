@@ -25,8 +25,10 @@ QUESTIONNAIRES = (
     "gad7", "phq9", "soc13",
     "placebo_defects", "placebo_pleasures", "placebo_habits", "placebo_weather",
 )  # fmt: skip
-SHUFFLED, BASES = 8, 24
-SHARE, RECIPE = 0.15, {"tuning": "lora", "epochs": 1, "lr": 1e-3, "dropout": 0.0}
+SHUFFLED = 8
+BASES = 24
+SHARE = 0.15
+RECIPE = {"tuning": "lora", "epochs": 1, "lr": 1e-3, "dropout": 0.0}
 """As the embedded members, but for the labels, and shorter: there is nothing to learn."""
 
 
@@ -36,9 +38,11 @@ def _main() -> None:
     for number in range(SHUFFLED):
         answers = _shuffled_member(number).answer(pairs)
         columns |= _named("shuffled-labels", number, answers)
+
     for number in range(BASES):
         answers = null_answers(QUESTIONNAIRES, "random-bases", 1, layers=6, seed=number)
         columns |= _named("random-bases", number, answers[list(PROBABILITIES)].to_numpy())
+
     frame = pd.DataFrame(columns).drop_duplicates("key")
     frame.to_parquet(data_dir() / "nulls.parquet", index=False, compression="zstd")
 
@@ -67,6 +71,7 @@ def _shuffled_member(number: int):
         train_nli(base_path(), pairs, folder, seed=number, progress=False, **RECIPE)
         model = PeftModel.from_pretrained(nli_classifier(base_path())[0], folder).merge_and_unload()
         _save(model, folder / "merged")
+
     return load_respondent(folder / "merged", dtype="float32")
 
 

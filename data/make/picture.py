@@ -38,6 +38,7 @@ def _main() -> None:
     figures.style()
     figure, axes = plt.subplots(3, 1, figsize=(5.4, 5.8))
     rng = np.random.default_rng(0)
+
     for ax, (name, (title, label)) in zip(axes, SHOWN.items(), strict=True):
         for place, base in enumerate(BASES):
             untrained = table.loc[("matched", base), name]
@@ -47,11 +48,13 @@ def _main() -> None:
             trained = table.loc[[("trained", base)], name].iloc[0]
             ax.plot([trained, trained], [place - 0.4, place + 0.4], color=figures.TRAINED,
                     linewidth=3, label="the trained models" if place else None)  # fmt: skip
+
         ax.set(xlabel=label, yticks=range(2), yticklabels=BASES.values(), ylim=(-0.6, 1.6))
         ax.set_title(title, fontsize=11)
         ax.spines["left"].set_visible(False)
         ax.tick_params(labelsize=10, length=0, axis="y")
         ax.tick_params(labelsize=10, axis="x")
+
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2,
                   frameon=False, fontsize=10.5)  # fmt: skip
     figure.savefig(book_dir() / "_static" / "result.png", dpi=160)
@@ -70,7 +73,8 @@ def _draw_guess(populations: pd.DataFrame) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.4))
     for ax, name, answers in zip(axes, "AB", (untrained, trained), strict=True):
         scores = profiles(answers, loaded)["source"].iloc[-len(population("decoders")) :]
-        anxiety, depression = scores.iloc[:, :7].mean(axis=1), scores.iloc[:, 7:16].mean(axis=1)
+        anxiety = scores.iloc[:, :7].mean(axis=1)
+        depression = scores.iloc[:, 7:16].mean(axis=1)
         print(name, middle, anxiety.corr(depression, method="spearman"))
         ax.scatter(anxiety, depression, s=110, color="0.15", linewidths=0)
         ax.set(xticks=[], yticks=[], xlabel="anxiety (GAD-7)", ylabel="depression (PHQ-9)")
@@ -78,6 +82,7 @@ def _draw_guess(populations: pd.DataFrame) -> None:
         ax.margins(0.15)
         ax.xaxis.label.set_size(13)
         ax.yaxis.label.set_size(13)
+
     figure.savefig(book_dir() / "_static" / "guess.png", dpi=160)
     figure.set_size_inches(1200 / 160, 630 / 160)
     figure.suptitle("Which of these networks was never trained to answer?", fontsize=14)

@@ -40,10 +40,12 @@ def _build_population(
     """
     work = Path(folder) if folder else cache_dir() / "training"
     table = population_table()
+
     if only and (unknown := set(only) - set(table["respondent_id"])):
         raise ParameterError(
             f"data/population.csv has no row {', '.join(sorted(unknown))}: add it."
         )
+
     there = data_dir() / "population"
     todo = [
         row
@@ -51,18 +53,22 @@ def _build_population(
         if (row["respondent_id"] in only if only else not (there / row["respondent_id"]).is_dir())
     ]
     threads = 1 if workers > 1 else None
+
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         genres = sorted({row["genre"] for row in todo if isinstance(row["genre"], str)})
         for done in as_completed([pool.submit(_adapt, genre, work, threads) for genre in genres]):
             done.result()
+
         for done in as_completed([pool.submit(_train_member, row, work, threads) for row in todo]):
             member, result = done.result()
             table = population_table()
             for column, value in result.items():
                 table.loc[table["respondent_id"] == member, column] = value
+
             table["pairs"] = table["pairs"].astype("Int64")
             table.to_csv(data_dir() / "population.csv", index=False)
             print(f"{member}: accuracy {result['accuracy']:.3f} on held-out MNLI", flush=True)
+
     return table
 
 
@@ -79,12 +85,15 @@ def _adapt(genre: str, work: Path, threads: int | None) -> None:
     output = _genre_adapter(genre, work)
     if (output / "manifest.json").is_file():
         return
+
     if threads:
         torch.set_num_threads(threads)
+
     pairs = mnli_sample()
     sentences = pairs.loc[(pairs["genre"] == genre) & ~pairs["held_out"], "premise"].unique()
     if not len(sentences):
         raise DataError(f"The MNLI sample has no genre '{genre}': correct data/population.csv.")
+
     adapt_encoder(base_path(), list(sentences), output, progress=False)
 
 
@@ -95,12 +104,15 @@ def _train_member(recipe: dict, work: Path, threads: int | None) -> tuple[str, d
 
     if threads:
         torch.set_num_threads(threads)
+
     member = recipe["respondent_id"]
     if recipe["family"] == FAMILIES["decoders"]:
         return member, _train_decoder(recipe, work / member)
+
     pairs = nli_pairs(recipe["data"].split("+"))
     if recipe["share"] < 1:
         pairs = pairs.sample(frac=recipe["share"], random_state=int(recipe["seed"]))
+
     genre = recipe["genre"] if isinstance(recipe["genre"], str) else None
     manifest = train_nli(
         base_path(),
@@ -116,6 +128,7 @@ def _train_member(recipe: dict, work: Path, threads: int | None) -> tuple[str, d
         progress=False,
     )
     _pack_member(member, {name: recipe[name] for name in RECIPE}, work / member)
+
     return member, {"pairs": len(pairs), "seconds": manifest["seconds"]} | _held_out(recipe)
 
 
@@ -128,8 +141,10 @@ def _train_decoder(recipe: dict, folder: Path) -> dict:
     made = train_decoder(told, folder)
     target = data_dir() / "population" / recipe["respondent_id"]
     target.mkdir(parents=True, exist_ok=True)
+
     for name in ("adapter_model.safetensors", "adapter_config.json"):
         shutil.copy(folder / name, target)
+
     written = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
     kept = {name: recipe[name] for name in [*RECIPE, "rank", "adapt_from"]}
     kept |= {name: written[name] for name in ("base", "wording", "answers", "dtype")}
@@ -157,14 +172,17 @@ def _pack_member(member: str, recipe: dict, trained: Path) -> None:
     temporary.mkdir(parents=True)
     frozen = recipe["tuning"] == "frozen"
     weights = load_file(trained / ("model.safetensors" if frozen else "adapter_model.safetensors"))
+
     if frozen:
         weights = {k: v for k, v in weights.items() if "pooler" in k or k.startswith("classifier")}
+
     name = "head.safetensors" if frozen else "adapter_model.safetensors"
     save_file({k: v.half().contiguous() for k, v in weights.items()}, temporary / name)
     if not frozen:
         config = json.loads((trained / "adapter_config.json").read_text(encoding="utf-8"))
         config["base_model_name_or_path"] = BASE_MODEL
         (temporary / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
+
     (temporary / "recipe.json").write_text(json.dumps(_plain(recipe), indent=1) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
@@ -185,8 +203,10 @@ def _held_out(recipe: dict) -> dict:
     share = accuracy(mnli)
     low, high = proportion_confint(round(share * len(mnli)), len(mnli), method="wilson")
     result = {"accuracy": round(share, 4), "low": round(low, 4), "high": round(high, 4)}
+
     if "snli" not in recipe["data"]:
         result["accuracy_snli"] = round(accuracy(nli_pairs("snli").sample(2000, random_state=0)), 4)
+
     return result
 
 

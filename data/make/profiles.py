@@ -30,6 +30,7 @@ def _build_profiles() -> None:
         digest = key_of(prompts(questionnaire).to_csv(index=False))
         parts.append(scores.assign(prompts=digest))
         print(name, flush=True)
+
     table = pd.concat(parts, ignore_index=True)
     table["score"] = table["score"].round(6)
     table.to_parquet(data_dir() / "profile.parquet", index=False, compression="zstd")

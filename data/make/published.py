@@ -101,6 +101,7 @@ llmpersonality, ai_like_humans, students_mexico, students_bmi, adults_peru, got 
     """
     if source not in SOURCES:
         raise ParameterError(f"source must be one of {', '.join(SOURCES)}, got '{source}'.")
+
     return {
         "llm_questionnaires": _runs,
         "survey": _survey,
@@ -175,12 +176,15 @@ def _long(
     given = load_questionnaire(questionnaire, texts=False) if low is None else None
     if given is not None:
         ends = [option.value for option in given.choices(given.items[0])]
-        low, high = min(ends), max(ends)
+        low = min(ends)
+        high = max(ends)
+
     long["status"] = np.where(
         long["value"].isna(), "missing", np.where(long["value"].between(low, high), "ok",
                                                   "out_of_range")
     )  # fmt: skip
     long = long.assign(questionnaire=questionnaire, mode="published", condition=condition)
+
     if given is not None:
         return tidy(long, given)
     long["value"] = long["value"].astype(float).where(long["status"] == "ok")
@@ -205,10 +209,13 @@ def _runs() -> pd.DataFrame:
             table = pd.read_csv(
                 fetch(f"llm_questionnaires_{condition}_{model}"), header=None, skiprows=1
             ).astype(float)
+
             if condition == "inverted":
                 table = 6 - table
+
             table = _indexed(table, [model] * len(table), range(1, len(table) + 1))
             parts.append(_long(table, "ipip50", condition, _asked_order()))
+
     return pd.concat(parts, ignore_index=True)
 
 
@@ -239,17 +246,22 @@ def _listed(reply: str, statements: Sequence[str]) -> list[float]:
     values = [np.nan] * len(statements)
     parts = re.split(r"^\s*\**(\d+)[.)]\s", reply, flags=re.MULTILINE)
     label = re.compile("|".join(_LABELS).replace(" ", r"\s+"), re.IGNORECASE)
+
     for number, rest in zip(parts[1::2], parts[2::2], strict=True):
         place = int(number) - 1
         head, _, tail = rest.strip().partition(".")
         if _plain(head) in places:
-            place, rest = places[_plain(head)], tail
+            place = places[_plain(head)]
+            rest = tail
+
         if not 0 <= place < len(values):
             continue
-        if named := label.search(rest):
+        named = label.search(rest)
+        if named:
             values[place] = _LABELS[re.sub(r"\s+", " ", named[0].lower())]
         elif digit := re.match(r"\D{0,3}([1-5])\b", rest):
             values[place] = int(digit[1])
+
     return values
 
 
@@ -262,6 +274,7 @@ def _ai_like_humans() -> pd.DataFrame:
         rows[key.removeprefix("ai_like_humans_")] = [
             float(given.get(item.id.rpartition("_")[2], np.nan)) for item in questionnaire.items
         ]
+
     table = pd.DataFrame.from_dict(
         rows, orient="index", columns=[i.id for i in questionnaire.items]
     )
@@ -352,12 +365,14 @@ def _tables() -> dict[tuple[str, str], pd.DataFrame]:
     runs = answers("llm_questionnaires")
     for name, part in runs.groupby(["respondent_id", "condition"], sort=False):
         found[name] = part.pivot(index="run", columns="item_id", values="value")[items]
+
     people = answers("survey").pivot(index="respondent_id", columns="item_id", values="value")
     people = people[items].reset_index(drop=True)
     found["people", "people"] = people
     found["people_a", "people"], found["people_b", "people"] = people[::2], people[1::2]
     draws = np.random.default_rng(SEED).integers(1, 6, (1000, len(items)))
     found["random", "people"] = pd.DataFrame(draws, columns=items).astype(float)
+
     return found
 
 
@@ -372,6 +387,7 @@ def _counts(tables: dict) -> pd.DataFrame:
         found.insert(0, "condition", condition)
         found.insert(0, "respondent_id", name)
         parts.append(found)
+
     return pd.concat(parts, ignore_index=True)
 
 
@@ -381,11 +397,14 @@ def _moments(tables: dict) -> pd.DataFrame:
         whole = table.dropna()
         if len(whole) < LEAST:
             continue
+
         found = whole.cov().rename_axis("item_id").reset_index()
         for column, value in (("mean", whole.mean().to_numpy()), ("n", len(whole)),
                               ("condition", condition), ("respondent_id", name)):  # fmt: skip
             found.insert(0, column, value)
+
         parts.append(found)
+
     order = ["respondent_id", "condition", "item_id", "n", "mean"]
     frame = pd.concat(parts, ignore_index=True)
     return frame[[*order, *(c for c in frame if c not in order)]]
@@ -424,6 +443,7 @@ def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) 
     distance = np.einsum("ri,ri->r", off, np.linalg.solve(sigma, off.T).T) / len(items)
     profile = row_correlations(table, np.broadcast_to(centre, table.shape))
     distance[gap] = np.nan
+
     return pd.DataFrame({"profile": profile, "distance": distance}, index=values.index)
 
 
@@ -451,11 +471,13 @@ def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
         check_columns(keyed, (), scale.items)
         own = keyed[list(scale.items)].dropna().astype(float)
         total = own.sum(axis=1)
+
         for item in scale.items:
             given = pd.DataFrame({"score": total, "value": own[item], "square": own[item] ** 2})
             named = {"n": ("value", "size"), "sum": ("value", "sum"), "squares": ("square", "sum")}
             found = given.groupby("score").agg(**named)
             parts.append(found.reset_index().assign(item_id=item))
+
     columns = ["item_id", "score", "n", "sum", "squares"]
     return pd.concat(parts, ignore_index=True)[columns]
 
@@ -463,26 +485,32 @@ def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 def _fit(tables: dict) -> pd.DataFrame:
     """Single rows against one half of the people; the other half, and shuffled rows, beside."""
     half = tables["people_a", "people"].dropna()
-    mean, covariance = half.mean(), half.cov()
+    mean = half.mean()
+    covariance = half.cov()
     rng = np.random.default_rng(SEED)
-    rows, bars = [], None
+    rows = []
+    bars = None
     order = [("people_b", "people"), *(k for k in tables if not k[0].startswith("people"))]
     for name in order:
         whole = tables[name].dropna()
         if len(whole) < LEAST:
             continue
+
         mixed = pd.DataFrame(rng.permuted(whole.to_numpy(), axis=1), columns=whole.columns)
         for kind, values in (("given", whole), ("shuffled", mixed)):
             found = person_fit(values, mean, covariance)
             if bars is None:
                 bars = found["profile"].quantile(0.01), found["distance"].quantile(0.99)
+
             row = {"respondent_id": name[0], "condition": name[1], "answers": kind, "n": len(found)}
             for column in found:
                 for share in (0.025, 0.5, 0.975):
                     row[f"{column}_{share}"] = found[column].quantile(share)
+
             row["profile_unlike"] = (found["profile"] < bars[0]).mean()
             row["distance_unlike"] = (found["distance"] > bars[1]).mean()
             rows.append(row)
+
     return pd.DataFrame(rows)
 
 

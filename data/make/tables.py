@@ -42,6 +42,7 @@ def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:
     }
 
     notes = {external_texts_file(path) for path in stay}
+
     for path in kept.glob("*/*"):
         if path not in stay | notes:
             path.unlink()
@@ -50,6 +51,7 @@ def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:
         copy = kept / path.relative_to(runs)
         if copy in stay:
             continue
+
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
         if external_texts(path):
@@ -58,6 +60,7 @@ def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:
     for folder in kept.glob("*/"):
         if not any(folder.iterdir()):
             folder.rmdir()
+
     return sorted(f"{path.parent.name}/{path.stem}" for path in stay)
 
 
@@ -70,6 +73,7 @@ def _main() -> None:
     with pd.option_context("display.max_rows", None, "display.max_colwidth", 90):
         cells = moved(kept, runs)
         print(cells.to_string(index=False) if len(cells) else "nothing moved")
+
     for sentence in not_compared(kept, runs):
         print(f"Not compared: {sentence}")
 

@@ -83,13 +83,16 @@ def _ship(mode: str, questionnaire: Questionnaire) -> None:
     ):
         rows = kept.rows[KEPT[mode]]
         new = sum(key not in shipped for key in rows.index)
+
     if new:
         ship(rows, *where, identity)
+
     print(mode, questionnaire.id, len(rows), flush=True)
 
 
 def _main() -> None:
-    fifty, mini = load_questionnaire("ipip50"), load_questionnaire("ipip20")
+    fifty = load_questionnaire("ipip50")
+    mini = load_questionnaire("ipip20")
     voice = {"mode": "options", "wording": "voice", "progress": False}
     cells = itertools.product(*CROSSING.values())
     crossed = {" ".join(cell): dict(zip(CROSSING, cell, strict=True)) for cell in cells}
@@ -102,14 +105,18 @@ def _main() -> None:
             asked = _yes_or_no(written) if name == "yes or no" else written
             how = {"mode": "options", "progress": False, "baseline": EMPTY}
             ask(asked, SMOLLM2, choose="expected", **how, **way)
+
     for persona in PERSONAS.values():
         ask(fifty, SMOLLM2, persona=persona, baseline=EMPTY, **voice)
+
     for asked in (fifty, mixed, _yes_or_no(fifty), _yes_or_no(mixed)):
         _ship("options", asked)
+
     for name in psychobench_keys():
         scale = load_questionnaire(name)
         ask(scale, SMOLLM2, baseline=EMPTY, **voice)
         _ship("options", scale)
+
     thirteen = [load_questionnaire(name) for name in psychobench_keys()]
     drawn = {"choose": "draw", "runs": 10, "seed": 1, "baseline": EMPTY, **voice}
     scores = scale_scores(pd.concat(ask(q, SMOLLM2, **drawn) for q in thirteen), thirteen)

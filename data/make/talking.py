@@ -156,11 +156,14 @@ def talk(
     }
     training = {"epochs": epochs, "lr": lr, "rank": rank}
     cells = [(arm, seed) for seed in seeds for arm in (BEFORE, *arms)]
-    found, asked = [], None
+    found = []
+    asked = None
+
     for arm, seed in tqdm(cells, desc="talking", unit="model", disable=not progress):
         what = common | {"arm": arm, "seed": seed}
         if arm != BEFORE:
             what |= {"training": training, "texts": intervention_texts(arm)}
+
         stem = folder / key_of(json.dumps(what))
         paths = [stem.with_suffix(f".{part}.csv") for part in SHIPPED]
         if not paths[-1].is_file():
@@ -170,7 +173,9 @@ def talk(
                 new = path.with_suffix(".part")
                 part.to_csv(new, index=False, quoting=csv.QUOTE_NONNUMERIC)  # a reply may hold \r
                 new.replace(path)
+
         found.append([pd.read_csv(path) for path in paths])
+
     scores, replies = (pd.concat(parts, ignore_index=True) for parts in zip(*found, strict=True))
     return scores, replies
 
@@ -198,7 +203,8 @@ def judged(texts: Sequence[str], judge: NLIRespondent) -> pd.DataFrame:
     """
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-    texts, analyser = list(texts), SentimentIntensityAnalyzer()
+    texts = list(texts)
+    analyser = SentimentIntensityAnalyzer()
     found = {"sentiment": [analyser.polarity_scores(text)["compound"] for text in texts]}
     for name, (statement, opposite) in STATEMENTS.items():
         found[name] = _leaning(judge, texts, [statement] * len(texts), [opposite] * len(texts))
@@ -222,6 +228,7 @@ def _sentences() -> dict[str, list[str]]:
     for arm in ARMS:
         texts = intervention_texts(arm)
         sets[arm] = [texts[i] for i in rng.permutation(len(texts))[:UNREAD]]
+
     from psychometrics.training import mnli_sample
 
     premises = mnli_sample().query("held_out")["premise"]
@@ -242,11 +249,13 @@ def _cell(
     model, tokenizer = load_model(find(generator), "causal")
     model.to(resolve_device(None))
     unread = _sentences()
+
     if arm != BEFORE:
         held = set(unread.get(arm, ()))
         texts = [text for text in intervention_texts(arm, seed) if text not in held]
         chosen = np.random.default_rng(seed).permutation(len(texts))[:READ]
         adapt_causal(model, tokenizer, [texts[i] for i in chosen], seed=seed, **training)
+
     model.eval()
     rows = [*_text(model, tokenizer, unread), *_options(model, tokenizer)]
     told, said, replies = _replied(model, tokenizer, judge, seed)
@@ -272,14 +281,18 @@ def _text(model, tokenizer, sets: dict[str, list[str]]) -> list[tuple]:
                 [_begun(tokenizer, tokenizer(text)["input_ids"])
                  for text in texts[start : start + 10]], model.device,
             )  # fmt: skip
+
             with torch.inference_mode():
                 logs = model(input_ids=ids, attention_mask=mask).logits[:, :-1].float()
+
             loss = torch.nn.functional.cross_entropy(
                 logs.transpose(1, 2), ids[:, 1:], reduction="none"
             )
             total += float((loss * mask[:, 1:]).sum())
             count += int(mask[:, 1:].sum())
+
         rows.append(("text", "", name, "nll", total / count))
+
     return rows
 
 
@@ -313,6 +326,7 @@ def _options(model, tokenizer) -> list[tuple]:
         }
         logs["expected"] = (logs["given"] + logs["reversed"]) / 2
         values = np.array([option.value for option in questionnaire.options])
+
         for measure, table in logs.items():
             shares = np.exp(table - table.max(axis=1, keepdims=True))
             expected = shares @ values / shares.sum(axis=1)
@@ -320,6 +334,7 @@ def _options(model, tokenizer) -> list[tuple]:
                 ("options", name, item.id, measure, score)
                 for item, score in zip(questionnaire.items, expected, strict=True)
             ]
+
     return rows
 
 
@@ -332,17 +347,20 @@ def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> n
     order = tuple(range(len(questionnaire.options)))[::step]
     names = option_labels(questionnaire.options, "numeric")
     labels = [tokenizer(name, add_special_tokens=False)["input_ids"] for name in names]
+
     if any(len(label) != 1 for label in labels):
         raise ParameterError("The labels of the options must be one token each.")
     rows = []
     for item in questionnaire.items:
         prompt = messages(questionnaire, [item], orders=[order], reply="choice")
         rows.append(encode(tokenizer, prompt))
+
     shared = len(
         list(itertools.takewhile(lambda ids: len(set(ids)) == 1, zip(*rows, strict=False)))
     )
     first = torch.tensor([rows[0][:shared]], device=model.device)
     ids, mask = _padded([row[shared:] for row in rows], model.device)
+
     with torch.inference_mode():
         cache = model(input_ids=first, use_cache=True).past_key_values
         cache.batch_repeat_interleave(len(rows))
@@ -351,6 +369,7 @@ def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> n
         last = torch.tensor([len(row) - shared - 1 for row in rows], device=model.device)
         state = hidden.last_hidden_state[torch.arange(len(rows), device=model.device), last]
         logits = model.get_output_embeddings()(state).float().log_softmax(dim=-1)
+
     shown = logits[:, [label[0] for label in labels]].double().cpu().numpy()
     out = np.empty_like(shown)
     out[:, list(order)] = shown  # the first place has the first label, whatever stands there
@@ -390,6 +409,7 @@ def _replied(
     talked = [
         ("conversation", "", opener, measure, score) for (opener, measure), score in means.items()
     ]
+
     return told, talked, said[["opener", "sample", "reply"]]
 
 
@@ -404,10 +424,12 @@ def _statements() -> pd.DataFrame:
         wide = wide.loc[[item.id for item in questionnaire.items]]
         keying = list(questionnaire.keys().values())
         both = pd.DataFrame({"source": wide[1], "inverse": wide[-1], "keying": keying})
+
         for measure in ("source", "inverse"):
             parts.append(
                 both.assign(questionnaire=name, measure=measure, asked=both[measure]).reset_index()
             )
+
     return pd.concat(parts, ignore_index=True)
 
 
