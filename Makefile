@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
-QUICK := house scoring reliability validity items irt norms styles intervals trends figures
+QUICK := house scoring reliability validity items irt norms styles bias intervals trends figures
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
@@ -83,7 +83,7 @@ picture: $(VENV)/installed  ## draw the README's picture anew
 # torch is upgraded, add their hashes by hand from PyTorch's own index; uv keeps them while the version stays.
 constraints:  ## renew constraints.txt with uv (UPGRADE='-P torch', or --upgrade for all)
 	uv pip compile --quiet --universal --generate-hashes --no-annotate --custom-compile-command 'make constraints' \
-		--extra book --extra test --group install pyproject.toml --output-file constraints.txt $(UPGRADE)
+		--extra answers --extra book --extra test --group install pyproject.toml --output-file constraints.txt $(UPGRADE)
 
 clean:  ## remove all that was made here, the answers too
 	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md book/verdicts.md book/_static/profile-example.html
@@ -99,7 +99,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip download --quiet --no-deps --dest $(VENV)/torch $$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' constraints.txt)
 	sed -n '/^torch==/,/[^\\]$$/p' constraints.txt | $(PIP) --no-deps --no-index --find-links $(VENV)/torch --require-hashes -r /dev/stdin
 	rm -r $(VENV)/torch
-	$(PIP) --no-require-hashes -c constraints.txt --build-constraint constraints.txt -e '.[book,test]'
+	$(PIP) --no-require-hashes -c constraints.txt --build-constraint constraints.txt -e '.[answers,book,test]'
 	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	$(BIN)/psychometrics fetch-model
 	touch $@

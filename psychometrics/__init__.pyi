@@ -1,5 +1,6 @@
 # ruff: noqa: F401
 from . import (
+    answer_profiles,
     asking,
     book,
     claims,
@@ -25,11 +26,13 @@ from . import (
     training,
 )
 from .asking import answers, store
+from .asking.answer_files import read_answers, write_answers
 from .asking.ask import ask, ask_ways
 from .asking.population import population, population_table, readable_names, untouched_bases
 from .asking.store import compact, manifests
 from .measures import (
     beliefs,
+    bias,
     content,
     evidence,
     groups,

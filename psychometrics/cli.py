@@ -63,6 +63,16 @@ _Conditions = Annotated[
         "dtype=float32, timeout=30, max_cost=2; may be repeated.",
     ),
 ]
+_AnswerFile = Annotated[
+    Path | None,
+    Option(
+        "--answers",
+        metavar="FILE",
+        help="A table of answers (CSV, Excel, Parquet, SPSS, logs), read in place of asking; -c "
+        "then takes settings of reading: respondent, run, conditions, item, value, columns, "
+        "numbers, already_reversed.",
+    ),
+]
 _DryRun = Annotated[
     bool, Option("--dry-run", help="Send nothing to the endpoint; say how much, at what price.")
 ]
@@ -71,7 +81,10 @@ _Plot = Annotated[
     Option(help="Draw the scores, too: two axes as a compass. A .png, .svg or .pdf file."),
 ]
 _Profiled = Annotated[
-    str, Option("--questionnaires", "--instruments", help="Names or files, with commas.")
+    str,
+    Option(
+        "--questionnaires", "--questionnaire", "--instruments", help="Names or files, with commas."
+    ),
 ]
 _Against = Annotated[
     str,
@@ -81,6 +94,8 @@ _Against = Annotated[
     ),
 ]
 _Output = Annotated[Path | None, Option("--output", "-o", help="The file, see above.")]
+_TABLES = (".csv", ".json", ".parquet", ".sav")
+_PROFILED = "gad7,phq9,soc13"
 _Pdf = Annotated[bool, Option("--pdf", help="Print the page to a .pdf file, too.")]
 
 
@@ -267,8 +282,9 @@ def _ask(
 ) -> None:
     """Put questionnaires to respondents and store the answers.
 
-    --output, a .csv or .json file, gets a row for each answer, with what was sent and replied; with
-    --dry-run, what would be sent.
+    --output, a .csv, .json or .parquet file, gets a row for each answer, with what was sent and
+    replied; with --dry-run, what would be sent. Answers to items are also written as .wide.csv (a
+    column for each item), .irw.csv (Item Response Warehouse) or .sav (SPSS).
 
     Models that cannot answer for good are named in --failures and not tried again.
 
@@ -284,7 +300,7 @@ def _ask(
     more = {"engine": engine, "failures": failures, "store": store}
 
     if output is not None:
-        pm.page.check_output(output, (".csv", ".json"))
+        pm.page.check_output(output, _TABLES)
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
 
     answers = _answers(questionnaires, respondents, mode, condition, dry_run, output, **more)
@@ -296,7 +312,8 @@ def _ask(
 
     typer.echo(f"{who} respondent(s), {there} answers in the store")
     if output is not None:
-        _write_table(answers, output)
+        loaded = [pm.load_questionnaire(name, texts=False) for name in questionnaires]
+        _write_table(answers, output, questionnaires=loaded)
 
     _exit(answers)
 
@@ -315,18 +332,20 @@ def _scores(
     as_json: Annotated[bool, Option("--json/--csv", help="What is printed.")] = False,
     plot: _Plot = None,
     dry_run: _DryRun = False,
+    answer_file: _AnswerFile = None,
 ) -> None:
-    """Print scores as CSV, asking what is not in the store yet.
+    """Print scores as CSV, asking what is not in the store yet, or from a file of answers.
 
     Each score of a scale has its 95 % interval (low, high) from its n items, and the precision in
     which a model on this machine answered. Where a score or interval is missing, note says why.
     With --items, an item asked by prompts has its interval from its n source terms, over all
     templates; a single answer has none.
 
-    --output, a .csv or .json file, takes the place of the terminal.
+    --output, a .csv, .json, .parquet or .sav file, takes the place of the terminal; with --items,
+    answers to items are also written as .wide.csv or .irw.csv.
     For answers to prompts, -c temperature=T is the one of their normalisation.
     """
-    for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, (".csv", ".json"))):
+    for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, _TABLES)):
         if path is not None:
             pm.page.check_output(path, endings)
 
@@ -345,15 +364,22 @@ def _scores(
         if not is_number or not 0 < given < math.inf:
             raise ParameterError(f"temperature must be a positive number, {normalised[0]} is not.")
 
-    answers = _answers(loaded, respondents, mode, own, dry_run)
+    if answer_file is not None:
+        answers = _answers_in(answer_file, loaded, respondents, mode, own)
+    else:
+        answers = _answers(loaded, respondents, mode, own, dry_run)
+
     _show_scores(answers, loaded, items, plot, how, output=output, as_json=as_json)
     _exit(answers)
 
 
 @app.command("profile", rich_help_panel=_STUDIES)
 def _profile(
-    model: Annotated[str, Argument(help="A member, a folder, a hub id, a chat model.")],
-    questionnaires: _Profiled = "gad7,phq9,soc13",
+    model: Annotated[
+        str | None,
+        Argument(help="A member, a folder, a hub id, a chat model.", show_default=False),
+    ] = None,
+    questionnaires: _Profiled = _PROFILED,
     against: _Against = "default",
     mode: _Mode = "nli",
     condition: _Conditions = None,
@@ -361,10 +387,21 @@ def _profile(
     output: _Output = None,
     pdf: _Pdf = False,
     dry_run: _DryRun = False,
+    answer_file: _AnswerFile = None,
 ) -> None:
-    """Write a page (.html or .pdf) about one model: scores, nulls, norms, what may not be read."""
+    """Write a page (.html or .pdf) about one model: scores, nulls, norms, what may not be read.
+
+    With --answers, the page is about a file of answers of any respondents, and no model is asked.
+    """
+    if answer_file is not None:
+        return _profile_answers(answer_file, model, questionnaires, mode, condition, output, pdf)
+
+    if model is None:
+        raise ParameterError("Name a model, or a table of answers by --answers.")
+
     if dry_run:
         _answers(_names(questionnaires), model, mode, condition, dry_run)
+
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
     tables = _report("profile", asked, output or Path(f"profile-{name}.html"), pdf)
@@ -821,6 +858,51 @@ def _answers(
     return answers
 
 
+def _answers_in(file: Path, questionnaires: list, respondents: str, mode: str, condition):
+    """Read answers to questionnaires from a file; what was read is said first."""
+    import pandas as pd
+
+    if (respondents, mode) != ("embedded", "nli"):
+        raise ParameterError("--answers is read in place of asking: leave out whom and how to ask.")
+
+    settings = _conditions(condition)
+    for name in settings:
+        pm.answers.check_choice(pm.asking.answer_files.SETTINGS, condition=name)
+
+    parts = [pm.read_answers(file, questionnaire, **settings) for questionnaire in questionnaires]
+    answers = pd.concat(parts, ignore_index=True)
+    answers.attrs = parts[0].attrs
+    return answers
+
+
+def _profile_answers(
+    file: Path,
+    model: str | None,
+    questionnaires: str,
+    mode: str,
+    condition: list[str] | None,
+    output: Path | None,
+    pdf: bool,
+) -> None:
+    """Write the page about a file of answers."""
+    if model is not None:
+        raise ParameterError("The page is about all in --answers: leave the model out.")
+    if questionnaires == _PROFILED:
+        raise ParameterError("Name what was answered by --questionnaires.")
+
+    loaded = [pm.load_questionnaire(name) for name in _names(questionnaires)]
+    _answers_in(file, loaded, "embedded", mode, condition)
+
+    asked = {"answers": str(file.expanduser().absolute()), "settings": _conditions(condition)}
+    asked["questionnaires"] = _names(questionnaires)
+    page = output or Path(f"profile-{file.name.partition('.')[0]}.html")
+    tables = _report("answers", asked, page, pdf)
+    for row in tables["tab-answers-scales"].itertuples():
+        value = f"alpha {row.alpha:.2f} ({row.alpha_low:.2f} to {row.alpha_high:.2f}), "
+        value = "" if math.isnan(row.alpha) else value
+        typer.echo(f"{row.questionnaire}, {row.scale}: {value}{row.reading}")
+
+
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
     if items and how and "term" not in answers:
         raise ParameterError(f"{min(how)} does not apply to answers to items; leave it out.")
@@ -850,13 +932,17 @@ def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: d
     if precision.notna().any():
         table = table.assign(precision=precision)
 
-    _write_table(table, **where)
+    _write_table(table, questionnaires=questionnaires, **where)
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)
         typer.echo(f"drawn in {plot}", err=True)
 
 
-def _write_table(table, output: Path | None = None, as_json: bool = False) -> None:
+def _write_table(
+    table, output: Path | None = None, as_json: bool = False, questionnaires: list = ()
+) -> None:
+    if output is not None and output.name.endswith((".parquet", ".sav", ".wide.csv", ".irw.csv")):
+        return pm.write_answers(table, output, questionnaires)
     with writing(output):
         if as_json or (output is not None and output.suffix == ".json"):
             table.to_json(output or sys.stdout, orient="records", indent=2)

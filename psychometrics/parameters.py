@@ -323,6 +323,12 @@ class _Profile(_Report, of="profile"):
             find(self.base)
 
 
+class _Answers(_Page, of="answers"):
+    answers: _Text = "answers.csv"
+    questionnaires: Annotated[list[_Questionnaire], Field(min_length=1)] = ["gad7"]
+    settings: dict[str, str | bool] = {}
+
+
 class _Compare(_Report, of="compare"):
     models: list[_Text] = ["minilm-both-l6-s1", "minilm-mnli-l3-s16"]
 

@@ -131,6 +131,35 @@ def test_an_undefined_correlation_has_no_interval():
             intervals.correlation_interval(*given)
 
 
+def test_the_runs_needed_are_the_fewest_whose_interval_is_narrow_enough():
+    pilot = pd.DataFrame({"respondent_id": list("aaaabbbb"), "score": [1.0, 2, 3, 4, 2, 2, 2, 2]})
+    found = intervals.runs_needed(pilot, "score", 0.5).set_index("respondent_id")
+    sd = np.sqrt(5 / 3)
+    widths = [2 * stats.t.ppf(0.975, n - 1) * sd / np.sqrt(n) for n in range(2, 200)]
+    fewest = 2 + int(np.argmax(np.array(widths) <= 0.5))
+    assert found.loc["a", "needed"] == fewest
+    assert found.loc["a", "sd"] == pytest.approx(sd)
+    assert found.loc["a", "width"] == pytest.approx(widths[2])
+    assert found.loc["b", ["sd", "width", "needed", "assured"]].tolist() == [0, 0, 2, 2]
+    once = intervals.runs_needed(pilot.iloc[:1], "score", 0.5).iloc[0]
+    assert once[["sd", "width", "needed", "assured"]].isna().all()
+    for wrong in (0, -1, np.nan, np.inf, "1", True):
+        with pytest.raises(ParameterError, match="width"):
+            intervals.runs_needed(pilot, "score", wrong)
+
+
+def test_four_of_five_pilots_assure_an_interval_of_the_width():
+    rng = np.random.default_rng(21)
+    pilots = pd.DataFrame(rng.normal(size=(600, 8))).rename_axis("respondent_id").reset_index()
+    pilots = pilots.melt("respondent_id", value_name="score")
+    found = intervals.runs_needed(pilots, "score", 0.5)
+    truth = intervals.runs_needed(
+        pd.DataFrame({"respondent_id": 1, "score": [-1.0, 1.0] / np.sqrt(2)}), "score", 0.5
+    )["needed"].iloc[0]  # runs whose standard deviation is 1
+    assert np.mean(found["assured"] >= truth) == pytest.approx(0.8, abs=0.06)
+    assert np.mean(found["needed"] >= truth) < 0.55
+
+
 def test_prompts_of_one_item_are_one_observation():
     rng = np.random.default_rng(1)
     table = pd.DataFrame(

@@ -21,6 +21,7 @@ from psychometrics.measures.reliability import alpha, omega, one_factor
 from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from psychometrics.studies import diagnostic
+from tests.test_scoring import own_questionnaire
 from tests.test_validity import THREE, matrix_of, scored, traits
 
 pytestmark = pytest.mark.r
@@ -159,6 +160,45 @@ def test_loadings_on_one_factor_are_those_of_minimum_residuals_in_psych(tmp_path
     # a Heywood case is held at a loading of 1 here, at a unique share of 0.005 there
     held = np.abs(ours).max(axis=1) == 1
     assert np.abs(theirs[held]).max(axis=1) == pytest.approx(1, abs=0.01)
+
+
+def test_shares_of_bias_plans_and_runs_of_models_are_those_of_psych(tmp_path):
+    rng = np.random.default_rng(13)
+    keys = np.r_[np.ones(5), -np.ones(5)]
+    values = rng.normal(size=(40, 1)) * keys + rng.normal(size=(40, 1))
+    values = values + rng.normal(np.arange(10) / 4, 1, (40, 10))
+    table = pd.DataFrame(values).add_prefix("i")
+    code = (
+        "a <- function(x) suppressWarnings(suppressMessages("
+        "psych::alpha(x, check.keys=FALSE)$total$raw_alpha)); "
+        "p <- rowMeans(d[, 1:5]); q <- rowMeans(d[, 6:10]); "
+        "t <- psych::correct.cor(cbind(c(1, cor(p, q)), c(cor(p, q), 1)), "
+        "c(a(d[, 1:5]), a(d[, 6:10]))); "
+        "k <- d; k[, 6:10] <- -k[, 6:10]; "
+        "i <- psych::ICC(k, lmer=FALSE)$results; "
+        "v <- c((1 + cor(p, q)) / 2, (1 + t[1, 2]) / 2, a(k), a(d), i$ICC[2:3]); "
+        "cat('\\n'); cat(v)"  # psych says on the same line that items should be reversed
+    )
+    share, true, keyed, raw, absolute, relative = in_r(code, table, tmp_path)
+    found = pm.bias.bias_statistics(table.cov(), keys).iloc[0]
+    ours = found[["bias", "bias_disattenuated", "alpha", "alpha_raw"]].tolist()
+    assert ours == pytest.approx([share, true, keyed, raw], abs=1e-6)
+
+    long = (table * keys).stack().rename("score").rename_axis(["respondent_id", "item"])
+    plan = pm.reliability.design_study(long.reset_index(), ["respondent_id", "item"], {"item": 1})
+    assert plan[["absolute", "relative"]].iloc[0].tolist() == pytest.approx([absolute, relative])
+
+    # ten runs of each of forty models, by a scale of one item
+    runs = long.droplevel("item").clip(-2, 2).reset_index().assign(item_id="a", mode="human")
+    runs["run"] = runs.groupby("respondent_id").cumcount()
+    options = [{"value": value, "label": str(value)} for value in (-2, 2)]
+    one = own_questionnaire(options=options, items=[{"id": "a", "text": "A"}], scales=[
+        {"id": "own", "title": "Own", "items": "all"}])  # fmt: skip
+    row = pm.bias.runs_and_units(runs.assign(questionnaire="own"), one).iloc[0]
+    clipped = (table * keys).clip(-2, 2)
+    code = "i <- psych::ICC(d, lmer=FALSE)$results; cat(as.numeric(i[1, c(2, 7, 8)]))"
+    theirs = in_r(code, clipped, tmp_path)
+    assert row[["share", "low", "high"]].tolist() == pytest.approx(theirs, abs=1e-6)
 
 
 def _prose(path: Path) -> str:

@@ -225,6 +225,60 @@ def test_coefficients_do_not_change_with_the_unit(seed, shift, scale):
     assert first[["respondent_id", "order", "wording"]].between(0, 1).all()
 
 
+def test_a_design_with_one_judge_has_the_published_single_ratings():
+    found = reliability.design_study(FRAME, FACETS, {"judge": [1, 4]})
+    # Shrout and Fleiss (1979), table 4: ICC(3,1) .71, ICC(2,1) .29; ICC(3,4) .91, ICC(2,4) .62
+    assert found["judge"].tolist() == [1, 4]
+    assert found["relative"].round(2).tolist() == [0.71, 0.91]
+    assert found["absolute"].round(2).tolist() == [0.29, 0.62]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 40))
+def test_a_planned_number_of_one_facet_follows_spearman_and_brown(seed, number):
+    rng = np.random.default_rng(seed)
+    frame = crossed(rng.normal(size=(9, 1)) + rng.normal(size=(9, 4)), ["respondent_id", "run"])
+    found = reliability.design_study(frame, ["respondent_id", "run"], {"run": [1, number]})
+    single, several = found["relative"]
+    if single > 0:
+        assert several == pytest.approx(number * single / (1 + (number - 1) * single))
+    low, high = found["relative_low"].iloc[1], found["relative_high"].iloc[1]
+    assert np.isnan(low) or low <= several + 1e-9 <= high + 2e-9
+
+
+def test_a_design_with_the_numbers_observed_is_the_coefficient_itself():
+    cube = np.random.default_rng(3).normal(size=(6, 3, 2)) + np.arange(6)[:, None, None]
+    facets = ["respondent_id", "order", "wording"]
+    frame = crossed(cube, facets).assign(scale="s")
+    given = reliability.generalisability(frame, facets).iloc[0]
+    found = reliability.design_study(frame, facets, {}).iloc[0]
+    columns = ["relative", "relative_low", "relative_high", "absolute", "absolute_low",
+               "absolute_high", "objects"]  # fmt: skip
+    assert found[columns].tolist() == given[columns].tolist()
+    assert found[["scale", "order", "wording"]].tolist() == ["s", 3, 2]
+
+
+def test_a_design_of_two_facets_divides_each_source_by_its_own_numbers():
+    cube = np.random.default_rng(4).normal(size=(8, 4, 3)) + np.arange(8)[:, None, None]
+    frame = crossed(cube, ["p", "o", "w"])
+    parts = components(frame, ["p", "o", "w"])["variance"].clip(lower=0)
+    sizes = {"o": [10], "w": [2, 5]}
+    found = reliability.design_study(frame, ["p", "o", "w"], sizes, target="p")
+    assert found[["o", "w"]].to_numpy().tolist() == [[10, 2], [10, 5]]
+    relative = parts["p×o"] / 10 + parts["p×w"] / 5 + parts["p×o×w"] / 50
+    absolute = relative + parts["o"] / 10 + parts["w"] / 5 + parts["o×w"] / 50
+    row = found.iloc[1]
+    assert row["relative"] == pytest.approx(parts["p"] / (parts["p"] + relative))
+    assert row["absolute"] == pytest.approx(parts["p"] / (parts["p"] + absolute))
+
+
+@pytest.mark.parametrize("sizes", [{"respondent_id": 3}, {"day": 3}, {"judge": 0}, {"judge": "x"},
+                                   {"judge": [2, 2.5]}])  # fmt: skip
+def test_an_impossible_plan_is_refused(sizes):
+    with pytest.raises(ParameterError, match="must be"):
+        reliability.design_study(FRAME, FACETS, sizes)
+
+
 def test_an_unbalanced_design_is_refused():
     for said, frame, facets in (
         ("24 scores are needed", FRAME.iloc[1:], FACETS),

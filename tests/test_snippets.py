@@ -98,6 +98,8 @@ def place(page, tmp_path_factory, tiny_model):
     listed = re.search(r"^```yaml\n(.*?)^```$", (book_dir() / "using.md").read_text(), re.M | re.S)
     (folder / "three.yaml").write_text(listed[1], encoding="utf-8")
     (folder / "people.csv").write_text("age,job\n71,sailor\n34,nurse\n")
+    items = ",".join(f"gad{number}" for number in range(1, 8))
+    (folder / "my-answers.csv").write_text(f"model,{items}\nmine,0,1,0,2,1,0,1\n")
     store = folder / ".store"
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {

@@ -82,6 +82,10 @@ def _items(rng) -> pd.DataFrame:
     return _one_mode(rng).rename(columns={"value": "score"}).drop(columns="status")
 
 
+def _items_of_runs(rng) -> pd.DataFrame:
+    return pd.concat([_items(rng).assign(run=run) for run in (1, 2, 3)], ignore_index=True)
+
+
 def _crossed(rng) -> pd.DataFrame:
     index = pd.MultiIndex.from_product([list("abcde"), [1, 2, 3]], names=["respondent_id", "run"])
     scores = rng.normal(size=15) + np.repeat(rng.normal(size=5), 3)
@@ -138,6 +142,14 @@ CASES = {
         ("score",), (("alpha", "low", "high"),)),
     "generalisability": Case(lambda t: pm.reliability.generalisability(t, ["respondent_id", "run"]),
         _crossed, ("score",)),
+    "design_study": Case(lambda t: pm.reliability.design_study(t, ["respondent_id", "run"],
+        {"run": [1, 7]}), _crossed, ("score",)),
+    "bias_shares": Case(lambda t: pm.bias.bias_shares(t, MINI, draws=2)[["scale", "statistic",
+        "value", "low", "high"]], _items, ("score",), (("value", "low", "high"),)),
+    "runs_and_units": Case(lambda t: pm.bias.runs_and_units(t, MINI), _items_of_runs, ("score",),
+        (("share", "low", "high"),)),
+    "runs_needed": Case(lambda t: pm.intervals.runs_needed(t, "score", 0.5), _crossed,
+        ("score",)),
     "mean_interval": Case(
         lambda t: pd.Series(pm.intervals.mean_interval(t["x"].to_numpy()), ["low", "high"]), _pairs,
         ("x",)),

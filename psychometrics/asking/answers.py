@@ -15,10 +15,11 @@ from pydantic import TypeAdapter, ValidationError
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 
-_STATUSES = ("ok", "refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
-            "no_choice", "tool_call", "cut_off", "unasked", "unseen_labels", "little_mass",
-            "tied")  # fmt: skip
-"""What became of a question; only ``ok`` comes with a value."""
+UNANSWERED = ("refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
+              "no_choice", "tool_call", "cut_off", "unasked", "unseen_labels", "little_mass",
+              "tied")  # fmt: skip
+"""What became of a question that has no value."""
+_STATUSES = ("ok", *UNANSWERED)
 _MOST = 10_000_000
 """Greatest number of draws, respondents and the like: more is a slip, and would never end."""
 _LARGEST_SEED = 2**64 - 1

@@ -240,6 +240,92 @@ def mean_table(
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
 
 
+def runs_needed(
+    table: pd.DataFrame, value: str, width: float, by: Sequence[str] = ("respondent_id",)
+) -> pd.DataFrame:
+    r"""Return how many runs the 95 % interval of a mean needs to have a given width.
+
+    The smallest n with
+
+    .. math:: 2\, t_{n-1, .975} \frac{s}{\sqrt n} \le w
+
+    for the wanted width w and the standard deviation s of the runs that there are. The s of a few
+    runs is itself uncertain: with n runs by it the interval is wider than wanted in nearly half of
+    the cases. So a second number takes the upper end of s's one-sided 80 % interval,
+    :math:`s \sqrt{(m-1) / \chi^2_{m-1, .2}}` of m runs.
+
+    More runs say more about the model that was asked. They do not make up for more models: an
+    interval over models is no narrower than the models differ, however often each is asked.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per run, such as :func:`psychometrics.measures.scoring.scale_scores` gives for
+        answers to items.
+    value : str
+        The column to average.
+    width : float
+        From the lower to the upper end of the interval, in the units of the value.
+    by : sequence of str
+        One row of the result for each of these columns' values, such as respondent and scale.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``by``; ``runs``, those that there are; ``sd``; ``width``, that of Student's
+        interval with them; ``needed`` and ``assured``, the two numbers. Missing with fewer than two
+        runs; 2 where all are the same.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, there is no row, something is no number, or the width is not positive.
+
+    References
+    ----------
+    Student (1908); Browne (1995) for the upper limit of the pilot's standard deviation.
+
+    Examples
+    --------
+    >>> pilot = pd.DataFrame({"respondent_id": "a", "score": [2.0, 2.5, 3.0, 2.5]})
+    >>> runs_needed(pilot, "score", width=0.2)[["runs", "needed", "assured"]].iloc[0].tolist()
+    [4.0, 67.0, 194.0]
+    """
+    check_columns(table, by, [value])
+
+    if table.empty:
+        raise ParameterError("No run has a score; give some from a pilot.")
+    is_number = isinstance(width, int | float | np.number) and not isinstance(width, bool)
+    if not is_number or not 0 < width < np.inf:
+        raise ParameterError(f"width must be a positive number, got {width!r}.")
+
+    rows = []
+    for key, part in table.groupby([*by], sort=False, observed=True):
+        values = part[value].dropna().astype("float64")
+        runs = len(values)
+        sd = values.std(ddof=1)
+        row = dict(zip(by, key, strict=True)) | {"runs": float(runs), "sd": sd}
+        row["width"] = 2 * special.stdtrit(max(runs - 1, 1), 0.975) * sd / np.sqrt(max(runs, 1))
+
+        # the value that four of five pilots' sums of squares exceed
+        freedom = max(runs - 1, 1)
+        upper = sd * np.sqrt(freedom / special.chdtri(freedom, 0.8))
+        rows.append(row | {"needed": _runs_for(width, sd), "assured": _runs_for(width, upper)})
+
+    return pd.DataFrame(rows)
+
+
+def _runs_for(width: float, sd: float) -> float:
+    """Smallest number of runs whose interval is not wider, given their standard deviation."""
+    if np.isnan(sd):
+        return np.nan
+    # Student's quantile is larger than the normal one, so that this is never too many
+    runs = max(2.0, np.ceil((2 * special.ndtri(0.975) * sd / width) ** 2))
+    while 2 * special.stdtrit(runs - 1, 0.975) * sd / np.sqrt(runs) > width:
+        runs += 1
+    return runs
+
+
 def scale_intervals(
     items: pd.DataFrame, questionnaire: Questionnaire, scale: str | None = None
 ) -> pd.DataFrame:

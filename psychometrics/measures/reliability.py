@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..asking.answers import check_columns
+from ..asking.answers import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
 from .intervals import jackknife_half_width
@@ -401,37 +401,125 @@ def generalisability(
     >>> float(found["relative"]), round(float(found["absolute"]), 3)
     (1.0, 0.97)
     """
+    rows = []
+    for named, part in _scale_parts(scores, facets, target):
+        cube = _cube(part, [target, *(f for f in facets if f != target)])
+        variances = _variances(_cube(part, list(facets)))["variance"].clip(lower=0)
+        shares = variances / (variances.sum() or np.nan)
+        row = named | {"×".join(facets[a] for a in s): share for s, share in shares.items()}
+        rows.append(row | _coefficient_row(cube) | {"objects": len(cube)})
+    return pd.DataFrame(rows)
+
+
+def design_study(
+    scores: pd.DataFrame,
+    facets: Sequence[str],
+    sizes: Mapping[str, int | Sequence[int]],
+    target: str = "respondent_id",
+) -> pd.DataFrame:
+    r"""Return the coefficients to be expected with other numbers of items, wordings or runs.
+
+    The components of variance of :func:`generalisability` are divided by the numbers
+    :math:`n'_f` of the facets that a source :math:`s` contains, instead of those observed,
+
+    .. math::
+
+        \sigma^2_\delta = \sum_{s \ni p,\, s \ne p} \frac{\sigma^2_s}{N_s},
+        \qquad
+        \sigma^2_\Delta = \sum_{s \ne p} \frac{\sigma^2_s}{N_s},
+        \qquad
+        N_s = \prod_{f \in s,\, f \ne p} n'_f.
+
+    With one facet the relative coefficient is that of the Spearman–Brown formula.
+
+    Parameters
+    ----------
+    scores, facets, target
+        As in :func:`generalisability`. All facets are random and crossed.
+    sizes : mapping
+        Numbers of levels to be planned with, by facet: one or several. A facet that is not named
+        keeps the number that it has in the scores.
+
+    Returns
+    -------
+    DataFrame
+        One row for every combination of the numbers, within ``questionnaire`` and ``scale`` as far
+        as these are columns; a column with the number of each facet; ``relative, relative_low,
+        relative_high, absolute, absolute_low, absolute_high, objects`` as in
+        :func:`generalisability`, whose values are those of the numbers observed.
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`generalisability`; or the sizes name no facet, the target, or what is not a
+        whole number from 1.
+
+    References
+    ----------
+    Brennan (2001), chapter 4.
+
+    Examples
+    --------
+    How well would three or ten runs order the respondents that were asked twice?
+
+    >>> frame = pd.DataFrame({"respondent_id": [1, 1, 2, 2, 3, 3], "run": [1, 2] * 3,
+    ...                       "score": [1.0, 2.0, 5.0, 3.0, 4.0, 4.0]})
+    >>> found = design_study(frame, ["respondent_id", "run"], {"run": [2, 3, 10]})
+    >>> found[["run", "relative"]].round(2).to_numpy().tolist()
+    [[2.0, 0.72], [3.0, 0.79], [10.0, 0.93]]
+    """
+    others = [facet for facet in facets if facet != target]
+    planned = {}
+    for facet, numbers in sizes.items():
+        check_choice(others, sizes=facet)
+        planned[facet] = np.atleast_1d(numbers).tolist()
+        for number in planned[facet]:
+            check_numbers(**{facet: number})
+
+    rows = []
+    for named, part in _scale_parts(scores, facets, target):
+        cube = _cube(part, [target, *others])
+        observed = dict(zip(others, cube.shape[1:], strict=True))
+        numbers = [planned.get(facet, [observed[facet]]) for facet in others]
+        for combination in itertools.product(*numbers):
+            row = named | dict(zip(others, combination, strict=True))
+            rows.append(row | _coefficient_row(cube, combination) | {"objects": len(cube)})
+
+    return pd.DataFrame(rows)
+
+
+def _scale_parts(
+    scores: pd.DataFrame, facets: Sequence[str], target: str
+) -> list[tuple[dict[str, str], pd.DataFrame]]:
+    """Scores of each questionnaire and scale, as far as these are columns and no facets."""
     if target not in facets:
         raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
 
-    order = [target, *(f for f in facets if f != target)]
     check_columns(scores, ())
     if scores.empty:
         raise ParameterError("There are no scores to generalise from.")
 
-    named = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
-    parts = scores.groupby(named, sort=False, dropna=False) if named else [((), scores)]
-    rows = []
-    for name, part in parts:
-        cube = _cube(part, order)
-        n = len(cube)
-        without = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
-        without = np.reshape([_coefficients(one) for one in without], (-1, 2))
-        variances = _variances(_cube(part, list(facets)))["variance"].clip(lower=0)
-        shares = variances / (variances.sum() or np.nan)
-        row = dict(zip(named, name, strict=True))
-        row |= {"×".join(facets[a] for a in s): share for s, share in shares.items()}
+    columns = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
+    if not columns:
+        return [({}, scores)]
 
-        for kind, value, left in zip(
-            ("relative", "absolute"), _coefficients(cube), without.T, strict=True
-        ):
-            low, high = _jackknife(value, left)
-            low = 0.0 if low < 0 else low  # no coefficient is below
-            row |= {kind: value, f"{kind}_low": low, f"{kind}_high": high}
+    groups = scores.groupby(columns, sort=False, dropna=False)
+    return [(dict(zip(columns, name, strict=True)), part) for name, part in groups]
 
-        rows.append(row | {"objects": n})
 
-    return pd.DataFrame(rows)
+def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> dict[str, float]:
+    """Coefficients of a cube with the objects first, with jackknife intervals over them."""
+    n = len(cube)
+    without = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
+    without = np.reshape([_coefficients(one, sizes) for one in without], (-1, 2))
+    row = {}
+    kinds = ("relative", "absolute")
+    for kind, value, left in zip(kinds, _coefficients(cube, sizes), without.T, strict=True):
+        low, high = _jackknife(value, left)
+        low = 0.0 if low < 0 else low  # no coefficient is below
+        row |= {kind: value, f"{kind}_low": low, f"{kind}_high": high}
+
+    return row
 
 
 def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
@@ -515,10 +603,14 @@ def _variances(cube: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows.values(), pd.Index(rows, tupleize_cols=False))
 
 
-def _coefficients(cube: np.ndarray) -> tuple[float, float]:
-    """Generalisability of the means over all axes but the first, relative and absolute."""
+def _coefficients(cube: np.ndarray, sizes: Sequence[int] | None = None) -> tuple[float, float]:
+    """Generalisability of means over all axes but the first, relative and absolute.
+
+    The means are over as many levels as the sizes say, by default over those there are.
+    """
+    numbers = cube.shape[1:] if sizes is None else sizes
     parts = _variances(cube)["variance"].clip(lower=0)
-    parts = {s: x / np.prod([cube.shape[a] for a in s if a]) for s, x in parts.items()}
+    parts = {s: x / np.prod([numbers[a - 1] for a in s if a]) for s, x in parts.items()}
     true = parts[0,]
     whole = sum(parts.values())
     relative = sum(x for s, x in parts.items() if 0 in s)

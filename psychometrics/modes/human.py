@@ -36,8 +36,8 @@ class Human(Mode):
             raise ParameterError(f"A person needs a name, got {respondent!r}.")
         if _is_path(respondent):
             raise ParameterError(
-                f"{respondent}: this is a file or folder, not a person; name who answers. A table "
-                "of answers is scored from Python, by pm.scale_scores(pd.read_csv(…))."
+                f"{respondent}: this is a file or folder, not a person; name who answers, or read "
+                "a table of answers by --answers."
             )
         return self._who(respondent, "person", key_of("human-1", respondent))
 

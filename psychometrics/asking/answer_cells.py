@@ -1,0 +1,228 @@
+"""Read the cells of a table of answers: numbers, labels, or the replies of models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..modes.replies import parse_reply
+from ..questionnaires import Questionnaire
+from .answer_tables import Notes, listed, several, shown
+from .answers import UNANSWERED
+from .item_names import Cell, OptionNames
+
+_CODINGS = ("values", "from 0", "from 1")
+_EXAMPLES = 5
+
+
+def read_cells(
+    answers: pd.DataFrame,
+    questionnaire: Questionnaire,
+    numbers: str,
+    already_reversed: bool,
+    replies: bool,
+    notes: Notes,
+) -> pd.DataFrame:
+    """Return answers with the ``value`` and the ``status`` of each cell.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.asking.answer_layout.lay_out` gives it.
+    questionnaire : Questionnaire
+    numbers, already_reversed
+        As in :func:`psychometrics.asking.answer_files.read_answers`.
+    replies : bool
+        Whether cells may be whole replies of models.
+    notes : Notes
+        Takes what is decided and left out.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> cells = pd.DataFrame({"place": ["line 2", "line 3"], "column": "gad1"})
+    >>> cells = cells.assign(item_id="gad7_1", cell=["Several days", "often"])
+    >>> gad, notes = load_questionnaire("gad7"), Notes("a.csv")
+    >>> read_cells(cells, gad, "auto", False, False, notes)[["value", "status"]].to_numpy()
+    array([[1.0, 'ok'],
+           [nan, 'unreadable']], dtype=object)
+    """
+    readers = {item.id: OptionNames(questionnaire, item) for item in questionnaire.items}
+    answers = answers.reset_index(drop=True)
+    kinds = np.empty(len(answers), dtype=object)
+    values = np.full(len(answers), np.nan)
+
+    for item, part in answers.groupby("item_id"):
+        # each distinct cell is read once
+        code, distinct = pd.factorize(part["cell"], use_na_sentinel=False)
+        cells = [_read_cell(readers[item], cell, replies, questionnaire, item) for cell in distinct]
+        kinds[part.index] = np.array([cell.kind for cell in cells], dtype=object)[code]
+        values[part.index] = np.array([cell.value for cell in cells], dtype=float)[code]
+
+    answers = answers.assign(value=values, status="ok")
+    is_number = kinds == "number"
+    coding = numbers
+
+    if numbers == "auto":
+        coding = _coding(answers[is_number], readers, notes)
+
+    for item, part in answers[is_number].groupby("item_id"):
+        answers.loc[part.index, "value"] = _decode(part["value"], readers[item].values, coding)
+
+    ends = {item: (min(reader.values), max(reader.values)) for item, reader in readers.items()}
+    low, high = (
+        answers["item_id"].map({k: end[side] for k, end in ends.items()}) for side in (0, 1)
+    )
+    outside = is_number & ~answers["value"].between(low, high)
+
+    answers.loc[kinds == "missing", "status"] = "missing"
+    answers.loc[np.isin(kinds, ["unreadable", "refused"]), "status"] = "unreadable"
+    answers.loc[kinds == "refused", "status"] = "refused"
+    answers.loc[outside, "status"] = "out_of_range"
+    _keep_statuses(answers)
+    _say_statuses(answers, readers, ends, notes)
+    _say_means(answers[is_number & (answers["status"] == "ok")], readers, notes)
+    answers["value"] = answers["value"].where(answers["status"] == "ok")
+
+    return _turned_back(answers, questionnaire, already_reversed, ends, notes)
+
+
+def _read_cell(
+    reader: OptionNames, cell: object, is_reply: bool, questionnaire: Questionnaire, item: str
+) -> Cell:
+    found = reader.read(cell)
+    if found.kind == "unreadable" and is_reply:
+        ((status, value),) = parse_reply(str(cell), questionnaire, [questionnaire.item(item)])
+        if status == "ok":
+            return found._replace(kind="value", value=value)
+        if status == "refused":
+            return found._replace(kind="refused")
+    return found
+
+
+def _decode(values: pd.Series, options: list[float], coding: str) -> np.ndarray:
+    """Return the values of options that numbers stand for; missing beyond the options."""
+    numbers = values.to_numpy(dtype=float)
+    if coding == "values":
+        return numbers
+    places = np.arange(len(options)) + (coding == "from 1")
+    return np.interp(numbers, places, options, left=np.nan, right=np.nan)
+
+
+def _coding(numbers: pd.DataFrame, readers: dict, notes: Notes) -> str:
+    """Find out what numbers mean, and say so where the table leaves a doubt."""
+    if numbers.empty:
+        return "values"
+
+    counts = numbers.groupby(["item_id", "value"]).size()
+    shares = {}
+    decoded = {}
+    for coding in _CODINGS:
+        fitting = 0
+        for item, part in counts.groupby(level="item_id"):
+            own = readers[item].values
+            cells = part.index.get_level_values("value").to_series()
+            options = _decode(cells, own, coding)
+            fits = (options >= min(own)) & (options <= max(own))
+            fitting += part.to_numpy()[fits].sum()
+            decoded.setdefault(coding, []).extend(options)
+
+        shares[coding] = fitting / counts.sum()
+
+    best = max(_CODINGS, key=shares.get)  # the options' own values where several are alike
+    known = sorted(counts.index.get_level_values("value").unique())
+    span = f"{known[0]:g} to {known[-1]:g}"
+    own = next(iter(readers.values())).values
+    options = f"{min(own):g} to {max(own):g}"
+
+    if best != "values" and shares[best] >= 0.95:
+        said = f"numbers are {span}, the options {options}: taken as places counted {best}"
+        notes.add("numbers", f"{said} (else set numbers=values)")
+        return best
+
+    others = [c for c in _CODINGS if decoded[c] != decoded["values"] and shares[c] == 1]
+    if shares["values"] == 1 and others:
+        said = f"numbers are {span}, the options {options}: taken as the options' values, though "
+        said += f"the table may count {others[0]} (then set numbers={others[0]!r})"
+        notes.add("numbers", said)
+    else:
+        notes.add("numbers", f"numbers are taken as the options' values, {options}")
+
+    return "values"
+
+
+def _keep_statuses(answers: pd.DataFrame) -> None:
+    """Take the statuses of a table that this package wrote, where the cell is empty."""
+    if "given_status" in answers:
+        lost = (answers["status"] == "missing") & answers["given_status"].isin(UNANSWERED)
+        answers.loc[lost, "status"] = answers.loc[lost, "given_status"]
+
+
+def _say_statuses(answers: pd.DataFrame, readers: dict, ends: dict, notes: Notes) -> None:
+    """Say where answers are missing, outside the options, or not readable."""
+    counts = answers["status"].value_counts()
+    missing = int(counts.get("missing", 0))
+    if missing:
+        notes.add("missing", f"{several(missing, 'cell')} empty", missing)
+
+    for status in ("out_of_range", "unreadable", "refused"):
+        rows = answers[answers["status"] == status]
+        groups = list(rows.groupby(rows["cell"].map(shown), sort=False))
+        for text, part in groups[:_EXAMPLES]:
+            first = part.iloc[0]
+            if status == "out_of_range":
+                low, high = ends[first["item_id"]]
+                reason = f"is not from {low:g} to {high:g}"
+            elif status == "refused":
+                reason = "refuses"
+            else:
+                near = readers[first["item_id"]].nearest(text)
+                reason = "is not an option" + (f"; is it '{near}'?" if near else "")
+
+            more = f" (also in {several(len(part) - 1, 'cell')})" if len(part) > 1 else ""
+            said = f"{first['place']}, column {first['column']}: '{text}'{more} {reason}"
+            notes.add(status, said, len(part))
+
+        if len(groups) > _EXAMPLES:
+            rest = sum(len(part) for _, part in groups[_EXAMPLES:])
+            said = f"{several(rest, 'cell')} more: {status.replace('_', ' ')}"
+            notes.add(status, said, rest)
+
+
+def _say_means(answers: pd.DataFrame, readers: dict, notes: Notes) -> None:
+    """Say where a number lies between two options, as a mean of several answers does."""
+    between = 0
+    for item, part in answers.groupby("item_id"):
+        between += int((~part["value"].isin(readers[item].values)).sum())
+    if between:
+        said = f"{several(between, 'number')} between two options, as means of answers are; kept"
+        notes.add("means", said, between)
+
+
+def _turned_back(answers, questionnaire, already: bool, ends: dict, notes: Notes) -> pd.DataFrame:
+    """Turn reversed items back, where the table holds them turned."""
+    reversed_items = _reversed_items(questionnaire)
+    if already:
+        turned = answers["item_id"].isin(reversed_items)
+        said = "are turned back, as already_reversed says"
+    else:
+        turned = answers["column"].isin(answers.attrs.get("turned", []))
+        said = "say that they are reversed, and are turned back"
+
+    if turned.any():
+        low, high = (answers["item_id"].map({k: e[s] for k, e in ends.items()}) for s in (0, 1))
+        answers.loc[turned, "value"] = (low + high - answers["value"])[turned]
+        items = answers.loc[turned, "item_id"].unique()
+        notes.add("reversed", f"{len(items)} items {said}: {listed(list(items))}", len(items))
+    elif reversed_items:
+        some = f"{len(reversed_items)} reversed items"
+        said = "are taken as they were answered (else set already_reversed)"
+        notes.add("reversed", f"{some} {said}", len(reversed_items))
+
+    return answers
+
+
+def _reversed_items(questionnaire: Questionnaire) -> set[str]:
+    parts = questionnaire.scales or (None,)
+    keys = [questionnaire.keys(scale) for scale in parts]
+    return {item for part in keys for item, key in part.items() if key < 0}

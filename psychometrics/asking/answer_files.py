@@ -1,0 +1,428 @@
+"""Answers that one already has: read from any table into the frame that ``ask`` gives, and written.
+
+Nothing is decided silently. What was read comes first, then each decision with the setting that
+changes it, then what was left out and why.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from ..exceptions import DataError, ParameterError, writing
+from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from .answer_cells import read_cells
+from .answer_layout import lay_out
+from .answer_tables import Notes, library, listed, read_table, several
+from .answers import COLUMNS, check_columns, check_kinds, tidy
+
+MODE = "file"
+"""What stands in the column ``mode`` of answers that were read, unless the table has its own."""
+_LEAST = 10
+"""Respondents without whom a correlation over them says nothing."""
+SETTINGS = {
+    "respondent": str | None,
+    "run": str | None,
+    "conditions": str | Sequence[str],
+    "item": str | None,
+    "value": str | None,
+    "columns": str | Path | Mapping | None,
+    "numbers": Literal["auto", "values", "from 0", "from 1"],
+    "already_reversed": bool,
+    "progress": bool,
+}
+"""Settings of :func:`read_answers`, with their types."""
+
+
+def read_answers(
+    source: str | Path | pd.DataFrame,
+    questionnaire: str | Path | Questionnaire,
+    respondent: str | None = None,
+    run: str | None = None,
+    conditions: str | Sequence[str] = (),
+    item: str | None = None,
+    value: str | None = None,
+    columns: str | Path | Mapping[str, str | int] | None = None,
+    numbers: str = "auto",
+    already_reversed: bool = False,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Read answers to a questionnaire from a table that one already has.
+
+    The table is *wide*, with a row for each respondent or run and a column for each item, or
+    *long*, with a row for each answer. Items are recognised by id, text or place.
+
+    Parameters
+    ----------
+    source : str, Path or DataFrame
+        A frame or a file: CSV, TSV, Excel, Parquet, SPSS or Stata, rows in JSON, a log of inspect
+        (``.eval``), samples of lm-evaluation-harness, results of EDSL, a batch's output.
+    questionnaire : str, Path or Questionnaire
+        With options.
+    respondent, run : str, optional
+        Columns of the respondent (of several joined by commas the values are joined) and of its
+        repeated askings; by default the first with a common name, such as ``model``, ``id`` and
+        ``seed``. Without one, each row of a wide table is a respondent.
+    conditions : str or sequence of str
+        Further columns to keep. Runs are then counted over all conditions.
+    item, value : str, optional
+        Columns of a long table; by default those with common names, such as ``item`` and ``resp``.
+    columns : str, Path or mapping, optional
+        Which columns of a wide table are items: ids or places by header, a table with the columns
+        ``column`` and ``item_id``, or the beginning of their headers, ``"D"`` for D1, D2, ...
+    numbers : {"auto", "values", "from 0", "from 1"}
+        What numbers mean: the values of the questionnaire's options, or their places counted from 0
+        or 1. By default their values, unless some numbers fit no option and nearly all of them fit
+        the places.
+    already_reversed : bool
+        Whether reversed items have been turned round; they are then turned back, as scores are
+        computed from answers as they were given.
+    progress : bool
+        Print what was read and decided.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`psychometrics.asking.ask` gives answers to items: ``respondent_id, questionnaire,
+        mode`` (``"file"``), ``run, item_id, value, status`` and the conditions, with a row for each
+        item of each run. ``attrs["summary"]["read"]`` lists what was read, decided and left out:
+        ``what``, ``count`` and ``said``.
+
+    Raises
+    ------
+    ParameterError
+        Nothing in the table is an item or an answer, a respondent has two different answers to an
+        item, a setting does not fit, or a library is not installed.
+    DataError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"model": ["a", "b"], "gad1": [1, "Not at all"], "gad2": [3, 0]})
+    >>> answers = read_answers(table, "gad7", progress=False)
+    >>> answers.loc[answers["status"] == "ok", ["respondent_id", "item_id", "value"]].to_numpy()
+    array([['a', 'gad7_1', 1.0],
+           ['a', 'gad7_2', 3.0],
+           ['b', 'gad7_1', 0.0],
+           ['b', 'gad7_2', 0.0]], dtype=object)
+    """
+    began = time.perf_counter()
+    check_kinds(locals(), SETTINGS)
+    questionnaire = _with_options(questionnaire)
+    table = read_table(source)
+    notes = Notes(table.place)
+
+    for said in table.notes:
+        notes.add("read", said)
+
+    asked = {"respondent": respondent, "run": run, "item": item, "value": value}
+    asked["conditions"] = conditions
+    answers = lay_out(table, questionnaire, asked, columns, notes)
+    if answers.empty:
+        raise ParameterError(f"{table.place}: has no rows below its headers; save it anew.")
+
+    how = questionnaire, numbers, already_reversed, table.replies
+    answers = read_cells(answers, *how, notes)
+    answers = _each_once(answers, notes)
+    _look_at(answers, questionnaire, notes)
+
+    frame = _completed(answers, questionnaire)
+
+    if not (frame["status"] == "ok").any():
+        raise ParameterError(
+            f"{table.place}: holds no answer to {questionnaire.id} that can be read.\n{notes}"
+        )
+
+    notes.begin(_counted(frame, questionnaire))
+    frame.attrs = {"summary": _summary(frame, notes, time.perf_counter() - began)}
+    if progress:
+        print(notes, file=sys.stderr)
+
+    return frame
+
+
+def write_answers(table: pd.DataFrame, path: str | Path, questionnaires: Sequence = ()) -> None:
+    """Write answers, or another table, in the form that the file's name ends in.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`psychometrics.asking.ask` or :func:`read_answers` gives it; scores, too, where the
+        form does not need items.
+    path : str or Path
+        ``.wide.csv``, a row for each run and a column for each item; ``.irw.csv``, the long form
+        of the Item Response Warehouse (``id, item, resp``, with runs as ``wave``); ``.parquet``;
+        ``.sav`` of SPSS, wide where the table has items; else long ``.csv``.
+    questionnaires : sequence of Questionnaire
+        For the texts of items and the labels of options in SPSS.
+
+    Raises
+    ------
+    ParameterError
+        The form does not fit the table, a library is missing, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "answers.irw.csv"
+    >>> frame = pd.DataFrame({"model": ["a"], "gad1": [1], "gad2": [3]})
+    >>> write_answers(read_answers(frame, "gad7", progress=False), file)
+    >>> pd.read_csv(file).to_dict("list")
+    {'id': ['a', 'a'], 'item': ['gad7_1', 'gad7_2'], 'resp': [1, 3]}
+    """
+    path = Path(path)
+    name = path.name.lower()
+    has_items = {"item_id", "value", "status"} <= set(table.columns)
+
+    if name.endswith((".wide.csv", ".irw.csv")) and not has_items:
+        raise ParameterError(f"{path}: the table has no answers to items; end its name in .csv.")
+    plain_table = table.copy(deep=False)
+    plain_table.attrs = {}
+
+    with writing(path):
+        if name.endswith(".wide.csv"):
+            _wide(plain_table).to_csv(path, index=False)
+        elif name.endswith(".irw.csv"):
+            _irw(plain_table).to_csv(path, index=False)
+        elif name.endswith(".parquet"):
+            plain_table.to_parquet(path, index=False)
+        elif name.endswith(".sav"):
+            wide = _wide(plain_table) if has_items else plain_table
+            _write_sav(wide, path, questionnaires)
+        else:
+            plain_table.to_csv(path, index=False)
+
+
+def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
+    try:
+        loaded = load_questionnaire(questionnaire)
+    except DataError:  # its wording cannot be had; ids and places are known all the same
+        loaded = load_questionnaire(questionnaire, texts=False)
+    for one in loaded.items:
+        loaded.ends(one)  # which says what to do where there are no options
+    return loaded
+
+
+def _each_once(answers: pd.DataFrame, notes: Notes) -> pd.DataFrame:
+    """Number the runs, leave copies out, and refuse what contradicts itself."""
+    attrs = answers.attrs
+    unnamed = answers["respondent_id"] == ""
+    if unnamed.any():
+        places = listed(answers.loc[unnamed, "place"].unique().tolist(), 3)
+        said = f"{places}: no respondent is named; left out"
+        notes.add("unnamed", said, answers.loc[unnamed, "place"].nunique())
+        answers = answers[~unnamed]
+
+    conditions = attrs["conditions"]
+    asking = ["respondent_id", "run", *conditions]
+    again = answers.duplicated([*asking, "item_id"], keep=False)
+    if again.any() and attrs["repeats_are_runs"] and not attrs.get("has_runs"):
+        answers = answers.assign(
+            run=answers.groupby([*asking, "item_id"], dropna=False).cumcount() + 1
+        )
+        said = "rows of one respondent are its runs, in their order (else set run or respondent)"
+        notes.add("runs", said, answers["run"].max())
+    elif again.any():
+        answers = _without_copies(answers, asking, notes)
+
+    answers = answers.assign(run=_run_numbers(answers, conditions))
+    answers.attrs = attrs
+    return answers
+
+
+def _without_copies(answers: pd.DataFrame, asking: list[str], notes: Notes) -> pd.DataFrame:
+    """Leave out rows that repeat others; refuse those that differ."""
+    keys = [*asking, "item_id"]
+    answers = answers.reset_index(drop=True)
+    seen = answers.duplicated(keys)
+    first = answers.drop_duplicates(keys)
+    pairs = answers[seen].merge(first, on=keys, suffixes=("", "_first"), how="left")
+    same = (pairs["value"] == pairs["value_first"]) | (
+        pairs["value"].isna() & pairs["value_first"].isna()
+    )
+    if not same.all():
+        row = pairs[~same].iloc[0]
+        raise ParameterError(
+            f"{notes.place}, {row['place']}: '{row['respondent_id']}' has answered "
+            f"{row['item_id']} before, in {row['place_first']}, otherwise; name the column of "
+            "runs (run) or of a condition (conditions), or leave one row out."
+        )
+
+    places = answers.loc[seen, "place"].unique().tolist()
+    said = f"{listed(places, 3)}: there before with the same answers; left out"
+    notes.add("doubled", said, len(places))
+    return first
+
+
+def _run_numbers(answers: pd.DataFrame, conditions: list[str]) -> pd.Series:
+    """Number the runs of each respondent, over all conditions, as whole numbers from 1."""
+    runs = answers["run"]
+    numbers = pd.to_numeric(runs, errors="coerce")
+    if not conditions and numbers.notna().all() and (numbers % 1 == 0).all() and numbers.min() > 0:
+        return numbers.astype(int)
+    parts = [answers[name].map(str) for name in conditions]
+    label = runs.map(str).str.cat(parts, sep="\x1f") if parts else runs.map(str)
+    return label.groupby(answers["respondent_id"]).transform(lambda own: pd.factorize(own)[0] + 1)
+
+
+def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Give each asking a row for each item, in the questionnaire's order."""
+    items = [item.id for item in questionnaire.items]
+    conditions = answers.attrs["conditions"]
+    asking = ["respondent_id", "run", *conditions]
+    askings = answers[asking].drop_duplicates(asking[:2])
+    frame = askings.merge(pd.DataFrame({"item_id": items}), how="cross")
+    own = ["respondent_id", "run", "item_id"]
+    frame = frame.merge(answers[[*own, "value", "status"]], on=own, how="left")
+    frame["status"] = frame["status"].fillna("missing")
+
+    if "given_mode" in answers:
+        modes = answers.drop_duplicates("respondent_id").set_index("respondent_id")["given_mode"]
+        frame["mode"] = frame["respondent_id"].map(modes)
+    else:
+        frame["mode"] = MODE
+
+    return tidy(frame, questionnaire)
+
+
+def _look_at(answers: pd.DataFrame, questionnaire: Questionnaire, notes: Notes) -> None:
+    """Say what looks like a mistake, but may be none: nothing is left out for it."""
+    askings = answers.groupby(["respondent_id", "run"], sort=False)
+    spread = askings["value"].agg(["min", "max", "count"])
+    alike = spread[(spread["min"] == spread["max"]) & (spread["count"] > 2)]
+    if len(alike):
+        who = listed([name for name, _ in alike.index], 3)
+        said = f"the same answer to every item in {len(alike)} of {_units(spread)} ({who}); kept"
+        notes.add("alike", said, len(alike))
+
+    size = len(questionnaire.items)
+    fewer = spread[spread["count"] < size]
+    if len(fewer):
+        name, run = fewer["count"].idxmin()
+        said = f"items lacking in {len(fewer)} of {_units(spread)}; fewest answers: '{name}', "
+        notes.add("incomplete", f"{said}run {run}, {fewer['count'].min()} of {size}", len(fewer))
+
+    ok = answers[answers["status"] == "ok"]
+    means = ok.groupby(["respondent_id", "item_id"])["value"].mean().unstack()
+    together = [_halves_together(means, questionnaire, scale) for scale in questionnaire.scales]
+    together = [said for said in together if said]
+    if together:
+        notes.add(
+            "keyed twice",
+            f"reversed items go with the others in {', '.join(together)} (correlations over "
+            f"{len(means)} respondents): these agree with anything, or the answers are reversed "
+            "already (then set already_reversed)",
+            len(together),
+        )
+
+
+def _units(askings: pd.DataFrame) -> str:
+    """Count askings, as respondents where each was asked once."""
+    once = not askings.index.get_level_values(0).duplicated().any()
+    return several(len(askings), "respondent" if once else "run")
+
+
+def _halves_together(means: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> str:
+    """Return the scale's title and its halves' correlation, where that is surely positive."""
+    keys = questionnaire.keys(scale)
+    halves = []
+    for sign in (1, -1):
+        members = [item for item, key in keys.items() if key == sign and item in means]
+        halves.append(means[members].mean(axis=1) if members else pd.Series(dtype=float))
+
+    both = pd.concat(halves, axis=1).dropna()
+    if len(both) < _LEAST or (both.std() < 1e-12).any():
+        return ""
+
+    r = float(np.corrcoef(both.T)[0, 1])
+    lowest = np.tanh(np.arctanh(min(r, 1 - 1e-12)) - 1.96 / np.sqrt(len(both) - 3))
+    if lowest <= 0:
+        return ""
+
+    return f"{scale.title} ({r:.2f})"
+
+
+def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
+    """Count what was read."""
+    status = frame["status"].value_counts()
+    ok = int(status.get("ok", 0))
+    respondents = frame["respondent_id"].nunique()
+    askings = len(frame) // len(questionnaire.items)
+    said = f"{several(ok, 'answer')} to {questionnaire.short_title} by "
+    said += several(respondents, "respondent")
+
+    if askings > respondents:
+        said += f" in {askings:,} runs (runs of one respondent are not respondents)"
+
+    rest = ", ".join(
+        f"{n:,} {name.replace('_', ' ')}" for name, n in status.items() if name != "ok"
+    )
+    return f"{said}; {rest or 'none missing'}"
+
+
+def _summary(frame: pd.DataFrame, notes: Notes, seconds: float) -> dict:
+    """Return what ``ask`` says of a call, and what was read."""
+    return {
+        "asked": 0,
+        "from_store": 0,
+        "unanswered": int((frame["status"] != "ok").sum()),
+        "failed": {},
+        "kinds": {},
+        "precision": {},
+        "seconds": round(seconds, 2),
+        "read": notes.rows,
+    }
+
+
+def _wide(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each asking and a column for each item."""
+    check_columns(answers, COLUMNS)
+    keys = ["respondent_id", "run", *_constant_columns(answers)]
+    wide = answers.pivot(index=keys, columns="item_id", values="value")
+    items = answers["item_id"].unique()
+    return wide[items].reset_index().rename_axis(columns=None)
+
+
+def _constant_columns(answers: pd.DataFrame) -> list[str]:
+    """Return the further columns that are the same in all answers of an asking."""
+    extra = [name for name in answers.columns if name not in COLUMNS]
+    askings = answers.groupby(["respondent_id", "run"], sort=False)
+    return [name for name in extra if (askings[name].nunique(dropna=False) == 1).all()]
+
+
+def _irw(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the long form of the Item Response Warehouse; it has no rows without an answer."""
+    answers = answers[answers["status"] == "ok"]
+    frame = answers[["respondent_id", "item_id", "value"]].set_axis(["id", "item", "resp"], axis=1)
+    if (frame["resp"] % 1 == 0).all():
+        frame["resp"] = frame["resp"].astype(int)
+    if answers["run"].nunique() > 1:
+        frame["wave"] = answers["run"]
+    for name in _constant_columns(answers):
+        frame[f"cov_{name}"] = answers[name]
+    return frame
+
+
+def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence) -> None:
+    """Write a file of SPSS, whose variables have letters, digits and _ only."""
+    pyreadstat = library("pyreadstat", f"{path.name}: a file of SPSS")
+    names = {name: "".join(c if c.isalnum() else "_" for c in name)[:64] for name in table.columns}
+    texts = dict.fromkeys(names.values(), "")
+    labels = {}
+    for questionnaire in questionnaires:
+        for item in questionnaire.items:
+            if item.id in names:
+                texts[names[item.id]] = questionnaire.statement(item)[:250]
+                options = {option.value: option.label for option in questionnaire.choices(item)}
+                labels[names[item.id]] = options
+
+    table = table.rename(columns=names)
+    pyreadstat.write_sav(
+        table, str(path), column_labels=list(texts.values()), variable_value_labels=labels
+    )

@@ -1,0 +1,437 @@
+"""Find out which column of a table is what: the items, the answers, who answered, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from ..data import text_table
+from ..exceptions import ParameterError
+from ..questionnaires import Questionnaire
+from .answer_tables import AnswerTable, Notes, listed, shown
+from .answers import COLUMNS
+from .item_names import ItemNames, OptionNames, numbered_names, plain, without_reversal
+
+_RESPONDENTS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm",
+                "participant", "participant_id", "subject", "subject_id", "person", "person_id",
+                "user_id", "student", "response_id", "prolific_pid", "case", "case_id",
+                "id")  # fmt: skip
+_MODELS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm")
+"""Columns whose repeated rows are runs; another respondent who is there twice is a mistake."""
+_RUNS = ("run", "run_id", "seed", "repeat", "repetition", "replicate", "iteration", "epoch",
+         "wave")  # fmt: skip
+_ITEMS = ("item_id", "item", "item_text", "item_name", "question_id", "question", "question_text",
+          "statement", "qid", "variable", "custom_id", "input", "text", "prompt",
+          "sample")  # fmt: skip
+_VALUES = ("value", "resp", "response", "answer", "rating", "choice", "option", "reply",
+           "score")  # fmt: skip
+_CONDITIONS = ("condition", "persona_row")
+
+
+def lay_out(
+    table: AnswerTable,
+    questionnaire: Questionnaire,
+    asked: dict[str, str | Sequence[str] | None],
+    columns: str | Path | Mapping | None,
+    notes: Notes,
+) -> pd.DataFrame:
+    """Bring a table into the long form.
+
+    Parameters
+    ----------
+    table : AnswerTable
+    questionnaire : Questionnaire
+    asked : dict
+        Columns that were named: ``respondent, run, item, value`` and ``conditions``.
+    columns : str, Path or mapping, optional
+        As in :func:`psychometrics.asking.answer_files.read_answers`.
+    notes : Notes
+        Takes what is decided and left out.
+
+    Returns
+    -------
+    DataFrame
+        A row for each cell of an item: ``place``, its row; ``column``; ``item_id``; ``cell``;
+        ``respondent_id``; ``run``; conditions; ``given_mode`` and ``given_status`` of answers that
+        this package wrote. ``attrs`` say whether respondents ``are_named``, whether their
+        ``repeats_are_runs``, whether a column ``has_runs``, and name the ``conditions`` and the
+        columns that are ``turned``, as their headers say that they were reversed.
+
+    Raises
+    ------
+    ParameterError
+        Nothing is an item, or a column is missing or there twice.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> from psychometrics.asking.answer_tables import read_table
+    >>> table = read_table(pd.DataFrame({"id": ["a"], "gad1": [2]}))
+    >>> asked = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])
+    >>> rows = lay_out(table, load_questionnaire("gad7"), asked, None, Notes("a"))
+    >>> rows[["respondent_id", "item_id", "cell"]].to_numpy().tolist()
+    [['a', 'gad7_1', 2]]
+    """
+    asked = asked | {"conditions": _names(asked["conditions"])}
+    names = ItemNames(questionnaire)
+    _check_headers(table, asked)
+    _refuse_prompts(table)
+    _keep_own_rows(table, questionnaire, notes)
+    long = None
+
+    if columns is None:
+        long = _long_columns(table, names, asked)
+
+    wide = {}
+    turned = []
+    if columns is not None:
+        wide = _named_columns(table, names, columns, _headers(table, asked))
+    elif not asked["item"] and not asked["value"]:
+        wide, turned = _wide_columns(table, names, asked)
+
+    if long is None and not wide:
+        raise ParameterError(_nothing_found(table, questionnaire))
+
+    who = _identity(table, asked, taken={*wide, *(long[:2] if long else ())}, notes=notes)
+    who.attrs["turned"] = turned
+    if wide and (long is None or len(set(wide.values())) >= len(set(long[2].values()))):
+        return _from_wide(table, names, wide, who, notes)
+
+    return _from_long(table, names, long, who, notes)
+
+
+def _names(given: str | Sequence[str] | None) -> list[str]:
+    parts = given.split(",") if isinstance(given, str) else given or ()
+    return [part.strip() for part in parts]
+
+
+def _check_headers(table: AnswerTable, asked: dict) -> None:
+    """Refuse columns that the table does not have."""
+    has = list(table.cells.columns)
+    for setting, given in asked.items():
+        for name in _names(given):
+            if name not in has:
+                raise ParameterError(
+                    f"{table.place} has no column '{name}' ({setting}); it has {listed(has, 30)}."
+                )
+
+
+def _common(table: AnswerTable, known: Sequence[str]) -> list[str]:
+    """Return the columns whose headers are among common names, in the order of these."""
+    headers = {plain(name): name for name in reversed(table.cells.columns)}
+    return [headers[name] for name in map(plain, known) if name in headers]
+
+
+def _keep_own_rows(table: AnswerTable, questionnaire: Questionnaire, notes: Notes) -> None:
+    """Leave out rows about other questionnaires, where a column names them."""
+    if "questionnaire" not in table.cells:
+        return
+
+    own = {plain(questionnaire.id), plain(questionnaire.short_title)}
+    named = table.cells["questionnaire"].map(plain)
+    is_own = named.isin(own)
+    if not is_own.any():
+        others = listed(table.cells["questionnaire"].unique().tolist(), 3)
+        raise ParameterError(
+            f"{table.place}, column questionnaire: the answers are to {others}, not to "
+            f"{questionnaire.id}; name the questionnaire that was answered."
+        )
+
+    if not is_own.all():
+        left = int((~is_own).sum())
+        notes.add("rows", f"{left:,} rows are about other questionnaires and left out", left)
+        table.cells = table.cells[is_own].reset_index(drop=True)
+        table.rows = [row for row, kept in zip(table.rows, is_own, strict=True) if kept]
+
+
+def _refuse_prompts(table: AnswerTable) -> None:
+    if {"term", "polarity"} <= set(table.cells.columns):
+        raise ParameterError(
+            f"{table.place}: holds answers to prompts, not to items; read it by pandas, as "
+            "scale_scores takes it."
+        )
+
+
+def _long_columns(table: AnswerTable, names: ItemNames, asked: dict):
+    """Return the columns of items and values, and the items by what their cells say."""
+    values = [asked["value"]] if asked["value"] else _common(table, _VALUES)
+    candidates = [asked["item"]] if asked["item"] else _common(table, _ITEMS)
+    best = None
+
+    for column in candidates:
+        cells = table.cells[column].dropna().unique()
+        found = names.find_all(cells)
+        if found and (best is None or len(set(found.values())) > len(set(best[1].values()))):
+            best = column, found
+
+    for column in candidates if best is None else ():
+        inside = {cell: names.within(cell) for cell in table.cells[column].dropna().unique()}
+        found = {cell: item for cell, item in inside.items() if item}
+        if found and (best is None or len(set(found.values())) > len(set(best[1].values()))):
+            best = column, found
+
+    values = [name for name in values if best and name != best[0]]
+    if best is None or not values:
+        if asked["item"] and best is None:
+            cells = listed(table.cells[asked["item"]].unique().tolist(), 5)
+            raise ParameterError(
+                f"{table.place}, column {asked['item']}: no cell is an item; it has {cells}."
+            )
+
+        return None
+
+    return best[0], values[0], best[1]
+
+
+def _headers(table: AnswerTable, asked: dict) -> list[str]:
+    """Return the headers that were not named for something else than items."""
+    taken = {*_names(asked["respondent"]), asked["run"], *asked["conditions"]}
+    return [name for name in table.cells.columns if name not in taken]
+
+
+def _wide_columns(
+    table: AnswerTable, names: ItemNames, asked: dict
+) -> tuple[dict[str, str], list[str]]:
+    """Return the items by the headers of their columns, and which headers say *reversed*."""
+    headers = _headers(table, asked)
+    found = names.find_all(headers)
+    described = {
+        header: item
+        for header, text in table.texts.items()
+        if header in headers and (item := names.find(text) or names.within(text))
+    }
+    if len(set(described.values())) > len(set(found.values())):
+        found = described
+
+    # columns that say that they were reversed stand in where the answers themselves are not there
+    bare = {name: without_reversal(name) for name in headers if name not in found}
+    bare = {name: own for name, own in bare.items() if own}
+    known = names.find_all([*found, *bare.values()])
+    turned = []
+    for name, own in bare.items():
+        if own in known and known[own] not in found.values():
+            found[name] = known[own]
+            turned.append(name)
+
+    return found, turned
+
+
+def _named_columns(table, names: ItemNames, columns, headers: list[str]) -> dict[str, str]:
+    """Return the items by headers, as the setting ``columns`` says."""
+    if isinstance(columns, str) and not Path(columns).is_file():
+        found = names.find_all(headers, prefix=columns)
+        if not found:
+            raise ParameterError(
+                f"{table.place}: no headers are '{columns}' and numbers from 1 to "
+                f"{len(names.ids)}; give each column's item in a table with column,item_id."
+            )
+        return found
+
+    if isinstance(columns, str | Path):
+        written = text_table(columns, ["column", "item_id"])
+        columns = dict(zip(written["column"], written["item_id"], strict=True))
+
+    found = {}
+    for header, item in columns.items():
+        if header not in headers:
+            raise ParameterError(f"{table.place} has no column '{header}' (columns); correct it.")
+        place = int(item) - 1 if str(item).isdecimal() else -1
+        known = names.ids[place] if 0 <= place < len(names.ids) else names.find(item)
+        if known is None:
+            raise ParameterError(f"columns: '{item}' of {header} is not an item; correct it.")
+
+        found[header] = known
+
+    return found
+
+
+def _nothing_found(table: AnswerTable, questionnaire: Questionnaire) -> str:
+    """Say what the items are called, and which columns look like them."""
+    first = questionnaire.items[0]
+    size = len(questionnaire.items)
+    headers = list(table.cells.columns)
+    said = (
+        f"{table.place}: no column and no cell is an item of {questionnaire.id}; they are called "
+        f"{first.id} or '{first.text[:60]}' and so on, or item1 to item{size}"
+    )
+    numbered = [list(group) for group in numbered_names(headers).values()]
+    groups = {
+        beginning: list(group)
+        for beginning, group in numbered_names(headers).items()
+        if len(group) == size
+    }
+    too_many = [group for group in numbered if len(group) > size]
+    if too_many:
+        many = too_many[0]
+        said += f"; {many[0]} to {many[-1]} are {len(many)}, more than its items: give the columns "
+        said += "of this questionnaire in a table with column,item_id, by the setting columns"
+    elif groups:
+        beginning, group = next(iter(groups.items()))
+        said += f"; {group[0]} to {group[-1]} are as many: if so, set columns={beginning}"
+    else:
+        said += "; give their columns in a table with column,item_id, by the setting columns"
+
+    return f"{said}. The columns are {', '.join(headers[:20])}{' ...' * (len(headers) > 20)}."
+
+
+def _identity(table: AnswerTable, asked: dict, taken: set, notes: Notes) -> pd.DataFrame:
+    """Return who answered in each row: ``respondent_id, run`` and conditions."""
+    cells = table.cells
+    who = pd.DataFrame({"place": table.rows}, index=cells.index)
+    named = _names(asked["respondent"])
+    if not named:
+        named = [name for name in _common(table, _RESPONDENTS) if name not in taken][:1]
+
+    is_model = bool(named) and plain(named[0]) in map(plain, _MODELS)
+    who.attrs["repeats_are_runs"] = is_model or asked["respondent"] is not None
+    who.attrs["are_named"] = bool(named)
+
+    if named:
+        parts = [cells[name].map(_as_name) for name in named]
+        who["respondent_id"] = [" ".join(names) for names in zip(*parts, strict=True)]
+        if not asked["respondent"]:
+            said = f"the column {named[0]} names the respondents (else set respondent)"
+            notes.add("respondents", said)
+    else:
+        who["respondent_id"] = [f"row-{number + 1}" for number in range(len(cells))]
+
+    column = asked["run"]
+    if not column:
+        column = next(
+            (name for name in _common(table, _RUNS) if name not in {*taken, *named}), None
+        )
+
+    who["run"] = "1"
+    if column:
+        who["run"] = cells[column].map(_as_name)
+        who.attrs["has_runs"] = True
+        if not asked["run"]:
+            notes.add("runs", f"the column {column} numbers the runs (else set run)")
+
+    used = {*taken, *named, column}
+    kept = asked["conditions"] or [n for n in _common(table, _CONDITIONS) if n not in used]
+    for name in kept:
+        if name in COLUMNS:
+            raise ParameterError(f"conditions: '{name}' is a column of all answers; rename it.")
+        who[name] = cells[name]
+
+    for name in ("mode", "status"):  # of a table that this package wrote
+        if name in cells and name not in used:
+            who[f"given_{name}"] = cells[name]
+
+    who.attrs["conditions"] = kept
+    own = {"questionnaire", "mode", "status"}
+    left = [name for name in cells.columns if name not in {*used, *who.columns, *own}]
+    who.attrs["left_out"] = left
+    return who
+
+
+def _as_name(cell: object) -> str:
+    """Return a cell as a name: 3 for 3.0."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
+
+
+def _from_wide(table, names, wide: dict[str, str], who, notes: Notes) -> pd.DataFrame:
+    """Turn columns into rows."""
+    per_item: dict[str, list[str]] = {}
+    for header, item in wide.items():
+        per_item.setdefault(item, []).append(header)
+
+    twice = {item: headers for item, headers in per_item.items() if len(headers) > 1}
+    if twice:
+        item, headers = next(iter(twice.items()))
+        raise ParameterError(
+            f"{table.place}: {' and '.join(headers)} are both {item}; drop one, or set columns."
+        )
+
+    if not who.attrs["are_named"]:
+        said = "no column names the respondents: each row is one (else set respondent)"
+        notes.add("respondents", said)
+
+    left = [name for name in who.attrs["left_out"] if name not in wide]
+    first, *_, last = [*wide, *wide]
+    size = len(names.ids)
+    said = f"wide: a row for each run; {len(wide)} columns, {first} to {last}, are {len(wide)} "
+    by_id = all(plain(header) == plain(item) for header, item in wide.items())
+    ends = f"{wide[first]} to {wide[last]}"
+    notes.add("layout", f"{said}of {size} items" + ("" if by_id else f", {ends}"))
+
+    if left:
+        notes.add("columns", f"columns left out: {listed(left)}", len(left))
+        for name in left:
+            near = names.nearest(name)
+            if near and near not in wide.values():
+                said = f"column {name} is not an item; is it {near}? Rename it, or set columns"
+                notes.add("unknown item", said, 1)
+
+    parts = []
+    for header, item in wide.items():
+        cells = table.cells[header]
+        cells = _labelled(cells, header, table, [names.options[item]], notes)
+        parts.append(who.assign(column=header, item_id=item, cell=cells))
+
+    answers = pd.concat(parts, ignore_index=True)
+    answers.attrs = who.attrs
+    return answers
+
+
+def _from_long(table, names, long, who, notes: Notes) -> pd.DataFrame:
+    """Name the items of rows."""
+    item_column, value_column, items = long
+    cells = table.cells[item_column]
+    said = f"long: a row for each answer; {item_column} is the item and {value_column} the answer"
+
+    if any(plain(cell) != plain(item) for cell, item in items.items()):
+        some, item = next(iter(items.items()))
+        said += f" ('{str(some)[:40]}' is {item})"
+
+    notes.add("layout", said)
+    if not who.attrs["are_named"]:
+        who["respondent_id"] = "1"
+        notes.add("respondents", "no column names the respondents: all rows are one (respondent)")
+
+    options = list(names.options.values())
+    values = _labelled(table.cells[value_column], value_column, table, options, notes)
+    answers = who.assign(column=value_column, item_id=cells.map(items), cell=values)
+    unknown = answers[answers["item_id"].isna()]
+    for cell, rows in unknown.groupby(cells, sort=False, dropna=False):
+        near = names.nearest(cell)
+        places = listed(rows["place"].tolist(), 2)
+        said = f"{places}, column {item_column}: '{shown(cell)}' is not an item; left out"
+        notes.add("unknown item", said + (f"; is it {near}?" if near else ""), len(rows))
+
+    left = [n for n in who.attrs["left_out"] if n not in (item_column, value_column)]
+    if left:
+        notes.add("columns", f"columns left out: {listed(left)}", len(left))
+
+    answers = answers.dropna(subset="item_id").reset_index(drop=True)
+    answers.attrs = who.attrs
+    return answers
+
+
+def _labelled(
+    cells: pd.Series,
+    header: str,
+    table: AnswerTable,
+    options: list[OptionNames],
+    notes: Notes,
+) -> pd.Series:
+    """Put labels in the place of the numbers that have one, if all of them are options'."""
+    cells = cells.astype(object)
+    labels = table.labels.get(header) or {}
+    strange = [
+        text for text in labels.values() if not any(one.label(text) is not None for one in options)
+    ]
+    if strange:
+        said = (
+            f"column {header}: its label '{shown(strange[0])}' is not an option: its numbers count"
+        )
+        notes.add("labels", said, len(strange))
+
+    if strange or not labels:
+        return cells
+    return cells.map(lambda cell: labels.get(cell, cell))

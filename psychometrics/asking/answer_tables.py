@@ -1,0 +1,406 @@
+"""Read a table of answers as some other program wrote it: cells, rows, and their descriptions.
+
+Nothing here knows a questionnaire. Libraries that are not always installed are named when a file
+needs them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+
+from ..data import text_table
+from ..exceptions import DataError, ParameterError
+
+ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet", ".sav", ".zsav",
+           ".dta", ".json", ".jsonl", ".eval")  # fmt: skip
+"""Endings of files that can be read."""
+_SPREADSHEETS = {".xlsx": "openpyxl", ".xls": "xlrd", ".ods": "odf"}
+_STATISTICS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
+_IMPORT_ID = '{"importid"'
+
+
+@dataclass
+class AnswerTable:
+    """A table of answers before anything in it is interpreted.
+
+    Attributes
+    ----------
+    cells : DataFrame
+        One row per row of the file; headers are text without blanks at their ends.
+    rows : list of str
+        What the file calls each row, such as ``line 2``.
+    place : str
+        Name of the file, or ``the frame``.
+    texts : dict of str to str
+        Descriptions of columns, such as the question behind a variable's name.
+    labels : dict of str to dict
+        Labels of a column's numbers.
+    replies : bool
+        Whether the cells may be whole replies of models.
+    notes : list of str
+        What was decided while the file was read.
+    """
+
+    cells: pd.DataFrame
+    rows: list[str]
+    place: str
+    texts: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, dict] = field(default_factory=dict)
+    replies: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+class Notes:
+    """What was read, decided and left out, in the order in which it is to be read.
+
+    Parameters
+    ----------
+    place : str
+        Name of the table.
+
+    Examples
+    --------
+    >>> notes = Notes("a.csv")
+    >>> notes.add("missing", "2 cells empty", 2)
+    >>> str(notes)
+    'a.csv: 2 cells empty.'
+    """
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.rows: list[dict] = []
+
+    def add(self, what: str, said: str, count: int = 0) -> None:
+        """Add what is said of so many cells, rows or columns."""
+        self.rows.append({"what": what, "count": int(count), "said": said})
+
+    def begin(self, said: str) -> None:
+        """Put the count of what was read first."""
+        self.rows.insert(0, {"what": "count", "count": 0, "said": said})
+
+    def __str__(self) -> str:
+        ends = ["" if row["said"].endswith("?") else "." for row in self.rows]
+        lines = zip(self.rows, ends, strict=True)
+        return "\n".join(f"{self.place}: {row['said']}{end}" for row, end in lines)
+
+
+def read_table(source: str | Path | pd.DataFrame) -> AnswerTable:
+    """Read a file of answers, or take a frame, without interpreting it.
+
+    Parameters
+    ----------
+    source : str, Path or DataFrame
+        A file that ends as one of ``ENDINGS``: a table, a log of inspect (``.eval``), or in
+        ``.jsonl`` the samples of lm-evaluation-harness, a batch's output, or rows.
+
+    Returns
+    -------
+    AnswerTable
+
+    Raises
+    ------
+    DataError
+        The file is missing or damaged.
+    ParameterError
+        It is of another kind, or the library that reads it is not installed.
+
+    Examples
+    --------
+    >>> read_table(pd.DataFrame({" E1 ": [4], "E2": [2]})).cells.columns.tolist()
+    ['E1', 'E2']
+    """
+    if isinstance(source, pd.DataFrame):
+        frame = source.reset_index(drop=True)
+        rows = [f"row {name}" for name in source.index]
+        return _tidy_headers(AnswerTable(frame, rows, "the frame"))
+
+    if not isinstance(source, str | Path):
+        said = f"Answers are a file or a frame, got {type(source).__name__}"
+        raise ParameterError(f"{said}; name the file.")
+
+    path = Path(source).expanduser()
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise ParameterError(f"{path}: answers are read from {', '.join(ENDINGS)}; save it as one.")
+    if not path.is_file():
+        raise DataError(f"{path} is not a file: name a table of answers.")
+
+    if ending in (".csv", ".tsv", ".tab", ".txt"):
+        cells = text_table(path)
+        table = AnswerTable(cells, [f"line {n}" for n in cells.attrs.pop("lines")], path.name)
+    elif ending in (".json", ".jsonl"):
+        table = _json_table(path)
+    elif ending == ".eval":
+        table = _inspect_log(path)
+    else:
+        table = _binary_table(path, ending)
+
+    return _tidy_headers(table)
+
+
+def listed(names: list[str], most: int = 8) -> str:
+    """Return the first names of a list, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    shown = ", ".join(map(str, names[:most]))
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def shown(cell: object) -> str:
+    """Return a cell as a message shows it.
+
+    Examples
+    --------
+    >>> shown(" very  likely ")
+    'very likely'
+    """
+    text = " ".join(str(cell).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def several(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    Examples
+    --------
+    >>> several(1, "cell"), several(1200, "cell")
+    ('1 cell', '1,200 cells')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def library(name: str, needed_for: str) -> ModuleType:
+    """Import a library that is not always installed.
+
+    Raises
+    ------
+    ParameterError
+        It is not installed; the message has the command that installs it.
+
+    Examples
+    --------
+    >>> library("json", "a log").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        package = {"inspect_ai.log": "inspect-ai", "odf": "odfpy"}.get(name, name)
+        raise ParameterError(
+            f"{needed_for} needs {package}, which is not installed: pip install {package}"
+        ) from None
+
+
+def _binary_table(path: Path, ending: str) -> AnswerTable:
+    """Read a spreadsheet, a Parquet file, or a file of a statistics program."""
+    texts = {}
+    labels = {}
+    notes = []
+    if ending in _SPREADSHEETS:
+        library(_SPREADSHEETS[ending], f"{path.name}: a spreadsheet")
+
+    reader = None
+    if ending in _STATISTICS:
+        reader = getattr(library("pyreadstat", f"{path.name}: this format"), _STATISTICS[ending])
+
+    try:
+        if reader is not None:
+            cells, about = reader(str(path))
+            texts = {name: text for name, text in about.column_names_to_labels.items() if text}
+            labels = dict(about.variable_value_labels)
+        elif ending == ".parquet":
+            cells = pd.read_parquet(path)
+        else:
+            sheets = pd.read_excel(path, sheet_name=None, dtype=object)
+            sheet, cells = next(iter(sheets.items()))
+            if len(sheets) > 1:
+                rest = ", ".join(list(sheets)[1:])
+                notes.append(f"the sheet '{sheet}' is read; left out: {rest}")
+    except Exception as error:  # each library has errors of its own
+        said = " ".join(str(error).split())[:200]
+        raise DataError(f"{path} cannot be read ({said}): save it anew, or as CSV.") from None
+
+    first = 1 if ending in (".parquet", *_STATISTICS) else 2  # a sheet's first row has the headers
+    cells = cells.reset_index(drop=True)
+    rows = [f"row {number + first}" for number in range(len(cells))]
+    return AnswerTable(cells, rows, path.name, texts, labels, notes=notes)
+
+
+def _json_table(path: Path) -> AnswerTable:
+    """Read rows in JSON: a list, or a line each, also of lm-evaluation-harness and of batches."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if path.suffix.lower() == ".json":
+        content = _decoded(text, path, 1)
+        numbered = list(enumerate(content if isinstance(content, list) else [content], start=1))
+    else:
+        lines = enumerate(text.splitlines(), start=1)
+        numbered = [(n, _decoded(line, path, n)) for n, line in lines if line.strip()]
+
+    stray = [number for number, row in numbered if not isinstance(row, dict)]
+    if stray:
+        raise DataError(
+            f"{path}, row {stray[0]}: holds no names and values; write one object each."
+        )
+
+    notes = []
+    first = numbered[0][1] if numbered else {}
+    if {"doc", "filtered_resps"} <= set(first):
+        kind = "samples of lm-evaluation-harness"
+        model = path.parent.name if "__" in path.parent.name else path.stem
+        # each way of taking the answer from the reply has a line of its own
+        filters = {row.get("filter"): None for _, row in numbered}
+        numbered = [(n, row) for n, row in numbered if row.get("filter") == next(iter(filters))]
+
+        if len(filters) > 1:
+            notes.append(f"of the filters {', '.join(map(str, filters))} the first is read")
+
+        rows = [_harness_row(row, model) for _, row in numbered]
+    elif {"custom_id", "response"} <= set(first):
+        kind = "a batch's output"
+        rows = [_batch_row(row) for _, row in numbered]
+    else:
+        kind = ""
+        rows = [row for _, row in numbered]
+
+    if kind:
+        notes.insert(0, f"read as {kind}")
+
+    places = [f"line {number}" for number, _ in numbered]
+    return AnswerTable(pd.DataFrame(rows), places, path.name, replies=bool(kind), notes=notes)
+
+
+def _flat(value: object) -> object:
+    """Return a list or an object within a cell as text."""
+    return json.dumps(value, default=str) if isinstance(value, list | dict) else value
+
+
+def _decoded(text: str, path: Path, line: int) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"{path}, line {line + error.lineno - 1}"
+        raise DataError(f"{place}: is not JSON ({error.msg}); correct it.") from None
+
+
+def _harness_row(row: dict, model: str) -> dict:
+    """Return the fields of a sample's document, with the continuation or text that was chosen."""
+    doc = row["doc"] if isinstance(row["doc"], dict) else {"text": row["doc"]}
+    found = {name: value for name, value in doc.items() if isinstance(value, str | int | float)}
+    responses = row["filtered_resps"]
+    if len(responses) == 1 and isinstance(responses[0], list) and len(responses[0]) == 1:
+        responses = responses[0]
+
+    if len(responses) > 1:
+        scores = [float(one[0] if isinstance(one, list | tuple) else one) for one in responses]
+        answer = _continuations(row)[scores.index(max(scores))]
+    else:
+        answer = responses[0] if responses else None
+
+    return found | {"model": model, "response": answer}
+
+
+def _continuations(row: dict) -> list[str]:
+    """Return what was appended to a prompt for each option of a multiple-choice sample."""
+    arguments = row["arguments"]
+    if isinstance(arguments, dict):  # as newer versions write them
+        arguments = [list(one.values()) for one in arguments.values()]
+    return [str(one[1]).strip() for one in arguments]
+
+
+def _batch_row(row: dict) -> dict:
+    body = (row["response"] or {}).get("body") or {}
+    choices = body.get("choices") or [{}]
+    answer = (choices[0].get("message") or {}).get("content")
+    return {"custom_id": row["custom_id"], "model": body.get("model"), "response": answer}
+
+
+def _inspect_log(path: Path) -> AnswerTable:
+    """Read a log of inspect: what each scorer took as the answer, else the whole completion."""
+    log = library("inspect_ai.log", f"{path.name}: a log of inspect")
+    try:
+        content = log.read_eval_log(str(path))
+    except Exception as error:  # whatever the library finds wrong with a file
+        said = " ".join(str(error).split())[:200]
+        raise DataError(f"{path} cannot be read ({said}): write the log anew.") from None
+
+    rows = list(_inspect_rows(content))
+    places = [f"sample {row['id']}" for row in rows]
+    cells = pd.DataFrame(rows).rename(columns={"id": "sample"})
+    return AnswerTable(cells, places, path.name, replies=True, notes=["read as a log of inspect"])
+
+
+def _inspect_rows(content) -> Iterator[dict]:
+    for sample in content.samples or []:
+        asked = sample.input
+        if not isinstance(asked, str):
+            asked = asked[-1].text if asked else ""
+
+        answers = [score.answer for score in (sample.scores or {}).values() if score.answer]
+        details = {
+            name: value
+            for name, value in (sample.metadata or {}).items()
+            if isinstance(value, str | int | float)
+        }
+        yield details | {
+            "id": sample.id,
+            "model": content.eval.model,
+            "epoch": sample.epoch,
+            "input": asked,
+            "response": answers[0] if answers else sample.output.completion,
+        }
+
+
+def _tidy_headers(table: AnswerTable) -> AnswerTable:
+    """Strip the headers; take the headers of Qualtrics and EDSL to pieces."""
+    cells = table.cells.rename(columns=lambda name: str(name).strip())
+    names = cells.columns
+    if (twice := names[names.duplicated()]).size:
+        raise ParameterError(f"{table.place} has the column '{twice[0]}' twice: keep one.")
+
+    for name in names:
+        if pd.api.types.is_object_dtype(cells[name].dtype):
+            cells[name] = cells[name].map(_flat)
+
+    table.texts = {str(name).strip(): text for name, text in table.texts.items()}
+    table.labels = {str(name).strip(): known for name, known in table.labels.items()}
+
+    import_ids = [
+        number
+        for number, row in enumerate(cells.head(2).itertuples(index=False))
+        if any(str(cell).replace(" ", "").lower().startswith(_IMPORT_ID) for cell in row)
+    ]
+    if import_ids:
+        below = import_ids[0]
+        if below:
+            table.texts = cells.iloc[0].astype(str).to_dict()
+
+        cells = cells.iloc[below + 1 :].reset_index(drop=True)
+        table.rows = table.rows[below + 1 :]
+        table.notes.append(
+            "read as an export of Qualtrics: its rows below the header are questions"
+        )
+
+    if any(name.startswith("answer.") for name in names):
+        for name in names[names.str.match(r"question_text\.\w+_question_text$")]:
+            question = name.removeprefix("question_text.").removesuffix("_question_text")
+            table.texts[question] = str(cells[name].iloc[0]) if len(cells) else ""
+
+        kept = {name: name.removeprefix("answer.") for name in names if name.startswith("answer.")}
+        kept |= {"model.model": "model", "iteration.iteration": "iteration"}
+        kept |= {name: name.removeprefix("agent.") for name in names if name.startswith("agent.")}
+        cells = cells[[name for name in names if name in kept]].rename(columns=kept)
+        table.notes.append("read as results of EDSL")
+
+    table.cells = cells
+    return table

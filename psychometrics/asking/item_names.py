@@ -1,0 +1,238 @@
+"""Recognise the items of a questionnaire and its options under the names that tables give them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pandas as pd
+
+from ..questionnaires import Item, Questionnaire
+
+_REVERSED = re.compile(r"^(.*?)[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
+_NUMBERED = re.compile(r"^(.*?)[\W_]*0*(\d{1,4})$")
+_GENERIC = {"", "q", "i", "v", "x", "item", "items", "question", "questions", "var", "statement",
+            "frage", "pregunta"}  # fmt: skip
+_MISSING = {"", "na", "nan", "n/a", "none", "null", ".", "-", "<na>", "#n/a"}
+_LEADING_NUMBER = re.compile(r"^\W*(-?\d+(?:\.\d+)?)\s*[)\].:=–—-]*\s*(.*)$", re.DOTALL)
+_TRAILING_NUMBER = re.compile(r"^(.*\S)\s*[(\[]\s*(-?\d+(?:\.\d+)?)\s*[)\]]$", re.DOTALL)
+
+
+class Cell(NamedTuple):
+    """What a cell says: ``number``, ``value`` (of an option), ``missing`` or ``unreadable``."""
+
+    kind: str
+    value: float | None = None
+
+
+def plain(text: object) -> str:
+    """Return the letters and digits of a text, in small letters.
+
+    Examples
+    --------
+    >>> plain("GAD-7, item 1")
+    'gad7item1'
+    """
+    folded = unicodedata.normalize("NFKC", str(text)).casefold()
+    return re.sub(r"[\W_]+", "", folded)
+
+
+class ItemNames:
+    """What the items of a questionnaire may be called: by their ids, texts or places.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+
+    Attributes
+    ----------
+    ids : list of str
+        In the questionnaire's order.
+    options : dict of str to OptionNames
+        By item.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> names = ItemNames(load_questionnaire("gad7"))
+    >>> names.find("GAD7.2"), names.find("Worrying too much about different things")
+    ('gad7_2', 'gad7_3')
+    """
+
+    def __init__(self, questionnaire: Questionnaire) -> None:
+        self.ids = [item.id for item in questionnaire.items]
+        self.options = {item.id: OptionNames(questionnaire, item) for item in questionnaire.items}
+        self._texts = {}
+        names = defaultdict(set)
+
+        for item in questionnaire.items:
+            for name in (item.id, item.text, questionnaire.statement(item)):
+                names[plain(name)].add(item.id)
+
+            self._texts[item.id] = plain(item.text)
+
+        # a name of several items says nothing
+        self._names = {name: min(known) for name, known in names.items() if len(known) == 1}
+        own = {plain(questionnaire.id), plain(questionnaire.short_title)}
+        self._prefixes = own | {re.sub(r"\d+$", "", name) for name in own}
+
+    def find(self, name: object) -> str | None:
+        """Return the item with this id or text."""
+        return self._names.get(plain(name))
+
+    def find_all(self, names: Iterable[object], prefix: str | None = None) -> dict[object, str]:
+        """Return the items of those names that are known, also by their places.
+
+        A number is an item's place where the words before it are no more than *item* or the like,
+        or the questionnaire's own name, or `prefix`; and only if no number is beyond the last item.
+
+        Examples
+        --------
+        >>> from psychometrics import load_questionnaire
+        >>> names = ItemNames(load_questionnaire("gad7"))
+        >>> names.find_all(["age", "gad1", "gad2"])
+        {'gad1': 'gad7_1', 'gad2': 'gad7_2'}
+        """
+        names = list(names)
+        found = {} if prefix else {n: item for n in names if (item := self.find(n)) is not None}
+
+        if found:
+            return found
+        allowed = {plain(prefix)} if prefix else _GENERIC | self._prefixes
+        best: dict[object, str] = {}
+        for beginning, numbers in numbered_names(names).items():
+            if beginning in allowed and self._fits(numbers) and len(numbers) > len(best):
+                shift = 0 if 0 in numbers.values() else 1
+                best = {name: self.ids[number - shift] for name, number in numbers.items()}
+
+        return best
+
+    def within(self, text: object) -> str | None:
+        """Return the only item whose text stands in a longer text, such as a prompt."""
+        whole = plain(text)
+        inside = [item for item, own in self._texts.items() if own in whole]
+        # a short item may be part of a longer one
+        inside = [
+            item
+            for item in inside
+            if not any(
+                other != item and self._texts[item] in self._texts[other] for other in inside
+            )
+        ]
+
+        return inside[0] if len(inside) == 1 else None
+
+    def nearest(self, name: object) -> str | None:
+        """Return the id of the item whose id or text is most like a name, if one is like it."""
+        near = difflib.get_close_matches(plain(name), list(self._names), n=1, cutoff=0.8)
+        return self._names[near[0]] if near else None
+
+    def _fits(self, numbers: dict[object, int]) -> bool:
+        places = sorted(numbers.values())
+        if len(set(places)) < len(places):
+            return False
+        from_nought = places == list(range(len(self.ids)))
+        return from_nought or (places[0] >= 1 and places[-1] <= len(self.ids))
+
+
+def numbered_names(names: Iterable[object]) -> dict[str, dict[object, int]]:
+    """Return the names that end in a number, with it, by the words before it.
+
+    Examples
+    --------
+    >>> numbered_names(["D1", "D2", "BMI"])
+    {'d': {'D1': 1, 'D2': 2}}
+    """
+    found: dict[str, dict[object, int]] = defaultdict(dict)
+    for name in names:
+        match = _NUMBERED.match(str(name).strip())
+        if match:
+            found[plain(match[1])][name] = int(match[2])
+    return dict(found)
+
+
+def without_reversal(name: object) -> str | None:
+    """Return a name without the ending that says *reversed*, None where it has none.
+
+    Examples
+    --------
+    >>> without_reversal("SOC_1_INV"), without_reversal("SOC_1")
+    ('SOC_1', None)
+    """
+    match = _REVERSED.match(str(name).strip())
+    return match[1] if match and match[1] else None
+
+
+class OptionNames:
+    """What cells may hold for the options of an item: numbers, labels, or both.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    item : Item
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> gad = load_questionnaire("gad7")
+    >>> options = OptionNames(gad, gad.items[0])
+    >>> options.read("2 = More than half the days"), options.read("3"), options.read("mostly")
+    (Cell(kind='value', value=2.0), Cell(kind='number', value=3.0), Cell(kind='unreadable',
+    value=None))
+    """
+
+    def __init__(self, questionnaire: Questionnaire, item: Item) -> None:
+        options = questionnaire.choices(item)
+        self.values = [option.value for option in options]
+        self._labels = {plain(option.label): option for option in options}
+
+    def label(self, text: object) -> float | None:
+        """Return the value of the option with this label."""
+        option = self._labels.get(plain(text))
+        return None if option is None or not plain(text) else option.value
+
+    def nearest(self, text: object) -> str | None:
+        """Return the label most like a text, if one is like it."""
+        near = difflib.get_close_matches(plain(text), list(self._labels), n=1, cutoff=0.7)
+        return self._labels[near[0]].label if near else None
+
+    def read(self, cell: object) -> Cell:
+        """Return what a cell says."""
+        if isinstance(cell, str):
+            return self._read_text(cell.strip())
+        if pd.isna(cell):
+            return Cell("missing")
+        try:
+            return Cell("number", float(cell))
+        except (TypeError, ValueError):  # such as a date
+            return Cell("unreadable")
+
+    def _read_text(self, text: str) -> Cell:
+        if text.casefold() in _MISSING:
+            return Cell("missing")
+
+        try:
+            return Cell("number", float(text))
+        except ValueError:
+            pass
+
+        value = self.label(text)
+        if value is not None:
+            return Cell("value", value)
+
+        before = _LEADING_NUMBER.match(text)
+        after = _TRAILING_NUMBER.match(text)
+        if before and not before[2]:
+            return Cell("number", float(before[1]))
+
+        for match, words in ((before, 2), (after, 1)):
+            # of a number with a label the label counts, whatever it is numbered from
+            value = self.label(match[words]) if match else None
+            if value is not None:
+                return Cell("value", value)
+
+        return Cell("unreadable")
