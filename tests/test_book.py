@@ -61,7 +61,7 @@ def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
         ("prompt-design", {"questionnaire": "gad7", "item": 8}, "item"),
         ("assessment", {"respondents": " , "}, "at least one"),
         ("assessment", {"temperature": float("nan")}, "temperature"),
-        ("consistency", {"dtype": "float16"}, "dtype"),
+        ("consistency", {"dtype": "float8"}, "dtype"),
         ("interventions", {"talk": "./nowhere"}, "nowhere"),
         ("beliefs", {"group": "gender,shoes"}, "shoes"), ("self-report", {"level": 1}, "level"),
         ("interventions", {"measure_at": "2 to 5"}, "measure_at"),

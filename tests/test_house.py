@@ -23,7 +23,7 @@ CORE = {"exceptions", "paths", "data", "questionnaires", "asking", "models", "mo
 """What chapters, reports and the command are made of: it imports nothing of theirs."""
 IMPURE = {"measures.nulls", "measures.content"}
 """Null respondents answer with models, and texts are read by one; all else takes frames."""
-LARGEST = {"code lines": 18_000, "public constants": 60, "root modules": 30}
+LARGEST = {"code lines": 20_000, "public constants": 66, "root modules": 30}
 
 
 def _modules() -> dict[str, Path]:

@@ -32,7 +32,7 @@ def nothing_runs(monkeypatch):
         (f"profile {SMALL} --questionnaires gad7 --against nix", "'nix'"),
         (f"profile {SMALL} --questionnaires gad7 --against '{SMALL},nix'", "'nix'"),
         (f"profile {SMALL} --questionnaires gad7 --base nix", "'nix'"),
-        (f"profile {SMALL} --questionnaires gad7 -c dtype=float16", "float16"),
+        (f"profile {SMALL} --questionnaires gad7 -c dtype=float8", "float8"),
         (f"profile {SMALL} --questionnaires gad7 -c store=", "store"),
         (f"compare {SMALL} nix --questionnaires gad7", "'nix'"),
         ("train-nli nix out", "'nix'"),

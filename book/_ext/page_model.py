@@ -65,21 +65,17 @@ class PageModel(torch.nn.Module):
         model, _ = load_model(base_path(), "classifier", config=self.config, fresh=True)
         adapter = json.loads((source.folder / "adapter_config.json").read_text(encoding="utf-8"))
         weights = model.state_dict()
-
         for key, weight in _weights(source.folder).items():
             scale = adapter["lora_alpha"] / adapter["r"] if "lora_B" in key else 1.0
             weights[key.removeprefix("base_model.model.")] = weight * scale
-
         words = weights.pop("bert.embeddings.word_embeddings.weight")
         scale = words.abs().amax(1, keepdim=True) / 2047
         whole = (words / scale).round()
-        coarse = (whole / 16).floor()
-        fine = (whole % 16).to(torch.uint8)
+        coarse, fine = (whole / 16).floor(), (whole % 16).to(torch.uint8)
         half = fine.shape[1] // 2
         self.register_buffer("scale", scale)
         self.register_buffer("coarse", coarse.to(torch.int8))
         self.register_buffer("fine", fine[:, :half] + 16 * fine[:, half:])
-
         for key, weight in weights.items():
             if weight.is_floating_point():
                 self.register_buffer(key.replace(".", "/"), weight.half())
@@ -95,8 +91,7 @@ class PageModel(torch.nn.Module):
         return y + trained * F.linear(below, self._weight(f"{key}.lora_B.weight"))
 
     def _norm(self, key: str, x: torch.Tensor) -> torch.Tensor:
-        weight = self._weight(f"{key}.weight")
-        bias = self._weight(f"{key}.bias")
+        weight, bias = self._weight(f"{key}.weight"), self._weight(f"{key}.bias")
         return F.layer_norm(x, weight.shape, weight, bias, self.config.layer_norm_eps)
 
     def _layer(self, key: str, x, away, trained, last: bool):
@@ -105,16 +100,13 @@ class PageModel(torch.nn.Module):
             return y.unflatten(2, (self.config.num_attention_heads, -1)).transpose(1, 2)
 
         read = x[:, :1] if last else x  # of the last layer only the first token is read
-        q = heads("query", read)
-        k = heads("key", x)
-        v = heads("value", x)
+        q, k, v = heads("query", read), heads("key", x), heads("value", x)
         shares = (q @ k.transpose(2, 3) * q.shape[-1] ** -0.5 + away).softmax(-1)
         y = (shares @ v).transpose(1, 2).flatten(2)
         y = read + self._linear(f"{key}.attention.output.dense", y, trained)
         read = self._norm(f"{key}.attention.output.LayerNorm", y)
         y = F.gelu(self._linear(f"{key}.intermediate.dense", read, trained))
         y = read + self._linear(f"{key}.output.dense", y, trained)
-
         return self._norm(f"{key}.output.LayerNorm", y)
 
     def forward(self, ids, kinds, mask, trained):
@@ -132,7 +124,6 @@ class PageModel(torch.nn.Module):
         for number in range(layers):
             layer = f"bert.encoder.layer.{number}"
             x = self._layer(layer, x, away, trained, last=number == layers - 1)
-
         pooled = self._linear("bert.pooler.dense", x[:, 0], trained).tanh()
         return self._linear("classifier", pooled, trained).softmax(-1), x[:, 0]
 
@@ -157,7 +148,6 @@ def exported() -> Path:
     path = cache_dir() / "page-model" / f"model-{fingerprint()}.onnx"
     if path.is_file():
         return path
-
     import onnxscript  # noqa: F401  (the exporter needs it, and names it only deep inside)
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -166,7 +156,6 @@ def exported() -> Path:
         torch.export.Dim(n, min=1, max=m) for n, m in (("batch", 999), ("length", LONGEST))
     )
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-
     with warnings.catch_warnings(), torch.inference_mode(), contextlib.redirect_stdout(None):
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
@@ -176,7 +165,6 @@ def exported() -> Path:
             dynamic_shapes=(*[{0: batch, 1: length}] * 3, None),
         )  # fmt: skip
         program.save(part := path.with_suffix(f".{os.getpid()}"), external_data=False)
-
     os.replace(part, path)
     return path
 
@@ -186,14 +174,11 @@ def _registry() -> str:
     for name in ("npm_config_registry", "NPM_CONFIG_REGISTRY"):
         if os.environ.get(name):
             return os.environ[name].rstrip("/")
-
-    npm = shutil.which("npm")
-    if npm:
+    if npm := shutil.which("npm"):
         asked = [npm, "config", "get", "registry"]
         said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
         if said.startswith("http"):
             return said.rstrip("/")
-
     return "https://registry.npmjs.org"
 
 
@@ -213,7 +198,6 @@ def _fetched() -> list[Path]:
             processor=pooch.Untar([f"package/dist/{file}" for file in files]),
         )
         found += [Path(one) for one in unpacked if Path(one).name in files]
-
     return found
 
 

@@ -22,7 +22,7 @@ from .answer_layout import lay_out
 from .answer_tables import Notes, library, listed, read_table, several
 from .answers import COLUMNS, check_columns, check_kinds, tidy
 
-MODE = "file"
+_MODE = "file"
 """What stands in the column ``mode`` of answers that were read, unless the table has its own."""
 _LEAST = 10
 """Respondents without whom a correlation over them says nothing."""
@@ -286,7 +286,7 @@ def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFr
         modes = answers.drop_duplicates("respondent_id").set_index("respondent_id")["given_mode"]
         frame["mode"] = frame["respondent_id"].map(modes)
     else:
-        frame["mode"] = MODE
+        frame["mode"] = _MODE
 
     return tidy(frame, questionnaire)
 

@@ -18,7 +18,7 @@ import pandas as pd
 from ..data import text_table
 from ..exceptions import DataError, ParameterError
 
-ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet", ".sav", ".zsav",
+_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet", ".sav", ".zsav",
            ".dta", ".json", ".jsonl", ".eval")  # fmt: skip
 """Endings of files that can be read."""
 _SPREADSHEETS = {".xlsx": "openpyxl", ".xls": "xlrd", ".ods": "odf"}
@@ -97,7 +97,7 @@ def read_table(source: str | Path | pd.DataFrame) -> AnswerTable:
     Parameters
     ----------
     source : str, Path or DataFrame
-        A file that ends as one of ``ENDINGS``: a table, a log of inspect (``.eval``), or in
+        A file that ends as one of ``_ENDINGS``: a table, a log of inspect (``.eval``), or in
         ``.jsonl`` the samples of lm-evaluation-harness, a batch's output, or rows.
 
     Returns
@@ -127,8 +127,10 @@ def read_table(source: str | Path | pd.DataFrame) -> AnswerTable:
 
     path = Path(source).expanduser()
     ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise ParameterError(f"{path}: answers are read from {', '.join(ENDINGS)}; save it as one.")
+    if ending not in _ENDINGS:
+        raise ParameterError(
+            f"{path}: answers are read from {', '.join(_ENDINGS)}; save it as one."
+        )
     if not path.is_file():
         raise DataError(f"{path} is not a file: name a table of answers.")
 
