@@ -3,7 +3,7 @@
 Each setting of ``SETTINGS`` executes all chapters with their default parameters in a copy of the
 project, from an empty store and an empty cache. Tables are compared as they are printed, cell by
 cell, with those of the first setting, the machine as it is. Names of settings after the command
-choose some of them. About six minutes a setting on two processor cores.
+choose some of them. About twelve minutes a setting on two processor cores.
 """
 
 from __future__ import annotations
