@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .asking.answers import COLUMNS, check_columns
+from .checks import check_columns
 from .exceptions import ParameterError
 from .measures.intervals import mean_table
 from .measures.reliability import alpha, alphas
 from .measures.scoring import item_scores, keyed_items, scale_scores
 from .measures.styles import empty_answers, response_styles
 from .questionnaires import Questionnaire, Scale, load_questionnaires
+from .questionnaires.answers import COLUMNS
 from .rules import flags, item_means, verdict
 
 _HABITUAL = 1000

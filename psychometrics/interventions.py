@@ -23,7 +23,6 @@ import torch
 from transformers import DataCollatorForLanguageModeling, DataCollatorForPermutationLanguageModeling
 from transformers.models.auto import modeling_auto
 
-from .asking.store import StoredAnswers, key_of
 from .data import available, fetch, text_table
 from .exceptions import DataError, ParameterError, RespondentError
 from .measures.scoring import scale_scores
@@ -35,6 +34,7 @@ from .modes.nli import PROBABILITIES, NLIRespondent
 from .paths import cache_dir, data_dir
 from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
+from .store import StoredAnswers, key_of
 from .training import mnli_sample, nli_classifier, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")

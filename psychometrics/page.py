@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from .asking.answers import check_choice
+from .checks import check_choice
 from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
 from .exceptions import ParameterError, PsychometricsError, writing
 from .paths import book_dir, data_dir, notebooks_dir

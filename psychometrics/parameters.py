@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
-from .asking.answers import check_choice
 from .asking.population import population
+from .checks import check_choice
 from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .models.sources import find
 from .modes import identify, mode_named

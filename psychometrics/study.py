@@ -21,7 +21,6 @@ from pydantic import AfterValidator, Field, ValidationError
 from . import __version__
 from .asking.ask import ask
 from .asking.population import population, readable_names
-from .asking.store import key_of
 from .endpoints.endpoint import Endpoint
 from .exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
 from .measures.intervals import mean_interval, scale_intervals
@@ -34,6 +33,7 @@ from .questionnaires import Questionnaire, Scale, load_questionnaire
 from .questionnaires.model import Part, checked
 from .questionnaires.readers import read
 from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, item_means
+from .store import key_of
 
 _Value = str | float | int | bool | None
 

@@ -15,12 +15,13 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ..checks import check_columns, check_kinds
 from ..exceptions import DataError, ParameterError, writing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires.answers import COLUMNS, tidy
 from .answer_cells import read_cells
 from .answer_layout import lay_out
 from .answer_tables import Notes, library, listed, read_table, several
-from .answers import COLUMNS, check_columns, check_kinds, tidy
 
 _MODE = "file"
 """What stands in the column ``mode`` of answers that were read, unless the table has its own."""

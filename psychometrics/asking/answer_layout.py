@@ -10,8 +10,8 @@ import pandas as pd
 from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from ..questionnaires.answers import COLUMNS
 from .answer_tables import AnswerTable, Notes, listed, shown
-from .answers import COLUMNS
 from .item_names import ItemNames, OptionNames, numbered_names, plain, without_reversal
 
 _RESPONDENTS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm",

@@ -33,11 +33,11 @@ from ..models.sources import SMOLLM2, find
 from ..modes import mode_named
 from ..modes.mode import Asking
 from ..modes.prompting import PromptMode
+from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
+from ..store import CHUNK, StoredAnswers
 from .plan import Plan
-from .progress import Progress
-from .store import CHUNK, StoredAnswers
 
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # read when Ray is imported
 try:
@@ -62,7 +62,7 @@ _UNKNOWN = 500e6  # parameters, where nothing tells how many
 _GPU = 16 * 2**30  # bytes that a GPU is taken to have at least
 _LIBRARIES = 2**30  # bytes beside the weights: libraries, and what is computed
 _Counts = tuple[int, int, int, int]
-"""What :attr:`psychometrics.asking.progress.Progress.counts` is."""
+"""What :attr:`psychometrics.progress.Progress.counts` is."""
 
 
 def ask_on_cluster(

@@ -17,8 +17,8 @@ from ..exceptions import ParameterError, RespondentError, writing
 from ..modes import mode_named
 from ..modes.mode import Mode
 from ..questionnaires import load_questionnaires
+from ..questionnaires.answers import COLUMNS
 from ..questionnaires.model import repeated
-from .answers import COLUMNS
 from .population import population
 
 _LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")

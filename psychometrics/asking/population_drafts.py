@@ -14,10 +14,10 @@ from pydantic import ByteSize, NonNegativeInt, PositiveInt, TypeAdapter, Validat
 from tqdm import tqdm
 
 from .. import modes
+from ..checks import check_kinds
 from ..data import NLI_LABELS
 from ..exceptions import ParameterError, RespondentError, writing
 from ..models.sources import check_listed
-from .answers import check_kinds
 from .population import population_table
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import uuid
 
 import pandas as pd
 
-from ..asking.store import StoredAnswers, key_of
 from ..exceptions import RespondentError
+from ..store import StoredAnswers, key_of
 from .client import NoReply
 from .request_queue import PATIENCE, RequestQueue, Unasked
 

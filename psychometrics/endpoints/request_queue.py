@@ -9,17 +9,15 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..asking.progress import Progress
 from ..exceptions import RespondentError
+from ..progress import Progress
+from ..store.replies import StoredReplies
 from .client import Client, NoReply
 from .endpoint import Endpoint
-
-if TYPE_CHECKING:
-    from ..modes.conversations import StoredReplies
 
 PATIENCE = 600.0
 """Seconds after which a request that has had no reply is not begun again."""
@@ -82,7 +80,7 @@ class _Budget:
     endpoint : Endpoint
         Its prices and ``max_cost``.
     spending : object
-        Of the call's :class:`psychometrics.asking.progress.Progress`.
+        Of the call's :class:`psychometrics.progress.Progress`.
     max_tokens : int, optional
         Most tokens of a reply.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_columns
+from ..checks import check_columns
 from ..data import text_table
 from ..exceptions import DataError, ParameterError
 from ..models.embedded import acceptability as judged

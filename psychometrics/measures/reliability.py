@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..asking.answers import check_choice, check_columns, check_numbers
+from ..checks import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
 from .intervals import jackknife_half_width

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..asking.answers import check_columns
+from ..checks import check_columns
 from ..exceptions import ParameterError
 from .intervals import merge_near_ties
 

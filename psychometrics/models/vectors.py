@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ..asking.store import key_of
 from ..exceptions import ParameterError
 from ..paths import cache_dir
+from ..store import key_of
 from .fast import fast_forward
 from .loading import decodes, load_config, load_model, load_tokenizer, resolve_device
 from .sources import base_path, find

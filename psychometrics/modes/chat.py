@@ -57,20 +57,20 @@ from typing import Annotated, ClassVar, NamedTuple
 import pandas as pd
 from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
-from ..asking.progress import Progress
-from ..asking.store import StoredAnswers, key_of
 from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint
 from ..endpoints.request_queue import RequestQueue
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
 from ..models.sources import Source, digest_text, find
+from ..progress import Progress
 from ..questionnaires import Questionnaire
+from ..store import StoredAnswers, key_of
+from ..store.replies import StoredReplies
 from . import generation
 from .conversations import (
     ENDED_WITHOUT_ANSWER,
     ConversationMode,
-    StoredReplies,
     status_without_reply,
 )
 from .messages import as_filed, caesar, option_labels

@@ -18,8 +18,7 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from ..asking.answers import check_choice, check_numbers
-from ..asking.store import StoredAnswers, key_of
+from ..checks import check_choice, check_numbers
 from ..data import fetch, text_table
 from ..exceptions import ParameterError, RespondentError, out_of_memory
 from ..models.embedded import embedded_head, load_masked_lm
@@ -33,6 +32,7 @@ from ..models.loading import (
 )
 from ..models.sources import find
 from ..paths import data_dir
+from ..store import StoredAnswers, key_of
 
 MASK = "[M]"
 """Stands in a template where the completion belongs."""

@@ -57,14 +57,15 @@ import torch
 from pydantic import Field, InstanceOf, NonNegativeInt
 from scipy.stats import binom
 
-from ..asking.answers import check_kinds, check_three, tidy
-from ..asking.store import StoredAnswers, key_of
+from ..checks import check_kinds, check_three
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, RespondentError
 from ..models.chat_templates import fill_template
 from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
 from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
+from ..questionnaires.answers import tidy
+from ..store import StoredAnswers, key_of
 from .chat import first_tokens, model_here
 from .messages import LABELS, as_filed, messages, option_labels, system_for_choice
 from .mode import Asking, Mode, Runs

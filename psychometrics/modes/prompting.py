@@ -14,11 +14,11 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from ..asking.store import CHUNK, StoredAnswers, key_of
 from ..exceptions import RespondentError, out_of_memory
 from ..models.loading import resolve_device, resolve_dtype
 from ..models.sources import Source, digest_text, find
 from ..questionnaires.prompts import prompts
+from ..store import CHUNK, StoredAnswers, key_of
 from .mode import Asking, Mode
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_numbers
+from ..checks import check_numbers
 from ..exceptions import ParameterError
 from ..measures.norms import PAPER_LEVEL, compare_means, compare_norms, corrected, norm_table
 from ..paths import data_dir

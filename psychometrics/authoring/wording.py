@@ -15,9 +15,9 @@ import yaml
 from ..models.embedded import acceptability
 from ..modes import load_respondent
 from ..paths import data_dir
-from .library import load_questionnaire
-from .model import Item, Questionnaire
-from .prompts import prompts
+from ..questionnaires.library import load_questionnaire
+from ..questionnaires.model import Item, Questionnaire
+from ..questionnaires.prompts import prompts
 
 LANGUAGES: dict[str, dict] = yaml.safe_load(
     (data_dir() / "languages.yml").read_text(encoding="utf-8")
