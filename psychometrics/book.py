@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from html import unescape
 from importlib.metadata import distributions, version
 from multiprocessing import get_context
@@ -259,13 +259,14 @@ def build_book(progress: bool = True) -> Path:
     options = ["--warningiserror", "--keep-going", "--quiet"]
     command = [sys.executable, "-c", start, "build", str(book), *options]
     page = book / "_build" / "html" / "index.html"
-    read = book / "_build" / ".doctrees"
-    for _ in range(1 + read.is_dir()):  # what was read before knows labels where they were
+    doctrees = book / "_build" / ".doctrees"
+    attempts = 2 if doctrees.is_dir() else 1  # a cached doctree may refer to labels that have moved
+    for _ in range(attempts):
         result = subprocess.run(command, check=False, cwd=book.parent)
         if not result.returncode:
             break
 
-        shutil.rmtree(read, ignore_errors=True)  # or it warns only once
+        shutil.rmtree(doctrees, ignore_errors=True)  # a cached page does not warn again
 
     if result.returncode or not page.is_file():
         raise PsychometricsError("The book was not built: mend what is named above.")
@@ -336,12 +337,41 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     names = sorted(_notebook_names(), key=lambda name: name not in LONGEST)
     sources = {name: notebooks_dir() / f"{name}.ipynb" for name in names}
     texts = {name: path.read_text("utf-8") for name, path in sources.items()}
-    last = [name for name in names if '"executed = ' in texts[name]]
-    read = _digest_of_what_is_read()
+    readers = [name for name in names if '"executed = ' in texts[name]]
+    common = _digest_of_what_is_read()
     inputs = {
-        name: digest_text(read, *(texts.values() if name in last else [text]))
+        name: digest_text(common, *(texts.values() if name in readers else [text]))
         for name, text in texts.items()
     }
+
+    seconds = _seconds_of_unchanged(folder, inputs)
+    names = [name for name in names if name not in seconds]
+    first = [name for name in names if name not in readers]
+    rounds = [first, *([name] for name in names if name in readers)]
+    bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
+    with ProcessPoolExecutor(_AT_ONCE, get_context("spawn"), _share_cores) as pool:
+        example = None
+        for chapters in rounds:
+            running = [
+                pool.submit(_timed, sources[name], folder / f"{name}.ipynb", inputs[name])
+                for name in chapters
+            ]
+
+            if names and example is None:  # it runs beside the last chapters of the first round
+                page = book_dir() / "_static" / "profile-example.html"
+                example = pool.submit(_write_example, page)
+
+            seconds |= _await_chapters(running, bar, pool)
+
+        if example is not None:
+            example.result()
+
+    bar.close()
+    return dict(sorted(seconds.items()))
+
+
+def _seconds_of_unchanged(folder: Path, inputs: dict[str, str]) -> dict[str, float]:
+    """Return the seconds of each executed copy whose inputs are the same; remove the others."""
     seconds = {}
     for path in folder.glob("*.ipynb"):
         metadata = json.loads(path.read_text("utf-8"))["metadata"]
@@ -351,36 +381,23 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
             path.unlink()
             shutil.rmtree(path.with_suffix(""), ignore_errors=True)
 
-    names = [name for name in names if name not in seconds]
-    bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
-    with ProcessPoolExecutor(_AT_ONCE, get_context("spawn"), _share_cores) as pool:
-        example = None
-        others, last = ([n for n in names if (n in last) is late] for late in (False, True))
-        for part in (others, *([name] for name in last)):
-            running = [
-                pool.submit(_timed, sources[name], folder / f"{name}.ipynb", inputs[name])
-                for name in part
-            ]
+    return seconds
 
-            if names and example is None:  # fills the place beside the last ones
-                page = book_dir() / "_static" / "profile-example.html"
-                example = pool.submit(_write_example, page)
 
-            try:
-                for done in as_completed(running):
-                    name, taken = done.result()
-                    seconds[name] = taken
-                    bar.set_postfix_str(f"{name} in {taken:.0f} s")
-                    bar.update()
-            except PsychometricsError:
-                pool.shutdown(cancel_futures=True)
-                raise
+def _await_chapters(running: list[Future], bar, pool: ProcessPoolExecutor) -> dict[str, float]:
+    """Return the seconds of each chapter; if one fails, those that wait are not begun."""
+    seconds = {}
+    try:
+        for done in as_completed(running):
+            name, taken = done.result()
+            seconds[name] = taken
+            bar.set_postfix_str(f"{name} in {taken:.0f} s")
+            bar.update()
+    except PsychometricsError:
+        pool.shutdown(cancel_futures=True)
+        raise
 
-        if example is not None:
-            example.result()
-
-    bar.close()
-    return dict(sorted(seconds.items()))
+    return seconds
 
 
 def _share_cores() -> None:

@@ -321,43 +321,38 @@ def improve(
     _check(questionnaire, table)
     asking = asking | {"dtype": None if asking.get("dtype") == "auto" else asking.get("dtype")}
     labels = [_label(name, asking["dtype"]) for name in names]
-    known = population_table().set_index("respondent_id")["family"].to_dict()
-    families = [known.get(label, label.split("-")[0]) for label in labels]
+    families = _families(labels)
     split = _halves(labels, families, seed)
     first, second = (
         [name for name, own in zip(names, split["half"], strict=True) if own == half]
         for half in ("chosen on", "held out")
     )
+
     bases = list(dict.fromkeys(_BASES.get(family, "embedded") for family in families))
     run = _Run(questionnaire, first, nulls, bases, seed, asking)
-    levels, rows = run.intensifiers()
-    chosen, allowed, more = run.wording(table, levels)
-    finals, pools, most = run.terms(chosen, levels)
+    levels, of_intensifiers = run.intensifiers()
+    chosen, allowed, of_wordings = run.wording(table, levels)
+    finals, pools, of_terms = run.terms(chosen, levels)
 
     better = _built(questionnaire, finals, levels, f"{questionnaire.id}_improved")
-    pool = better.model_copy(update={"id": f"{questionnaire.id}-candidates"})
-    answers = term_silhouettes(pss(ask([questionnaire, pool], second, **asking)))
-    answers["prompts"] = answers["questionnaire"].map(
-        {questionnaire.id: "present", pool.id: "improved"}
-    )
     by_chance = _by_chance(questionnaire, allowed, pools, draws, seed)
-    drawn = pd.concat(term_silhouettes(pss(ask(one, second, **asking))) for one in by_chance)
-    keys = ["respondent_id", "item_id"]
-    drawn = drawn.groupby(keys, sort=False)["silhouette"].mean().reset_index()
-    frames = [answers, drawn.assign(prompts="chance")]
-    frames.append(run.silhouettes(_present(questionnaire), None).assign(prompts="present"))
-    frames.append(run.silhouettes(finals, levels).assign(prompts="improved"))
-    found = pd.concat(frames, ignore_index=True).assign(questionnaire=questionnaire.id)
-    found["half"] = found["respondent_id"].map(split.set_index("respondent_id")["half"])
-    found["half"] = found["half"].fillna("null")
-
-    if found.groupby("half")["respondent_id"].nunique().reindex(split["half"]).min() < 2:
+    frames = [
+        _held_out_silhouettes(questionnaire, better, second, asking),
+        _silhouettes_by_chance(by_chance, second, asking),
+        run.silhouettes(_present(questionnaire), None).assign(prompts="present"),
+        run.silhouettes(finals, levels).assign(prompts="improved"),
+    ]
+    widths = pd.concat(frames, ignore_index=True).assign(questionnaire=questionnaire.id)
+    widths["half"] = widths["respondent_id"].map(split.set_index("respondent_id")["half"])
+    widths["half"] = widths["half"].fillna("null")
+    if widths.groupby("half")["respondent_id"].nunique().reindex(split["half"]).min() < 2:
         raise RespondentError("Fewer than two respondents of a half answered: name others.")
+
     columns = ["questionnaire", "item_id", "half", "respondent_id", "prompts", "silhouette"]
-    candidates = pd.DataFrame([*rows, *more, *most])
+    candidates = pd.DataFrame([*of_intensifiers, *of_wordings, *of_terms])
     candidates.insert(0, "questionnaire", questionnaire.id)
 
-    return _Improved(better, found[columns], candidates, split, seed)
+    return _Improved(better, widths[columns], candidates, split, seed)
 
 
 def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.DataFrame:
@@ -547,14 +542,7 @@ class _Run:
 
     def terms(self, chosen: list[_Wording], levels) -> tuple[list, dict, list[dict]]:
         """For each template the terms that are chosen, and the pool they come from."""
-        listed = {item.id: item.candidates for item in self.questionnaire.items}
-        pools = []
-        for entry in chosen:
-            own = [c for c in listed[entry.item] if c.template == entry.place]
-            source = (*entry.source, *(t for c in own for t in c.source))
-            inverse = (*entry.inverse, *(t for c in own for t in c.inverse))
-            pools.append(replace(entry, source=source, inverse=inverse))
-
+        pools = self.pools(chosen)
         content = self.content(pools, levels)
         content["opposition"] = self.opposition(pools)
         rows = []
@@ -562,36 +550,32 @@ class _Run:
         cubes = self.cubes(pools, levels)
         for number, (entry, pool, cube) in enumerate(zip(chosen, pools, cubes, strict=True)):
             measures = content.loc[content["entry"] == number, list(_OF_TERMS)].to_numpy()
-            start = len(pool.source)
-            picks = itertools.product(
-                itertools.combinations(range(start), len(entry.source)),
-                itertools.combinations(range(start, len(pool.terms)), len(entry.inverse)),
-            )
-            found = []
-            sets = []
-            for own in ([*source, *inverse] for source, inverse in picks):
-                words = [pool.terms[k] for k in own]
-                final = replace(entry, source=tuple(words[: len(entry.source)]),
-                                inverse=tuple(words[len(entry.source):]))  # fmt: skip
-                sets.append(final)
-                mean = measures[own].mean(axis=0)
-                behind = mean - measures[[pool.terms.index(t) for t in entry.terms]].mean(axis=0)
-                found.append({
-                    "stage": "terms", "item_id": entry.item, "template": entry.place,
-                    "premise": entry.premise, "hypothesis": entry.hypothesis,
-                    "source": ", ".join(final.source), "inverse": ", ".join(final.inverse),
-                    **dict(zip(_OF_TERMS, mean, strict=True)),
-                    **_separation(*_silhouettes([c[:, own] for c in cube], final)),
-                    "allowed": bool((behind >= -_TOLERANCE).all()),
-                })  # fmt: skip
+            candidates = [
+                _term_candidate(entry, pool, places, measures, cube)
+                for places in _picks(entry, pool)
+            ]
+            of_entry = [row for _, row in candidates]
+            best = _choose(of_entry)
+            final, _ = candidates[best]
+            finals.append(final)
 
-            best = _choose(found)
-            finals.append(sets[best])
             for k in dict.fromkeys([0, best]):  # of up to hundreds of choices these two are kept
                 rule = "listed" if k else "present"
-                rows.append(found[k] | {"rule": rule, "of": len(found)})
+                rows.append(of_entry[k] | {"rule": rule, "of": len(of_entry)})
 
         return finals, {(pool.item, pool.place): pool for pool in pools}, rows
+
+    def pools(self, chosen: list[_Wording]) -> list[_Wording]:
+        """Return each template with its own terms and those of its candidates."""
+        listed = {item.id: item.candidates for item in self.questionnaire.items}
+        pools = []
+        for entry in chosen:
+            candidates = [c for c in listed[entry.item] if c.template == entry.place]
+            source = (*entry.source, *(term for c in candidates for term in c.source))
+            inverse = (*entry.inverse, *(term for c in candidates for term in c.inverse))
+            pools.append(replace(entry, source=source, inverse=inverse))
+
+        return pools
 
     def content(self, entries: list[_Wording], levels) -> pd.DataFrame:
         """Similarity and acceptability of each entry and term, with the extreme intensifiers."""
@@ -621,9 +605,9 @@ class _Run:
         return np.array(values)
 
     def opposition(self, pools: list[_Wording]) -> list[float]:
-        """Of each term: P(contradiction) of the first term of the other kind minus of its own's.
+        """How much more a term contradicts the first term of the other kind than that of its own.
 
-        Between the sentences that hold the terms, the mean over the first half of respondents.
+        The probability is of the sentences with the terms, its mean over the first half.
         """
         pairs = [
             (pool.sentence(other[0]), pool.sentence(own[0]), pool.sentence(term))
@@ -646,6 +630,36 @@ class _Run:
         ]
 
 
+def _families(labels: Sequence[str]) -> list[str]:
+    """Return the family of each respondent; of one unknown, the first part of its name."""
+    known = population_table().set_index("respondent_id")["family"].to_dict()
+    return [known.get(label, label.split("-")[0]) for label in labels]
+
+
+def _held_out_silhouettes(
+    questionnaire: Questionnaire, better: Questionnaire, respondents: Sequence, asking: dict
+) -> pd.DataFrame:
+    """Return the silhouettes of the present and the improved prompts."""
+    pool = better.model_copy(update={"id": f"{questionnaire.id}-candidates"})
+    widths = term_silhouettes(pss(ask([questionnaire, pool], respondents, **asking)))
+    prompts_of = {questionnaire.id: "present", pool.id: "improved"}
+
+    return widths.assign(prompts=widths["questionnaire"].map(prompts_of))
+
+
+def _silhouettes_by_chance(
+    questionnaires: Sequence[Questionnaire], respondents: Sequence, asking: dict
+) -> pd.DataFrame:
+    """Return the mean silhouettes of questionnaires whose prompts were drawn by chance."""
+    widths = pd.concat(
+        term_silhouettes(pss(ask(questionnaire, respondents, **asking)))
+        for questionnaire in questionnaires
+    )
+    means = widths.groupby(["respondent_id", "item_id"], sort=False)["silhouette"].mean()
+
+    return means.reset_index().assign(prompts="chance")
+
+
 def _label(respondent: object, dtype: str | None) -> str:
     """The name of a respondent in answers: a folder's name, not its path."""
     own = hasattr(respondent, "answer")
@@ -664,12 +678,16 @@ def _check(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
 
 
 def _present(questionnaire: Questionnaire) -> list[_Wording]:
-    return [
-        _Wording(item.id, place, template.premise, template.hypothesis, terms.source, terms.inverse)
-        for item in questionnaire.items
-        for place, template in enumerate(item.templates, start=1)
-        for terms in [template.terms or item.terms]
-    ]
+    entries = []
+    for item in questionnaire.items:
+        for place, template in enumerate(item.templates, start=1):
+            terms = template.terms or item.terms
+            entry = _Wording(
+                item.id, place, template.premise, template.hypothesis, terms.source, terms.inverse
+            )
+            entries.append(entry)
+
+    return entries
 
 
 def _at_end(hypothesis: str) -> str:
@@ -722,6 +740,45 @@ def _pool(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Ques
     content |= {"id": f"{questionnaire.id}-candidates", "wording": "verbatim"}
 
     return Questionnaire.model_validate(content)
+
+
+def _picks(entry: _Wording, pool: _Wording) -> list[list[int]]:
+    """Return the places in the pool of each choice of as many terms as the template has."""
+    first_inverse = len(pool.source)
+    sources = itertools.combinations(range(first_inverse), len(entry.source))
+    inverses = itertools.combinations(range(first_inverse, len(pool.terms)), len(entry.inverse))
+
+    return [[*source, *inverse] for source, inverse in itertools.product(sources, inverses)]
+
+
+def _term_candidate(
+    entry: _Wording, pool: _Wording, places: list[int], measures: np.ndarray, cube: Sequence
+) -> tuple[_Wording, dict]:
+    """Return a template with terms of the pool, and how they compare with the present ones."""
+    words = [pool.terms[place] for place in places]
+    source = tuple(words[: len(entry.source)])
+    inverse = tuple(words[len(entry.source) :])
+    candidate = replace(entry, source=source, inverse=inverse)
+
+    means = measures[places].mean(axis=0)
+    present = [pool.terms.index(term) for term in entry.terms]
+    behind = means - measures[present].mean(axis=0)
+    widths = _silhouettes([part[:, places] for part in cube], candidate)
+
+    row = {
+        "stage": "terms",
+        "item_id": entry.item,
+        "template": entry.place,
+        "premise": entry.premise,
+        "hypothesis": entry.hypothesis,
+        "source": ", ".join(source),
+        "inverse": ", ".join(inverse),
+    }
+    row |= dict(zip(_OF_TERMS, means, strict=True))
+    row |= _separation(*widths)
+    row["allowed"] = bool((behind >= -_TOLERANCE).all())
+
+    return candidate, row
 
 
 def _silhouettes(cubes: Sequence[np.ndarray], entry: _Wording) -> list[float]:

@@ -88,7 +88,8 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     if arm in ARMS:
         return pd.read_csv(data_dir() / "texts" / f"{arm}.csv")["text"].tolist()
 
-    if (own := Path(arm).expanduser()).suffix in (".txt", ".csv", ".tsv"):
+    own = Path(arm).expanduser()
+    if own.suffix in (".txt", ".csv", ".tsv"):
         if own.suffix == ".txt":
             lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
         else:
@@ -366,46 +367,61 @@ def trajectories(
     ----------
     Reuben et al. (2024), sections 3.3.5 and 5: there the head is fitted once, before any reading.
     """
-    defaults = {"lr": 2e-5, "batch_size": _BATCH, "masked_lm": "embedded", "seed": 0}
     epochs = training.pop("epochs", 20)
     refit = training.pop("refit", 0)
     seeds = training.pop("seeds", [training.get("seed", 0)])
-    texts = {Path(arm).stem if Path(arm).suffix else arm: arm for arm in arms}
-    strange = set(training) - set(defaults)
-
-    if strange:
-        raise ParameterError(f"Training has no setting '{min(strange)}'.")
-    training = defaults | training
-    wanted = sorted({0, *(measure_at if measure_at is not None else range(1, epochs + 1))})
-    if not respondents or not arms or not seeds or epochs < 1 or wanted[-1] > epochs:
+    settings = _settings(training)
+    epochs_after = range(1, epochs + 1) if measure_at is None else measure_at
+    measured = sorted({0, *epochs_after})
+    if not respondents or not arms or not seeds or epochs < 1 or measured[-1] > epochs:
         raise ParameterError("Name a respondent, an arm and an epoch, and measure within these.")
 
+    texts = {Path(arm).stem if Path(arm).suffix else arm: arm for arm in arms}
     if len(texts) < len(arms):
         raise ParameterError("Two arms have one name: rename a file.")
+
     errors: dict[str, RespondentError] = {}
-    before, runs = _runs(respondents, questionnaires, texts, seeds, training, refit, errors)
+    before, runs = _runs(respondents, questionnaires, texts, seeds, settings, refit, errors)
     known = _shipped() if shipped else pd.DataFrame(columns=_COLUMNS)
     work = [
         (store, name, questionnaires, {"refit": refit}, [0], run) for name, run in before.items()
     ]
-    found = [known, *_all(work, known, "before", progress, errors)]
-    later = [epoch for epoch in wanted if epoch]
+    tables = [known, *_all(work, known, "before", progress, errors)]
+    later = [epoch for epoch in measured if epoch]
     work = [
-        (store, name, questionnaires, how, later, run)
-        for (name, *_), (run, how) in runs.items()
+        (store, name, questionnaires, run_settings, later, run)
+        for (name, *_), (run, run_settings) in runs.items()
         if name not in errors
     ]
-    found += _all(work, known, "adapting", progress, errors)
+    tables += _all(work, known, "adapting", progress, errors)
+
     runs = {key: run for key, run in runs.items() if key[0] not in errors}
     RespondentError.tell(errors, runs)
-    table = pd.concat([part for part in found if len(part)], ignore_index=True)
-    table = table.drop_duplicates(["run", "epoch", "scale"])  # what is shipped comes first
+    table = pd.concat([part for part in tables if len(part)], ignore_index=True)
+    table = table.drop_duplicates(["run", "epoch", "scale"])  # shipped measurements come first
+
+    return _by_run(table[table["epoch"].isin(measured)], before, runs)
+
+
+def _settings(training: dict) -> dict:
+    """Return all settings of the training, with the usual values of those that are not given."""
+    defaults = {"lr": 2e-5, "batch_size": _BATCH, "masked_lm": "embedded", "seed": 0}
+    strange = set(training) - set(defaults)
+    if strange:
+        raise ParameterError(f"Training has no setting '{min(strange)}'.")
+
+    return defaults | training
+
+
+def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
+    """Return the measurements of each run, the one before it first, with what tells runs apart."""
     parts = []
-    for (name, arm, seed), (run, how) in runs.items():
-        part = table[table["run"].isin([before[name], run]) & table["epoch"].isin(wanted)]
-        base = "minilm" if how["masked_lm"] == "embedded" else Path(how["masked_lm"]).name
-        named = {"arm": arm, "seed": seed, "respondent_id": name, "base": base}
-        parts.append(part.sort_values("epoch", kind="stable").assign(**named))
+    for (name, arm, seed), (run, settings) in runs.items():
+        part = table[table["run"].isin([before[name], run])]
+        model = settings["masked_lm"]
+        base = "minilm" if model == "embedded" else Path(model).name
+        labels = {"arm": arm, "seed": seed, "respondent_id": name, "base": base}
+        parts.append(part.sort_values("epoch", kind="stable").assign(**labels))
 
     columns = ["respondent_id", "base", "arm", "seed", "epoch"]
     columns += ["questionnaire", "scale", "score", "run"]

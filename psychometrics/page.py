@@ -182,11 +182,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
         ...
     psychometrics.exceptions.ParameterError: runs/no-such-run.ipynb was not executed: ...
     """
-    import bleach
     import nbformat
-    from jinja2 import DictLoader
-    from nbconvert import HTMLExporter, SlidesExporter
-    from nbconvert.filters.markdown_mistune import InvalidNotebook
 
     check_choice(("page", "report", "slides"), kind=kind)
     executed = Path(executed)
@@ -206,33 +202,10 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
             f"{executed} is not an executed notebook ({reason}): run the chapter again."
         ) from None
 
-    slides = _SLIDES.replace("POLICY", _policy(_TURN_SLIDES)).replace("SCRIPT", _TURN_SLIDES)
-    templates = {"page.html.j2": _PAGE.replace("POLICY", _policy()), "slides.html.j2": slides}
-    loader = {"extra_loaders": [DictLoader(templates)]}
-
-    if kind == "slides":
-        exporter = SlidesExporter(template_file="slides.html.j2", exclude_input=True, **loader)
-    else:
-        exporter = HTMLExporter(template_file="page.html.j2", **loader)
-
-    exporter.sanitize_html = True  # of what a reply, a name or another's notebook may hold
-    clean = partial(
-        bleach.clean, tags=_TAGS, attributes=_is_harmless, protocols=_PROTOCOLS, strip=True
-    )
-    exporter.register_filter("clean_html", lambda text: clean(_SCRIPTS.sub("", text)))
-
-    try:
-        text, _ = exporter.from_notebook_node(notebook)
-    except InvalidNotebook as error:
-        raise ParameterError(f"{executed} has no page ({error}): run the chapter again.") from None
-
-    # Comments of the styles say where their colours come from.
-    text = re.sub(
-        r"<style.*?</style>", lambda style: re.sub(r"/\*.*?\*/", "", style[0], flags=re.S), text,
-        flags=re.S,
-    )  # fmt: skip
-    text = re.sub(r"HELD[0-9a-f]{24}", lambda found: held.get(found[0], found[0]), text)
-    text = text.encode("utf-8", "replace").decode()  # half a character, which no file can hold
+    text = _exported(notebook, executed, kind)
+    text = re.sub(r"<style.*?</style>", _without_comments, text, flags=re.S)
+    text = re.sub(r"HELD[0-9a-f]{24}", lambda match: held.get(match[0], match[0]), text)
+    text = text.encode("utf-8", "replace").decode()  # no file can hold half a character
 
     with writing(output):
         if output.suffix == ".pdf":
@@ -244,6 +217,42 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
             output.write_text(text, encoding="utf-8")
 
     return output
+
+
+def _exported(notebook, executed: Path, kind: str) -> str:
+    """Return the notebook as HTML, without tags and addresses that could do harm."""
+    import bleach
+    from jinja2 import DictLoader
+    from nbconvert import HTMLExporter, SlidesExporter
+    from nbconvert.filters.markdown_mistune import InvalidNotebook
+
+    slides = _SLIDES.replace("POLICY", _policy(_TURN_SLIDES)).replace("SCRIPT", _TURN_SLIDES)
+    templates = {"page.html.j2": _PAGE.replace("POLICY", _policy()), "slides.html.j2": slides}
+    loaders = [DictLoader(templates)]
+
+    if kind == "slides":
+        exporter = SlidesExporter(
+            template_file="slides.html.j2", exclude_input=True, extra_loaders=loaders
+        )
+    else:
+        exporter = HTMLExporter(template_file="page.html.j2", extra_loaders=loaders)
+
+    exporter.sanitize_html = True  # a reply, a name or another's notebook may hold anything
+    clean = partial(
+        bleach.clean, tags=_TAGS, attributes=_is_harmless, protocols=_PROTOCOLS, strip=True
+    )
+    exporter.register_filter("clean_html", lambda text: clean(_SCRIPTS.sub("", text)))
+
+    try:
+        text, _ = exporter.from_notebook_node(notebook)
+    except InvalidNotebook as error:
+        raise ParameterError(f"{executed} has no page ({error}): run the chapter again.") from None
+    return text
+
+
+def _without_comments(style: re.Match) -> str:
+    """Return a style sheet without its comments, which name the hosts its colours come from."""
+    return re.sub(r"/\*.*?\*/", "", style[0], flags=re.S)
 
 
 def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf")) -> Path:

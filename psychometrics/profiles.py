@@ -104,57 +104,70 @@ def assess(
     stand = {}
     null = None
     accuracy = None
-
     if "term" in answers:
-        stand = _base_of(str(model), base)
-        with _leaving_out(left_out, "its own base"):
-            null = _random_heads(loaded, stand)
-
-        if null is None:  # heads on another base are shown and decide nothing
-            stand = _no_base("cannot be read")
-            null = _random_heads(loaded, stand)
-
-        stand["heads"] = null["respondent_id"].nunique()
+        stand, null = _own_null(str(model), base, loaded, left_out)
         with _leaving_out(left_out, "accuracy"):
             accuracy = _accuracy(who, model)
 
-    chosen = ("embedded" if mode == "nli" else None) if against == "default" else against
+    if against == "default":
+        against = "embedded" if mode == "nli" else None
+
     others = pd.DataFrame()
     with _leaving_out(left_out, "others"):
-        others = _others(chosen, who["respondent_id"], loaded, how)
+        others = _others(against, who["respondent_id"], loaded, how)
 
+    level = _ERROR / len(loaded)
     parts: dict[str, list] = {}
     for questionnaire in loaded:
-        own, drawn, rest = (
-            frame[frame["questionnaire"] == questionnaire.id]
-            if frame is not None and len(frame)
-            else None
-            for frame in (answers, null, others)
-        )
-        level = _ERROR / len(loaded)
-        judged = _judged(own, questionnaire, drawn, rest, accuracy, stand, level)
+        frames = [_part_of(frame, questionnaire) for frame in (answers, null, others)]
+        judged = _judged(frames[0], questionnaire, *frames[1:], accuracy, stand, level)
         for name, part in judged.items():
             parts.setdefault(name, []).append(part)
 
-    found = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
-    found["norms"], found["kernel"] = pd.DataFrame(), pd.DataFrame()
-    with _leaving_out(left_out, "norms"):
-        found["norms"] = _norms(found["scores"], loaded, who) if null is None else pd.DataFrame()
+    tables = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
+    tables |= {"norms": pd.DataFrame(), "kernel": pd.DataFrame()}
+    if null is None:
+        with _leaving_out(left_out, "norms"):
+            tables["norms"] = _norms(tables["scores"], loaded, who)
 
-    with _leaving_out(left_out, "kernel"):  # a scale of one item has no alpha
-        if stand:
+    if stand:
+        with _leaving_out(left_out, "kernel"):  # a scale of one item has no alpha
             K = kernel(loaded, stand["base"], stand["layers"], stand["wording"])
-            found["kernel"] = kernel_statistics(K, _RESPONDENTS)
+            tables["kernel"] = kernel_statistics(K, _RESPONDENTS)
 
-    found["asked"] = _asked(who, loaded, answers, conditions, stand)
+    tables["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
-        said = f"{others['respondent_id'].nunique()} respondents of '{chosen}'"
-        found["asked"].loc["others"] = said
+        count = others["respondent_id"].nunique()
+        tables["asked"].loc["others"] = f"{count} respondents of '{against}'"
 
     for section, reason in (answers.attrs["summary"]["failed"] | left_out).items():
-        found["asked"].loc[f"left out: {section}"] = reason
+        tables["asked"].loc[f"left out: {section}"] = reason
 
-    return found
+    return tables
+
+
+def _own_null(
+    model: str, base: str | Path | None, loaded: list[Questionnaire], left_out: dict[str, str]
+) -> tuple[dict, pd.DataFrame]:
+    """Return the base that a model stands on, and random heads on it, else on the embedded one."""
+    stand = _base_of(model, base)
+    null = None
+    with _leaving_out(left_out, "its own base"):
+        null = _random_heads(loaded, stand)
+
+    if null is None:  # heads on another base are shown and decide nothing
+        stand = _no_base("cannot be read")
+        null = _random_heads(loaded, stand)
+
+    stand["heads"] = null["respondent_id"].nunique()
+    return stand, null
+
+
+def _part_of(frame: pd.DataFrame | None, questionnaire: Questionnaire) -> pd.DataFrame | None:
+    """Return the rows of a questionnaire, None where there is no table."""
+    if frame is None or frame.empty:
+        return None
+    return frame[frame["questionnaire"] == questionnaire.id]
 
 
 def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:

@@ -793,38 +793,17 @@ def _train(
 ) -> dict:
     checkpoints = str(Path(output) / "checkpoints")
     lengths = [len(ids) for ids in dataset["input_ids"]]
-    steps = int(np.ceil(len(dataset) / settings.batch_size) * settings.epochs)
-    device = resolve_device(None)
-    arguments = TrainingArguments(
-        output_dir=checkpoints,
-        num_train_epochs=settings.epochs,
-        learning_rate=settings.lr,
-        warmup_steps=round(0.06 * steps),
-        weight_decay=0.01,
-        per_device_train_batch_size=settings.batch_size,
-        train_sampling_strategy="group_by_length",
-        length_column_name="length",
-        use_cpu=device.type != "cuda",
-        save_strategy="epoch",
-        save_total_limit=1,
-        logging_steps=50,
-        report_to="none",
-        disable_tqdm=not progress,
-        dataloader_pin_memory=device.type == "cuda",
-        seed=settings.seed,
-    )
-    # Of several GPUs the Trainer would take all, each with a batch of its own.
-    arguments._n_gpu = min(1, arguments.n_gpu)
-    loop = (trainer or Trainer)(
+    trainer = trainer or Trainer
+    loop = trainer(
         model=model,
-        args=arguments,
+        args=_training_arguments(checkpoints, settings, len(dataset), progress),
         train_dataset=dataset.add_column("length", lengths),
         data_collator=collator,
         **own,
     )
 
     if not progress:
-        loop.remove_callback(PrinterCallback)  # which the Trainer puts in the progress bar's place
+        loop.remove_callback(PrinterCallback)  # the Trainer puts it in the progress bar's place
 
     started = time.perf_counter()
     last = _checkpoint(Path(checkpoints), digest)
@@ -847,6 +826,35 @@ def _train(
         "digest": digest,
         "versions": {name: version(name) for name in ("torch", "transformers", "peft")},
     }
+
+
+def _training_arguments(
+    checkpoints: str, settings: _Settings, rows: int, progress: bool
+) -> TrainingArguments:
+    steps = int(np.ceil(rows / settings.batch_size) * settings.epochs)
+    on_gpu = resolve_device(None).type == "cuda"
+    arguments = TrainingArguments(
+        output_dir=checkpoints,
+        num_train_epochs=settings.epochs,
+        learning_rate=settings.lr,
+        warmup_steps=round(0.06 * steps),
+        weight_decay=0.01,
+        per_device_train_batch_size=settings.batch_size,
+        train_sampling_strategy="group_by_length",
+        length_column_name="length",
+        use_cpu=not on_gpu,
+        save_strategy="epoch",
+        save_total_limit=1,
+        logging_steps=50,
+        report_to="none",
+        disable_tqdm=not progress,
+        dataloader_pin_memory=on_gpu,
+        seed=settings.seed,
+    )
+    # The Trainer would use all of several GPUs, each with a batch of its own.
+    arguments._n_gpu = min(1, arguments.n_gpu)
+
+    return arguments
 
 
 def _finished(folder: Path, digest: str) -> dict | None:

@@ -273,7 +273,11 @@ def _nothing_found(table: AnswerTable, questionnaire: Questionnaire) -> str:
     else:
         said += "; give their columns in a table with column,item_id, by the setting columns"
 
-    return f"{said}. The columns are {', '.join(headers[:20])}{' ...' * (len(headers) > 20)}."
+    listed = ", ".join(headers[:20])
+    if len(headers) > 20:
+        listed += " ..."
+
+    return f"{said}. The columns are {listed}."
 
 
 def _identity(table: AnswerTable, asked: dict, taken: set, notes: Notes) -> pd.DataFrame:
@@ -299,9 +303,8 @@ def _identity(table: AnswerTable, asked: dict, taken: set, notes: Notes) -> pd.D
 
     column = asked["run"]
     if not column:
-        column = next(
-            (name for name in _common(table, _RUNS) if name not in {*taken, *named}), None
-        )
+        columns = [name for name in _common(table, _RUNS) if name not in {*taken, *named}]
+        column = columns[0] if columns else None
 
     who["run"] = "1"
     if column:
@@ -311,8 +314,20 @@ def _identity(table: AnswerTable, asked: dict, taken: set, notes: Notes) -> pd.D
             notes.add("runs", f"the column {column} numbers the runs (else set run)")
 
     used = {*taken, *named, column}
-    kept = asked["conditions"] or [n for n in _common(table, _CONDITIONS) if n not in used]
-    for name in kept:
+    _add_conditions(who, table, asked["conditions"], used)
+    who.attrs["left_out"] = _left_out(cells, who, used)
+    return who
+
+
+def _add_conditions(
+    who: pd.DataFrame, table: AnswerTable, conditions: list[str], used: set
+) -> None:
+    """Add the columns of conditions, those named or those with a usual name."""
+    cells = table.cells
+    if not conditions:
+        conditions = [name for name in _common(table, _CONDITIONS) if name not in used]
+
+    for name in conditions:
         if name in COLUMNS:
             raise ParameterError(f"conditions: '{name}' is a column of all answers; rename it.")
         who[name] = cells[name]
@@ -321,11 +336,13 @@ def _identity(table: AnswerTable, asked: dict, taken: set, notes: Notes) -> pd.D
         if name in cells and name not in used:
             who[f"given_{name}"] = cells[name]
 
-    who.attrs["conditions"] = kept
-    own = {"questionnaire", "mode", "status"}
-    left = [name for name in cells.columns if name not in {*used, *who.columns, *own}]
-    who.attrs["left_out"] = left
-    return who
+    who.attrs["conditions"] = conditions
+
+
+def _left_out(cells: pd.DataFrame, who: pd.DataFrame, used: set) -> list[str]:
+    """Return the columns that say nothing of the answers."""
+    read = {*used, *who.columns, "questionnaire", "mode", "status"}
+    return [name for name in cells.columns if name not in read]
 
 
 def _as_name(cell: object) -> str:

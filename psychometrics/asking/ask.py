@@ -138,14 +138,8 @@ def ask(
     check_kinds(locals(), _KINDS)
     dtype = None if dtype == "auto" else dtype
 
-    if address is not None and engine != "ray":
-        raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
-    if engine == "ray" and not keep_downloads:
-        raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
-
+    _check_engine(engine, address, keep_downloads, device)
     if device is not None:
-        if engine == "ray":
-            raise ParameterError("device is for this machine: leave engine='ray' or it out.")
         resolve_device(device)
 
     plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
@@ -163,8 +157,9 @@ def ask(
             if engine == "ray":
                 there = asking.cluster.ask_on_cluster(plan, store, bar, address)
 
-            asked = (_put(plan, one, store, bar, there, keep_downloads) for one in plan.respondents)
-            tables = list(itertools.chain.from_iterable(asked))
+            tables = []
+            for respondent in plan.respondents:
+                tables += _put(plan, respondent, store, bar, there, keep_downloads)
         except KeyboardInterrupt:
             bar.close()
             said = f"{bar.asked} answers of this call are stored; the same call asks the rest."
@@ -172,10 +167,7 @@ def ask(
             raise
 
     removed = watch.removed()
-    for name, count in removed.items():
-        said = f"{name}: {count} of its answers were removed from the store while others were added"
-        plan.failures.add(name, RespondentError(f"{said}; ask again, which asks these alone."))
-
+    _add_removed(plan, removed)
     RespondentError.tell(plan.failures.errors, tables)
     answers = _summarise(tables, plan, bar, time.perf_counter() - began)
     if removed:
@@ -185,6 +177,26 @@ def ask(
         print(_summary_line(answers.attrs["summary"]), file=sys.stderr)
 
     return answers
+
+
+def _check_engine(
+    engine: str, address: str | None, keep_downloads: bool, device: str | None
+) -> None:
+    """Refuse settings of this machine for a cluster, and of a cluster for this machine."""
+    if address is not None and engine != "ray":
+        raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
+
+    if engine == "ray" and not keep_downloads:
+        raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
+    if engine == "ray" and device is not None:
+        raise ParameterError("device is for this machine: leave engine='ray' or it out.")
+
+
+def _add_removed(plan: Plan, removed: Mapping[str, int]) -> None:
+    """Count respondents as failed whose answers somebody removed during the call."""
+    for name, count in removed.items():
+        said = f"{name}: {count} of its answers were removed from the store while others were added"
+        plan.failures.add(name, RespondentError(f"{said}; ask again, which asks these alone."))
 
 
 def ask_ways(
@@ -260,23 +272,16 @@ def _put(
                 respondent = mode.open(respondent, identity, **plan.conditions)
 
             for (conditions, persona), questionnaires in itertools.product(plan.ways, rounds):
-                asking = Asking(respondent, identity, store, bar, conditions)
+                call = Asking(respondent, identity, store, bar, conditions)
                 questionnaire = "" if together else questionnaires[0].id
                 error = plan.failures.known(identity, questionnaire)
                 if error:
                     raise error
 
-                for answers in mode.answer_all(questionnaires, asking):
-                    judge = plan.conditions.get("judge")
-                    if judge:
-                        answers = answers.assign(judge="")
-                        try:
-                            answers = judged(mode, answers, questionnaires, asking)
-                        except RespondentError as error:  # the answers are there all the same
-                            plan.failures.add(f"The judge {judge}", error)
-
-                    # One by one: those before an error count.
-                    tables.append(answers.assign(**persona))
+                for answers in mode.answer_all(questionnaires, call):
+                    read = _read_by_judge(plan, mode, answers, questionnaires, call)
+                    # One by one: the answers that came before an error count.
+                    tables.append(read.assign(**persona))
 
         plan.failures.remove({name, str(one[1])})
     except Exception as error:
@@ -284,6 +289,22 @@ def _put(
         _free_memory(error)
 
     return tables
+
+
+def _read_by_judge(
+    plan: Plan, mode: Mode, answers: pd.DataFrame, questionnaires: list, call: Asking
+) -> pd.DataFrame:
+    """Return the answers as the judge reads them, if there is one and it does not fail."""
+    judge = plan.conditions.get("judge")
+    if not judge:
+        return answers
+
+    answers = answers.assign(judge="")
+    try:
+        return judged(mode, answers, questionnaires, call)
+    except RespondentError as error:
+        plan.failures.add(f"The judge {judge}", error)
+        return answers
 
 
 def _summarise(

@@ -96,31 +96,13 @@ def ask_on_cluster(
     StoreError
         The store cannot be written to, or is not the same for all machines.
     """
-    url = StoredAnswers(store, "nli", "", "").url  # refuses what cannot be opened
-
-    if url.startswith("memory:"):
-        raise StoreError(
-            f"{url} is one process's own memory, and a cluster has many: name a folder that all "
-            "machines share, or a URL such as s3://bucket/answers, in PSYCHOMETRICS_STORE."
-        )
-
-    new = [
-        one
-        for one in plan.respondents
-        if not any(plan.failures.known(one[0], q.id) for q in plan.questionnaires)
-    ]
-    there = [one for one in new if _can_travel(*one[:2])]
-
-    if new and not there:
-        raise ParameterError(
-            "None of these respondents is a model for a cluster: leave engine='ray' out."
-        )
+    url = _shared_url(store)
+    there = _travellers(plan)
     if ray is None:
         raise ParameterError(
             "engine='ray' needs Ray, which is not installed: pip install it, or leave it out."
         )
 
-    errors = {}
     tasks = []
     stored = []
     for identity, respondent, mode in there:
@@ -133,21 +115,7 @@ def ask_on_cluster(
     bar.pairs -= len(there) * len(plan.questionnaires)
     bar.show_sum(stored)
 
-    if tasks:
-        started = _connect(address)
-        mark = _make_mark(url)
-        for task in tasks:
-            task.order = replace(task.order, mark=mark)
-
-        try:
-            errors = _run(tasks, stored, bar)
-        finally:
-            if mark:
-                Path(mark).unlink(missing_ok=True)
-
-            if started:
-                ray.shutdown()
-
+    errors = _run_connected(tasks, stored, bar, url, address) if tasks else {}
     missing = StoreError(
         f"Answers that a machine of the cluster has written are not in {url}: name a folder that "
         "all machines share in PSYCHOMETRICS_STORE; if they do share it, run it again, as a "
@@ -156,6 +124,53 @@ def ask_on_cluster(
     names = [identity["respondent_id"] for identity, *_ in there]
 
     return {name: _StandIn(errors.get(name, missing)) for name in names}
+
+
+def _shared_url(store: str | Path | None) -> str:
+    """Return the store's URL, if it can be opened and several machines can share it."""
+    url = StoredAnswers(store, "nli", "", "").url
+
+    if url.startswith("memory:"):
+        raise StoreError(
+            f"{url} is one process's own memory, and a cluster has many: name a folder that all "
+            "machines share, or a URL such as s3://bucket/answers, in PSYCHOMETRICS_STORE."
+        )
+    return url
+
+
+def _travellers(plan: Plan) -> list[tuple]:
+    """Return the respondents that a cluster's machines can load and that may be tried."""
+    to_try = [
+        respondent
+        for respondent in plan.respondents
+        if not any(plan.failures.known(respondent[0], q.id) for q in plan.questionnaires)
+    ]
+    travellers = [respondent for respondent in to_try if _can_travel(*respondent[:2])]
+
+    if to_try and not travellers:
+        raise ParameterError(
+            "None of these respondents is a model for a cluster: leave engine='ray' out."
+        )
+    return travellers
+
+
+def _run_connected(
+    tasks: list[_Task], stored: list[_Counts], bar: Progress, url: str, address: str | None
+) -> dict[str, RespondentError]:
+    """Run the tasks on the cluster, which is left, or stopped if it was started for them."""
+    started = _connect(address)
+    mark = _make_mark(url)
+    for task in tasks:
+        task.order = replace(task.order, mark=mark)
+
+    try:
+        return _run(tasks, stored, bar)
+    finally:
+        if mark:
+            Path(mark).unlink(missing_ok=True)
+
+        if started:
+            ray.shutdown()
 
 
 class _StandIn:
@@ -336,29 +351,22 @@ def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, 
 
             for stream in ray.wait(list(running), timeout=_TICK)[0]:
                 task = running[stream]
-                try:
-                    report = ray.get(next(stream))
-                except StopIteration:
+                report = _next_report(stream)
+                if report is None or "error" in report:
                     del running[stream]
-                    continue
-                except Exception as error:  # the process or the machine is gone, or has no package
-                    report = {"error": error, "lost": True}
 
+                if report is None:
+                    continue
                 task.node = report.get("node", task.node)
                 if "counts" in report:
                     task.note(report["counts"])
                     bar.show_sum([*stored, *(count for one in tasks for count in one.total())])
 
                 for text in report.get("warnings", []):
-                    warnings.warn(text, stacklevel=4)
+                    warnings.warn(text, stacklevel=5)
 
-                error = report.get("error")
-                if error is not None:
-                    del running[stream]
-                    if not (isinstance(error, RespondentError) or report.get("lost")):
-                        raise error
-
-                    _try_again(task, error, nodes, waiting, errors)
+                if "error" in report:
+                    _try_again(task, report, nodes, waiting, errors)
 
             if time.monotonic() - looked > 2:
                 nodes = _nodes()
@@ -369,6 +377,16 @@ def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, 
             ray.cancel(stream, force=True)
 
     return errors
+
+
+def _next_report(stream: Iterator) -> dict | None:
+    """Return a task's next report, or None if it has ended."""
+    try:
+        return ray.get(next(stream))
+    except StopIteration:
+        return None
+    except Exception as error:  # the process or the machine is gone, or has no package
+        return {"error": error, "lost": True}
 
 
 def _start(task: _Task, work: object, nodes: list[dict]) -> object:
@@ -391,10 +409,12 @@ def _call_back(running: dict, nodes: list[dict], waiting: deque) -> None:
             waiting.append(task)
 
 
-def _try_again(
-    task: _Task, error: Exception, nodes: list[dict], waiting: deque, errors: dict
-) -> None:
+def _try_again(task: _Task, report: dict, nodes: list[dict], waiting: deque, errors: dict) -> None:
     """Put a task that failed into the queue once more, or its respondent among the errors."""
+    error = report["error"]
+    if not (isinstance(error, RespondentError) or report.get("lost")):
+        raise error
+
     if task.node:
         task.nodes.append(task.node)
 

@@ -41,44 +41,26 @@ def judged(
         ``ok``; ``none`` where it found none; ``agrees`` or ``differs`` where the rules had read it,
         whose answer stands; else empty.
     """
-    asked = answers["questionnaire"].iloc[0]
-    questionnaire = next(each for each in questionnaires if each.id == asked)
-    unread = answers["status"].isin(_UNREAD) & answers["raw"].fillna("").str.strip().ne("")
-    read = answers.index[answers["status"] == "ok"]
-    rows = answers.loc[[*answers.index[unread], *read[:: len(read) // _CHECKED + 1]]]
-
+    questionnaire_id = answers["questionnaire"].iloc[0]
+    questionnaire = next(each for each in questionnaires if each.id == questionnaire_id)
+    rows = _replies_to_judge(answers)
     if rows.empty:
         return answers
-    items = {}
-    meant = {}
+
+    items: dict[tuple, Item] = {}
+    item_of = {}
+    values = {}
     size = as_filed(questionnaire, asking.conditions)["batch_size"]
-
     for row in rows.itertuples():
-        text, options, meant[row.Index] = _question(row, questionnaire, size)
+        text, options, values[row.Index] = _question(row, questionnaire, size)
         item = Item(id=f"reply_{len(items) + 1}", text=text, options=options)
-        meant[row.Index] |= {"item": items.setdefault((_fold(text), options), item).id}
+        item_of[row.Index] = items.setdefault((_fold(text), options), item).id
 
-    sheet = Questionnaire(
-        id=f"{questionnaire.id}-replies"[:100], title="Replies", short_title="Replies",
-        measures="what a reply says", citation="user", source="replies", licence="none",
-        instructions="Somebody replied to a statement. Which option does the reply choose?",
-        items=tuple(items.values()),
-        scales=(Scale(id="all", title="all", items=tuple(item.id for item in items.values())),),
-    )  # fmt: skip
-    who = asking.conditions["judge"]
-    here = asking.identity["source"] != "endpoint"
-    how = mode.complete(
-        {"runs": 1, "batch_size": 1, "shuffle": False, "constrained": here}
-        | {name: asking.conditions[name] for name in ("endpoint", "max_tokens")}
-        | {"labels": rows["labels"].iloc[0]}
-    )
-    identity = mode.identify(who, asking.identity["dtype"], **how)
-    judge = mode.open(who, identity, **how)
-    asked = asking._replace(respondent=judge, identity=identity, conditions=how)
-    found = mode.answer(sheet, asked).set_index("item_id")["value"]
-
+    sheet = _sheet(questionnaire, tuple(items.values()))
+    choices = _ask_judge(mode, sheet, asking, labels=rows["labels"].iloc[0])
     for row in rows.itertuples():
-        value = meant[row.Index].get(found[meant[row.Index]["item"]])
+        choice = choices[item_of[row.Index]]
+        value = values[row.Index].get(choice)
         if row.status == "ok":
             answers.loc[row.Index, "judge"] = "agrees" if value == row.value else "differs"
         elif value is None:
@@ -87,6 +69,55 @@ def judged(
             answers.loc[row.Index, ["value", "status", "judge"]] = value, "ok", "read"
 
     return answers
+
+
+def _replies_to_judge(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the replies that the rules could not read, and an even sample of the others."""
+    unread = answers["status"].isin(_UNREAD) & answers["raw"].fillna("").str.strip().ne("")
+    read = answers.index[answers["status"] == "ok"]
+    step = len(read) // _CHECKED + 1
+    sample = read[::step]
+
+    return answers.loc[[*answers.index[unread], *sample]]
+
+
+def _sheet(questionnaire: Questionnaire, items: tuple[Item, ...]) -> Questionnaire:
+    """Return the replies as a questionnaire for the judge."""
+    scale = Scale(id="all", title="all", items=tuple(item.id for item in items))
+
+    return Questionnaire(
+        id=f"{questionnaire.id}-replies"[:100],
+        title="Replies",
+        short_title="Replies",
+        measures="what a reply says",
+        citation="user",
+        source="replies",
+        licence="none",
+        instructions="Somebody replied to a statement. Which option does the reply choose?",
+        items=items,
+        scales=(scale,),
+    )
+
+
+def _ask_judge(mode: Mode, sheet: Questionnaire, asking: Asking, labels: str) -> pd.Series:
+    """Return the judge's choice for each item."""
+    name = asking.conditions["judge"]
+    conditions = mode.complete(
+        {
+            "runs": 1,
+            "batch_size": 1,
+            "shuffle": False,
+            "constrained": asking.identity["source"] != "endpoint",
+            "endpoint": asking.conditions["endpoint"],
+            "max_tokens": asking.conditions["max_tokens"],
+            "labels": labels,
+        }
+    )
+    identity = mode.identify(name, asking.identity["dtype"], **conditions)
+    judge = mode.open(name, identity, **conditions)
+    judging = asking._replace(respondent=judge, identity=identity, conditions=conditions)
+
+    return mode.answer(sheet, judging).set_index("item_id")["value"]
 
 
 def _question(row, questionnaire: Questionnaire, batch_size: int) -> tuple[str, tuple, dict]:

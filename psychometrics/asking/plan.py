@@ -16,7 +16,7 @@ from ..data import text_table
 from ..exceptions import ParameterError, RespondentError, writing
 from ..modes import mode_named
 from ..modes.mode import Mode
-from ..questionnaires import load_questionnaires
+from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.answers import COLUMNS
 from ..questionnaires.model import repeated
 from .population import population
@@ -52,45 +52,17 @@ class Plan:
         conditions: dict,
         failures: str | Path | None,
     ) -> None:
-        loaded = load_questionnaires(questionnaires)
-        if not loaded:
-            raise ParameterError("There is no questionnaire to ask: name at least one.")
-
-        twice = repeated([questionnaire.id for questionnaire in loaded], fold=False)
-        if twice:
-            raise ParameterError(f"The questionnaire {twice[0]} is given twice: keep one.")
-
-        listed = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
-        if isinstance(respondents, str) or listed:
-            respondents = population(respondents)
-        else:
-            one = isinstance(respondents, pd.DataFrame | Path | bytes) or hasattr(
-                respondents, "answer"
-            )
-            if one or not isinstance(respondents, Iterable):
-                respondents = [respondents]
-
+        self.questionnaires = _each_once(questionnaires)
         self.ways = [
             (mode_named(mode).complete(way), row) for way, row in _personas(mode, conditions)
         ]
-        self.questionnaires = loaded
         self.conditions = self.ways[0][0]
-        conditions = self.conditions
-        self.failures = _Failures(failures, mode, dtype, conditions)
+        self.failures = _Failures(failures, mode, dtype, self.conditions)
         self.respondents: list[tuple[dict, object, Mode]] = []
-        for respondent in respondents:
-            how = mode_named(mode)
-            own_conditions = conditions
+        for respondent in _listed(respondents):
             try:
-                if mode == "nli" and hasattr(respondent, "answer"):
-                    how = mode_named(respondent.identity["mode"])
-                    own_conditions = how.complete({}) if how.name != mode else conditions
-
-                identity = how.identify(respondent, dtype, **own_conditions)
-                for questionnaire in loaded:
-                    how.check(questionnaire, identity, own_conditions)
-
-                self.respondents.append((identity, respondent, how))
+                identity, own_mode = self._identify(respondent, mode, dtype)
+                self.respondents.append((identity, respondent, own_mode))
             except RespondentError as error:
                 self.failures.add(str(respondent), error)
 
@@ -102,6 +74,47 @@ class Plan:
         twice = repeated(names, fold=False)
         if twice:
             raise RespondentError(f"Two respondents are called '{twice[0]}': rename a folder.")
+
+    def _identify(self, respondent: object, mode: str, dtype: str | None) -> tuple[dict, Mode]:
+        """Return who a respondent is and its mode, once all questionnaires suit it."""
+        own_mode = mode_named(mode)
+        conditions = self.conditions
+        if mode == "nli" and hasattr(respondent, "answer"):
+            own_mode = mode_named(respondent.identity["mode"])
+            if own_mode.name != mode:
+                conditions = own_mode.complete({})
+
+        identity = own_mode.identify(respondent, dtype, **conditions)
+        for questionnaire in self.questionnaires:
+            own_mode.check(questionnaire, identity, conditions)
+
+        return identity, own_mode
+
+
+def _each_once(questionnaires: object) -> list[Questionnaire]:
+    """Load the questionnaires; refuse none, and one that is named twice."""
+    loaded = load_questionnaires(questionnaires)
+    if not loaded:
+        raise ParameterError("There is no questionnaire to ask: name at least one.")
+
+    twice = repeated([questionnaire.id for questionnaire in loaded], fold=False)
+    if twice:
+        raise ParameterError(f"The questionnaire {twice[0]} is given twice: keep one.")
+
+    return loaded
+
+
+def _listed(respondents: object) -> Iterable:
+    """Return one or several respondents as several, a population as its members."""
+    is_file = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
+    if isinstance(respondents, str) or is_file:
+        return population(respondents)
+
+    is_one = isinstance(respondents, pd.DataFrame | Path | bytes) or hasattr(respondents, "answer")
+    if is_one or not isinstance(respondents, Iterable):
+        return [respondents]
+
+    return respondents
 
 
 def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:

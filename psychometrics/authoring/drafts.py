@@ -116,47 +116,71 @@ def draft(
     source = "The table" if isinstance(table, pd.DataFrame) else str(table)
     rows = _rows(table, name, source)
     title = name.replace("_", " ").replace("-", " ").capitalize()
-    prompts = rows[["source", "inverse", "premise", "hypothesis"]].ne("").all(axis=1)
-    options = rows["options"].iloc[0]
-    if options:
-        options = "\n  - ".join(["options:", *_options(options, rows["place"].iloc[0])])
-    elif rows["options"].eq("").all() and not prompts.any():
-        options = "\n  - ".join([_USUAL_OPTIONS, *_agreement(language)])
-
     levels = "\n".join(
         f"  - {{weight: {level['weight']}, terms: [{', '.join(level['terms'])}]}}"
         for level in LANGUAGES[language]["frequency"]
     )
-    parts = {"title": title, "language": language, "intensifiers": levels}
-    parts["options"] = options or _NO_OPTIONS
-    lines = [_HEAD.format(size=len(rows), name=name, **parts)]
-    written: dict[str, tuple[str, str]] = {}
-    for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
-        identity = _identity(scale) or f"scale_{number}"
-        place = part["place"].iloc[0]
-        if identity in written:
-            before, first = written[identity]
-            raise ParameterError(
-                f"{place}: the scale '{scale}' is called '{before}' in {first}; write both alike, "
-                "or name one otherwise."
-            )
-
-        written[identity] = scale, place.rpartition(", ")[2]
-        reverse = part.loc[part["reverse"], "id"].tolist()
-        entry = f"id: {identity if scale else name}, title: {_quoted(scale or title)}"
-        entry += f", items: [{', '.join(part['id'])}]"
-        entry += f", reverse: [{', '.join(reverse)}]" if reverse else ""
-        lines.append(f"  - {{{entry}}}")
-
-    lines += ["items:"]
+    head = _HEAD.format(
+        size=len(rows),
+        name=name,
+        title=title,
+        language=language,
+        intensifiers=levels,
+        options=_common_options(rows, language),
+    )
+    lines = [head, *_scale_lines(rows, name, title), "items:"]
     for number, row in enumerate(rows.itertuples(index=False), start=1):
         lines += _item(number, row, own_options=number > 1, language=language)
 
     lines += ["# The rules that `psychometrics check` goes by:"]
-    lines += [f"# - {rule}: {said}" for rule, said in RULES.items()]
+    lines += [f"# - {rule}: {sentence}" for rule, sentence in RULES.items()]
+    _write(path, "\n".join(lines) + "\n", source, rows)
+    return path
+
+
+def _common_options(rows: pd.DataFrame, language: str) -> str:
+    """Return the options of all items: the table's, else usual ones where there are no prompts."""
+    options = rows["options"].iloc[0]
+    if options:
+        return "\n  - ".join(["options:", *_options(options, rows["place"].iloc[0])])
+
+    prompts = rows[["source", "inverse", "premise", "hypothesis"]].ne("").all(axis=1)
+    if rows["options"].eq("").all() and not prompts.any():
+        return "\n  - ".join([_USUAL_OPTIONS, *_agreement(language)])
+    return _NO_OPTIONS
+
+
+def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
+    """Return a line for each scale; refuse two whose names differ in their spelling alone."""
+    lines = []
+    first: dict[str, tuple[str, str]] = {}
+    for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
+        identity = _identity(scale) or f"scale_{number}"
+        place = part["place"].iloc[0]
+        if identity in first:
+            before, line = first[identity]
+            raise ParameterError(
+                f"{place}: the scale '{scale}' is called '{before}' in {line}; write both alike, "
+                "or name one otherwise."
+            )
+
+        first[identity] = scale, place.rpartition(", ")[2]
+        entry = f"id: {identity if scale else name}, title: {_quoted(scale or title)}"
+        entry += f", items: [{', '.join(part['id'])}]"
+        reverse = part.loc[part["reverse"], "id"].tolist()
+        if reverse:
+            entry += f", reverse: [{', '.join(reverse)}]"
+
+        lines.append(f"  - {{{entry}}}")
+
+    return lines
+
+
+def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
+    """Write the draft if it loads; its mistakes are told by the lines of the table."""
     with tempfile.TemporaryDirectory() as folder:  # a draft that does not load is not left behind
         written = Path(folder) / path.name
-        written.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        written.write_text(text, encoding="utf-8")
         try:
             load_questionnaire(written)
         except QuestionnaireError as error:
@@ -165,8 +189,6 @@ def draft(
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(written, path)
-
-    return path
 
 
 def _identity(title: str) -> str:

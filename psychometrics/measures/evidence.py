@@ -203,17 +203,7 @@ def evidence_of_draws(
         for scale in q.scales
     }
     scales = {name: whole[name] for name in real} | parts
-    draws, respondents = source.shape[:2]
-    enough = respondents >= _FEWEST
-
-    implied: dict = collections.defaultdict(lambda: np.full(draws, np.nan))
-
-    if enough:
-        items = source[:, :, np.concatenate(list(scales.values()))]
-        centred = items - items.mean(axis=1, keepdims=True)
-        covariances = centred.transpose(0, 2, 1) @ centred / (respondents - 1)
-        sizes = pd.Series({name: len(places) for name, places in scales.items()})
-        implied.update(scale_statistics(covariances, sizes))
+    implied = _statistics_of_scales(source, scales)
 
     scored = whole | parts
     scores = [source[:, :, places].mean(axis=2) for places in scored.values()]
@@ -244,6 +234,20 @@ def evidence_of_draws(
     }
 
     return pd.DataFrame(first | kinds)
+
+
+def _statistics_of_scales(source: np.ndarray, scales: Mapping[str, list[int]]) -> dict:
+    """Return alpha, omega and HTMT of each draw, missing where the respondents are too few."""
+    draws, respondents = source.shape[:2]
+    statistics: dict = collections.defaultdict(lambda: np.full(draws, np.nan))
+    if respondents >= _FEWEST:
+        items = source[:, :, np.concatenate(list(scales.values()))]
+        centred = items - items.mean(axis=1, keepdims=True)
+        covariances = centred.transpose(0, 2, 1) @ centred / (respondents - 1)
+        sizes = pd.Series({name: len(places) for name, places in scales.items()})
+        statistics.update(scale_statistics(covariances, sizes))
+
+    return statistics
 
 
 def rank_correlations(scores: np.ndarray) -> np.ndarray:

@@ -78,58 +78,93 @@ def congruence(
     """
     check_numbers(factors=factors, draws=draws, seed=seed)
 
+    # statsmodels is slow to load.
+    from statsmodels.multivariate.factor_rotation import rotate_factors
+
+    first, second = _items_that_vary(reference, other, factors)
+    items = list(first)
+    correlations, others = (
+        np.corrcoef(table.to_numpy(dtype=float), rowvar=False) for table in (first, second)
+    )
+    target = rotate_factors(_loadings(correlations[None], factors)[0], "varimax")[0]
+    loadings = _loadings(others[None], factors)
+    phi = _turned(loadings, target)[0]
+
+    rng = np.random.default_rng(seed)
+    exchanges = np.array([rng.permutation(len(items)) for _ in range(draws)])
+    if len(order):
+        exchanges = _pushed(items, order)
+
+    chance = _turned(loadings[0][exchanges], target).mean(axis=1)
+    low = high = np.nan
+    if len(second) > len(items) and np.linalg.eigvalsh(others)[0] > 1e-10:
+        repeats = _bootstrap(others, len(second), min(draws, 200), target, rng)
+        low, high = np.quantile(repeats, [0.025, 0.975]) + phi.mean() - np.median(repeats)
+        high = min(high, 1.0)
+
+    at_least = chance >= phi.mean() - 1e-6  # exchanges of like items tie but for rounding
+    return pd.Series(
+        {
+            "congruence": phi.mean(),
+            "low": low,
+            "high": high,
+            "worst": phi.min(),
+            "chance": np.median(chance),
+            "chance_high": np.quantile(chance, 0.95),
+            "p": (1 + at_least.sum()) / (1 + len(chance)),
+            "n": len(second),
+            "items": len(items),
+        }
+    )
+
+
+def _items_that_vary(
+    reference: pd.DataFrame, other: pd.DataFrame, factors: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return both tables' complete rows, and the items that vary in both."""
     for table in (reference, other):
         check_columns(table, ())
 
-    both = [c for c in reference if c in set(other)]
+    shared = [column for column in reference if column in set(other)]
     for table in (reference, other):
-        check_columns(table, (), both)
+        check_columns(table, (), shared)
 
-    one = reference[both].dropna()
-    two = other[both].dropna()
-    if min(len(one), len(two)) < 3:
+    first = reference[shared].dropna()
+    second = other[shared].dropna()
+    if min(len(first), len(second)) < 3:
         raise ParameterError("At least three rows without a gap are needed in both tables.")
 
-    keep = [c for c in both if one[c].std() > 1e-9 and two[c].std() > 1e-9]
-    if len(keep) < factors + 2:
-        raise ParameterError(f"{len(keep)} items vary in both, too few for {factors} factors.")
+    items = [item for item in shared if first[item].std() > 1e-9 and second[item].std() > 1e-9]
+    if len(items) < factors + 2:
+        raise ParameterError(f"{len(items)} items vary in both, too few for {factors} factors.")
 
-    # An import here for cost; statsmodels and scipy.stats are slow to load.
-    from scipy.stats import wishart
-    from statsmodels.multivariate.factor_rotation import rotate_factors
+    return first[items], second[items]
 
-    first, second = (np.corrcoef(t[keep].to_numpy(dtype=float), rowvar=False) for t in (one, two))
-    target = rotate_factors(_loadings(first[None], factors)[0], "varimax")[0]
-    rng = np.random.default_rng(seed)
-    own = _loadings(second[None], factors)
-    orders = np.array([rng.permutation(len(keep)) for _ in range(draws)])
 
-    if len(order):
-        asked = [keep.index(item) for item in order if item in keep]
-        if len(asked) != len(keep) or len(set(asked)) != len(keep):
-            raise ParameterError("order must hold every item of both tables once; correct it.")
+def _pushed(items: list, order: Sequence[str]) -> np.ndarray:
+    """Return the items' places when pushed along the order by 1, 2, … places."""
+    places = [items.index(item) for item in order if item in items]
+    if len(places) != len(items) or len(set(places)) != len(items):
+        raise ParameterError("order must hold every item of both tables once; correct it.")
 
-        orders = np.tile(np.arange(len(keep)), (len(keep) - 1, 1))
-        for push, row in enumerate(orders, start=1):
-            row[asked] = np.roll(asked, push)
+    exchanges = np.tile(np.arange(len(items)), (len(items) - 1, 1))
+    for push, row in enumerate(exchanges, start=1):
+        row[places] = np.roll(places, push)
 
-    phi = _turned(own, target)[0]
-    chance = _turned(own[0][orders], target).mean(axis=1)
-    low = high = np.nan
-    n = len(two)
-    if n > len(keep) and np.linalg.eigvalsh(second)[0] > 1e-10:
-        samples = wishart.rvs(n - 1, second, size=min(draws, 200), random_state=rng)
-        spread = np.sqrt(np.einsum("dii->di", samples))
-        samples = samples / spread[:, :, None] / spread[:, None, :]
-        again = _turned(_loadings(samples, factors), target).mean(axis=1)
-        low, high = np.quantile(again, [0.025, 0.975]) + phi.mean() - np.median(again)
-        high = min(high, 1.0)
+    return exchanges
 
-    row = {"congruence": phi.mean(), "low": low, "high": high, "worst": phi.min()}
-    row |= {"chance": np.median(chance), "chance_high": np.quantile(chance, 0.95)}
-    at_least = chance >= phi.mean() - 1e-6  # exchanges of like items tie but for rounding
-    row["p"] = (1 + at_least.sum()) / (1 + len(chance))
-    return pd.Series(row | {"n": n, "items": len(keep)})
+
+def _bootstrap(
+    correlations: np.ndarray, rows: int, draws: int, target: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the mean congruence of each sample of so many rows with these correlations."""
+    from scipy.stats import wishart  # slow to load
+
+    samples = wishart.rvs(rows - 1, correlations, size=draws, random_state=rng)
+    spread = np.sqrt(np.einsum("dii->di", samples))
+    samples = samples / spread[:, :, None] / spread[:, None, :]
+
+    return _turned(_loadings(samples, target.shape[1]), target).mean(axis=1)
 
 
 def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 10) -> pd.DataFrame:

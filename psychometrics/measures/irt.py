@@ -18,6 +18,7 @@ undefined is missing, and so are its p value and its standard error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -218,27 +219,17 @@ def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
 
 
 def _fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return Rasch difficulties given the sums, which holds nothing of the abilities."""
+    """Return Rasch difficulties conditional on sum scores; the abilities drop out."""
     answers = _binary(answers)
     if answers.isna().any(axis=None):
         raise ParameterError("conditional maximum likelihood needs answers without gaps.")
 
     share = answers.mean()
     finite = answers.columns[(share > 0) & (share < 1)]
-    if len(finite) < 2:
-        raise ParameterError(f"Rasch needs two items with variance or more, here {len(finite)}.")
+    _check_connected(answers[finite])
 
     x = answers[finite].to_numpy(dtype=float)
     n = len(finite)
-    groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")
-    if groups > 1:
-        apart = finite[group == group[0]], finite[group != group[0]]
-        few = min(apart, key=len)
-        raise ParameterError(
-            f"the conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} and the "
-            "other items could be moved apart without end; leave these out, or use fit()."
-        )
-
     counts = np.bincount(x.sum(axis=1).astype(int), minlength=n + 1)[1:n]
     solved = x.sum(axis=0) - (x.sum(axis=1) == n).sum()
     scores = np.arange(1, n)
@@ -255,24 +246,49 @@ def _fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
         return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
 
     start = np.log(share[finite] / (1 - share[finite])).to_numpy()
-    found = minimize(
-        loss, start - start.mean(), jac=True, method="L-BFGS-B",
-        options={"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-8},
-    ).x  # fmt: skip
-    # The level is free: adding 1/n everywhere fixes it, and taking it away again leaves the
-    # covariance of the centred difficulties (the pseudo-inverse, without its rounding).
-    level = np.full((n, n), 1 / n)
-    step = 1e-4
-    slopes = [likely(found + move)[1] - likely(found - move)[1] for move in step * np.eye(n)]
-    information = np.array(slopes) / (2 * step)
-    covariance = np.linalg.inv((information + information.T) / 2 + level) - level
-    errors = np.sqrt(np.diag(covariance).clip(0))
-    result = pd.DataFrame({"difficulty": found.mean() - found, "se": errors}, index=finite)
+    options = {"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-8}
+    easiness = minimize(loss, start - start.mean(), jac=True, method="L-BFGS-B", options=options).x
+    errors = _errors_of_centred(lambda at: likely(at)[1], easiness)
+    difficulty = easiness.mean() - easiness
+    result = pd.DataFrame({"difficulty": difficulty, "se": errors}, index=finite)
     result = result.reindex(answers.columns)
-    result.loc[share == 1, "difficulty"], result.loc[share == 0, "difficulty"] = -np.inf, np.inf
+    result.loc[share == 1, "difficulty"] = -np.inf
+    result.loc[share == 0, "difficulty"] = np.inf
     result = result.assign(discrimination=1.0, intercept=-result["difficulty"], guessing=0.0)
 
     return result.assign(at_limit=False, se_discrimination=np.nan)
+
+
+def _check_connected(answers: pd.DataFrame) -> None:
+    """Refuse items whose conditional likelihood has no maximum."""
+    items = answers.columns
+    if len(items) < 2:
+        raise ParameterError(f"Rasch needs two items with variance or more, here {len(items)}.")
+
+    x = answers.to_numpy(dtype=float)
+    groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")
+    if groups > 1:
+        few = min(items[group == group[0]], items[group != group[0]], key=len)
+        raise ParameterError(
+            f"the conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} and the "
+            "other items could be moved apart without end; leave these out, or use fit()."
+        )
+
+
+def _errors_of_centred(
+    gradient: Callable[[np.ndarray], np.ndarray], easiness: np.ndarray
+) -> np.ndarray:
+    """Return standard errors of the centred difficulties from differences of the gradient."""
+    n = len(easiness)
+    step = 1e-4
+    slopes = [gradient(easiness + move) - gradient(easiness - move) for move in step * np.eye(n)]
+    hessian = np.array(slopes) / (2 * step)
+
+    # The level is free: adding 1/n everywhere fixes it, and taking it away again leaves the
+    # covariance of the centred difficulties (the pseudo-inverse, without its rounding).
+    level = np.full((n, n), 1 / n)
+    covariance = np.linalg.inv((hessian + hessian.T) / 2 + level) - level
+    return np.sqrt(np.diag(covariance).clip(0))
 
 
 def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:

@@ -107,19 +107,8 @@ def compare_means(
     ('student', 0.18)
     """
     _check_level(level)
-    values = (mean, sd, n, norm_mean, norm_sd, norm_n)
-
-    try:
-        values = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, float)) for x in values))
-    except (TypeError, ValueError):
-        values = [np.array([[np.inf]])]
-
-    if values[0].ndim > 1 or np.isinf(values).any():
-        raise ParameterError("Finite numbers are needed, each one or as many as the others.")
-    m1, s1, n1, m2, s2, n2 = values
+    m1, s1, n1, m2, s2, n2 = _checked_values(mean, sd, n, norm_mean, norm_sd, norm_n)
     single = n1 == 1
-    if (n1 < 1).any() or (n2 < 2).any() or (s1[~single] < 0).any() or (s2 < 0).any():
-        raise ParameterError("Deviations must not be negative, and sizes at least 1 and 2.")
 
     with np.errstate(divide="ignore", invalid="ignore"):
         f, f_p = _variance_test(s1, n1, s2, n2)
@@ -132,13 +121,15 @@ def compare_means(
         df = np.where(equal, n1 + n2 - 2, welch_df)
         se = np.where(single, s2 * np.sqrt(1 + 1 / n2), se)
         df = np.where(single, n2 - 1, df)
+
         difference = m1 - m2
         t = np.where(se > 0, difference / se, np.nan)
         p = 2 * stats.t.sf(np.abs(t), df)
         half = np.where(se > 0, stats.t.isf(0.025, df) * se, np.nan)
+
         delta = np.where(s2 > 0, difference / s2, np.nan)
-        own = np.where(single, 0.0, s1**2 / (s2**2 * (n1 - 1)))
-        spread = np.sqrt(delta**2 / (2 * (n2 - 1)) + own + 1 / (n2 - 1))
+        of_runs = np.where(single, 0.0, s1**2 / (s2**2 * (n1 - 1)))
+        spread = np.sqrt(delta**2 / (2 * (n2 - 1)) + of_runs + 1 / (n2 - 1))
         width = stats.norm.isf(0.025) * spread
         scale = np.where(pooled > 0, np.sqrt(pooled), np.nan)
         g = difference / scale * (1 - 3 / (4 * (n1 + n2 - 2) - 1))
@@ -152,6 +143,24 @@ def compare_means(
             "g": np.where(single, np.nan, g),
         }
     )  # fmt: skip
+
+
+def _checked_values(*values: object) -> list[np.ndarray]:
+    """Return means, deviations and sizes of the runs and of the norm, all of one length."""
+    try:
+        arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, float)) for x in values))
+    except (TypeError, ValueError):
+        arrays = [np.array([[np.inf]])]
+
+    if arrays[0].ndim > 1 or np.isinf(arrays).any():
+        raise ParameterError("Finite numbers are needed, each one or as many as the others.")
+
+    _, sd, n, _, norm_sd, norm_n = arrays
+    negative = (sd[n != 1] < 0).any() or (norm_sd < 0).any()
+    if negative or (n < 1).any() or (norm_n < 2).any():
+        raise ParameterError("Deviations must not be negative, and sizes at least 1 and 2.")
+
+    return arrays
 
 
 def compare_norms(

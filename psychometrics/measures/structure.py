@@ -300,50 +300,64 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
         return result
     log_sample = np.linalg.slogdet(sample)[1]
 
-    def parts(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        loadings = np.zeros((size, factors))
-        loadings[np.arange(size), of] = x[:size]
-        phi = np.eye(factors)
-        phi[pairs] = phi.T[pairs] = x[2 * size :]
-        return loadings, phi, loadings @ phi @ loadings.T + np.diag(x[size : 2 * size])
-
-    def misfit(x: np.ndarray) -> tuple[float, np.ndarray]:
-        loadings, phi, implied = parts(x)
-        try:
-            np.linalg.cholesky(implied)
-        except np.linalg.LinAlgError:
-            return 1e10, np.zeros_like(x)
-
-        inverse = np.linalg.inv(implied)
-        slope = inverse - inverse @ sample @ inverse
-        value = np.linalg.slogdet(implied)[1] + np.trace(sample @ inverse) - log_sample - size
-        of_loadings = 2 * (slope @ loadings @ phi)[np.arange(size), of]
-        of_phi = 2 * (loadings.T @ slope @ loadings)[pairs]
-
-        return float(value), np.concatenate([of_loadings, np.diag(slope), of_phi])
-
     start = np.repeat([0.5, 0.75, 0.0], [size, size, len(pairs[0])])
-    fitted = optimize.minimize(misfit, start, jac=True, method="BFGS", options={"gtol": 1e-7})
+    fitted = optimize.minimize(
+        _misfit, start, (sample, of), jac=True, method="BFGS", options={"gtol": 1e-7}
+    )
     if not np.isfinite(fitted.fun) or np.abs(fitted.jac).max() > 1e-4 or fitted.fun > 1e9:
         return result
 
-    loadings, phi, _ = parts(fitted.x)
+    loadings, phi, _ = _model_parts(fitted.x, of)
     side = np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)
     phi = phi * np.outer(side, side)
+    proper = (fitted.x[size : 2 * size] > 0).all() and np.linalg.eigvalsh(phi)[0] >= -1e-9
+    result |= {"phi": phi, "proper": bool(proper)}
+
     chi2 = people * fitted.fun
-    none = -people * log_sample
-    none_df = size * (size - 1) // 2
     # On the scale of the scores, with divisor R, so that AIC and BIC are lavaan's.
     logs = np.log(table.var(axis=0)).sum()
     least = people * (size * np.log(2 * np.pi) + logs + log_sample + size) + chi2
-    own = max(chi2 - df, 0)
-    base = max(none - none_df, chi2 - df, 0)
-    proper = (fitted.x[size : 2 * size] > 0).all() and np.linalg.eigvalsh(phi)[0] >= -1e-9
-    result |= {"chi2": chi2, "cfi": 1 - own / base if base else np.nan, "phi": phi}
-
-    if df:
-        result |= {"p": stats.chi2.sf(chi2, df), "rmsea": np.sqrt(own / (df * people))}
-
     aic = least + 2 * parameters
     bic = least + parameters * np.log(people)
-    return result | {"aic": aic, "bic": bic, "proper": bool(proper)}
+
+    independence = -people * log_sample
+    independence_df = size * (size - 1) // 2
+    excess = max(chi2 - df, 0)
+    worst = max(independence - independence_df, chi2 - df, 0)
+    result |= {"chi2": chi2, "cfi": 1 - excess / worst if worst else np.nan}
+    if df:
+        result |= {"p": stats.chi2.sf(chi2, df), "rmsea": np.sqrt(excess / (df * people))}
+
+    return result | {"aic": aic, "bic": bic}
+
+
+def _model_parts(x: np.ndarray, of: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return loadings, correlations of factors and of variables from the model's parameters."""
+    size = len(of)
+    factors = of.max() + 1
+    pairs = np.triu_indices(factors, 1)
+    loadings = np.zeros((size, factors))
+    loadings[np.arange(size), of] = x[:size]
+    phi = np.eye(factors)
+    phi[pairs] = phi.T[pairs] = x[2 * size :]
+
+    return loadings, phi, loadings @ phi @ loadings.T + np.diag(x[size : 2 * size])
+
+
+def _misfit(x: np.ndarray, sample: np.ndarray, of: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the discrepancy of maximum likelihood from the sample, and its gradient."""
+    loadings, phi, implied = _model_parts(x, of)
+    try:
+        np.linalg.cholesky(implied)
+    except np.linalg.LinAlgError:
+        return 1e10, np.zeros_like(x)
+
+    size = len(of)
+    log_sample = np.linalg.slogdet(sample)[1]
+    inverse = np.linalg.inv(implied)
+    slope = inverse - inverse @ sample @ inverse
+    value = np.linalg.slogdet(implied)[1] + np.trace(sample @ inverse) - log_sample - size
+    of_loadings = 2 * (slope @ loadings @ phi)[np.arange(size), of]
+    of_phi = 2 * (loadings.T @ slope @ loadings)[np.triu_indices(len(phi), 1)]
+
+    return float(value), np.concatenate([of_loadings, np.diag(slope), of_phi])

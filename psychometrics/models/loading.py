@@ -120,25 +120,18 @@ def load_model(
     what = what or usual
     source = _found(source)
     name = source.name
-    given = load_config(source) if config is None else config
-    builder = getattr(transformers, kind)
+    if config is None:
+        config = load_config(source)
 
-    if head == "causal" and _sees_and_writes(given):
+    builder = getattr(transformers, kind)
+    if head == "causal" and _sees_and_writes(config):
         builder = transformers.AutoModelForImageTextToText  # asked by its text alone
 
-    if type(given) not in builder._model_mapping:
-        raise RespondentError(
-            f"{name} cannot be loaded as {what}: it is a {given.model_type}{_ways(head, given)}.",
-            kind="architecture",
-        )
-
-    if head == "causal" and not decodes(given):
-        raise RespondentError(f"{name} is {given.model_type}: name a decoder.", kind="architecture")
-
+    _check_architecture(name, what, head, config, builder)
     with quietly(), _loading(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
-            config=given,
+            config=config,
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
@@ -150,23 +143,51 @@ def load_model(
     missing = set(report["missing_keys"])
     if head == "encoder" and any(key.startswith("pooler.") for key in missing):
         # Checkpoints of masked language models have none, and the hidden states need none.
-        model.pooler, missing = None, {key for key in missing if not key.startswith("pooler.")}
+        model.pooler = None
+        missing = {key for key in missing if not key.startswith("pooler.")}
 
     if source.kind == "adapter":
         adapted = _adapted(model, source, what, missing)
         return adapted, tokenizer or load_tokenizer(source)
 
-    depth, own = (getattr(c, "num_hidden_layers", 0) for c in (given, load_config(source)))
-    if depth == own and (left := _layers_left(model, report["unexpected_keys"])):
-        raise RespondentError(
-            f"{name} has weights of {left} and {own} layers: copy it anew.", kind="incomplete"
-        )
-
+    _check_depth(source, model, config, report["unexpected_keys"])
     if not fresh:
-        ways = _ways(head, given, bool(report["unexpected_keys"]))
+        ways = _ways(head, config, bool(report["unexpected_keys"]))
         _check_trained(name, what, report["mismatched_keys"], missing, ways)
 
     return model.eval(), tokenizer or load_tokenizer(source)
+
+
+def _check_architecture(
+    name: str, what: str, head: str, config: PreTrainedConfig, builder: type
+) -> None:
+    """Refuse a model of a kind that has no such head."""
+    if type(config) not in builder._model_mapping:
+        raise RespondentError(
+            f"{name} cannot be loaded as {what}: it is a {config.model_type}{_ways(head, config)}.",
+            kind="architecture",
+        )
+
+    if head == "causal" and not decodes(config):
+        raise RespondentError(
+            f"{name} is {config.model_type}: name a decoder.", kind="architecture"
+        )
+
+
+def _check_depth(
+    source: Source, model: PreTrainedModel, config: PreTrainedConfig, unexpected: Iterable[str]
+) -> None:
+    """Refuse a whole model whose file holds weights of more layers than it says it has."""
+    depth, whole = (getattr(each, "num_hidden_layers", 0) for each in (config, load_config(source)))
+    if depth != whole:
+        return
+
+    others = _layers_left(model, unexpected)
+    if others:
+        raise RespondentError(
+            f"{source.name} has weights of {others} and {whole} layers: copy it anew.",
+            kind="incomplete",
+        )
 
 
 def _check_trained(

@@ -235,21 +235,22 @@ def _conversation(
 ) -> _Conversation:
     """Ask a batch; what was said before goes with it, and what is said now is added."""
     left = batch["items"]
-    results = {}
+    rows = {}
     look = {name: how[name] for name in _LOOK}
 
     for attempt in range(1, how["ask_again"] + 2):
         items = [item for item, _, _ in left]
         orders = [order for _, order, _ in left]
         about = {"run": batch["run"], "attempt": attempt, "items": [item.id for item in items]}
-
-        if look["reply"] == "json_schema":
+        if how["reply"] == "json_schema":
             about["response_format"] = _reply_schema(
                 questionnaire, items, how["labels"], how["think"]
             )
 
         prompt = messages(questionnaire, items, orders=orders, **look)
-        prompt = [*said, prompt[-1]] if said else prompt
+        if said:
+            prompt = [*said, prompt[-1]]
+
         reply = yield prompt, about
         if how["history"] and reply is not None:
             said[:] = [*prompt, {"role": "assistant", "content": reply}]
@@ -261,28 +262,29 @@ def _conversation(
             asked = questionnaire, items, how["labels"], orders
             read = _read(text, about.get("finish_reason"), parse, asked)
 
-        for (item, order, position), (status, value) in zip(left, read, strict=True):
-            results[item.id] = {
-                "respondent_id": who[0],
-                "mode": who[1],
-                "run": batch["run"],
-                "item_id": item.id,
-                "value": value,
-                "status": status,
-                "position": position,
-                "options": " ".join(str(i + 1) for i in order),
-                "attempts": attempt,
-                "raw": reply,
-            }
-
+        for part, (status, value) in zip(left, read, strict=True):
+            row = {"respondent_id": who[0], "mode": who[1], "run": batch["run"]}
+            row |= _answer(*part, status, value) | {"attempts": attempt, "raw": reply}
             if how["log"]:
-                results[item.id]["sent"] = json.dumps(prompt, ensure_ascii=False)
+                row["sent"] = json.dumps(prompt, ensure_ascii=False)
 
-        left = [part for part in left if results[part[0].id]["status"] != "ok"]
+            rows[row["item_id"]] = row
+
+        left = [part for part in left if rows[part[0].id]["status"] != "ok"]
         if not left or reply is None:
             break
 
-    return list(results.values())
+    return list(rows.values())
+
+
+def _answer(item: Item, order: Sequence[int], position: int, status: str, value: object) -> dict:
+    return {
+        "item_id": item.id,
+        "value": value,
+        "status": status,
+        "position": position,
+        "options": " ".join(str(number + 1) for number in order),
+    }
 
 
 def status_without_reply(about: dict) -> str:
@@ -324,8 +326,7 @@ def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
         rng = np.random.default_rng([how["seed"], (run - 1) // how["repeats"] + 1])
         places = rng.permutation(count) if how["shuffle"] else range(count)
         counts = {len(questionnaire.choices(item)) for item in questionnaire.items}
-        orders = {"given": range, "reversed": lambda n: range(n)[::-1], "shuffled": rng.permutation}
-        drawn = {n: tuple(map(int, orders[how["order"]](n))) for n in sorted(counts)}
+        drawn = {n: _order(how["order"], n, rng) for n in sorted(counts)}
         items = []
         for position, place in enumerate(places, start=1):
             item = questionnaire.items[int(place)]
@@ -335,6 +336,15 @@ def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
             plan.append({"run": run, "items": items[start : start + how["batch_size"]]})
 
     return plan
+
+
+def _order(kind: str, count: int, rng: np.random.Generator) -> tuple[int, ...]:
+    """Return which option is shown at which place: as given, reversed or shuffled."""
+    if kind == "shuffled":
+        return tuple(rng.permutation(count).tolist())
+    if kind == "reversed":
+        return tuple(range(count)[::-1])
+    return tuple(range(count))
 
 
 def _reply_schema(

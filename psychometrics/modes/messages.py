@@ -156,54 +156,27 @@ def messages(
         return _filed_messages(questionnaire, items, role_text, labels, orders)
 
     template = language["wordings"].get(wording, wording)
-    if not isinstance(template, str) or "{statements}" not in template:
-        raise ParameterError(
-            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
-        )
-
-    if reply not in _REPLIES:
-        raise ParameterError(f"reply must be one of {', '.join(_REPLIES)}, got {reply!r}.")
-    options = [questionnaire.choices(item) for item in items]
-    orders = orders or [tuple(range(len(choices))) for choices in options]
-    lines = [f"{n}. {questionnaire.statement(item)}" for n, item in enumerate(items, start=1)]
-    shown = [_list_options(*pair, labels) for pair in zip(options, orders, strict=True)]
-    names = option_labels(options[0], labels)
-
-    if len(set(zip(options, orders, strict=True))) == 1:
-        span = _fill(phrases["range"], {"first": names[0], "last": names[-1]})
-        levels = _fill(phrases["levels"], {"options": shown[0]})
-    else:
-        span = phrases["own range"]
-        levels = phrases["own levels"]
-        lines = [f"{line} ({listed})" for line, listed in zip(lines, shown, strict=True)]
-
-    parts = {"range": span, "levels": levels, "things": phrases["things"]}
-    parts["instructions"] = _without_numbers(questionnaire.instructions or "")
-    parts["statements"] = "\n".join(lines)
+    _check_form(template, wording, reply)
+    orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
+    parts = _parts(questionnaire, items, orders, labels, phrases)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
-
     if think:
         user = f"{phrases['think']} {user}"
 
-    quoted = names
+    options = questionnaire.choices(items[0])
+    names = option_labels(options, labels)
     if labels != "numeric" and reply != "lines":
-        quoted = [f'"{name}"' for name in names]
+        names = [f'"{name}"' for name in names]
 
     role_text = _role_text(language, role)
     if role == "default" and reply != "choice" and questionnaire.system:
-        plain = labels == "numeric" and reply == "lines"
-        own = questionnaire.system if plain else _without_numbers(questionnaire.system)
-        role_text = own or role_text
+        is_plain = labels == "numeric" and reply == "lines"
+        own_text = questionnaire.system if is_plain else _without_numbers(questionnaire.system)
+        role_text = own_text or role_text
 
-    system = _system_text(role_text, phrases, reply, think, quoted[-1])
-    answers = [f"1: {name}" if reply == "lines" else f'{{"1": {name}}}' for name in quoted]
-    turns = []
-    values = [options[0][i].value for i in orders[0]]
-
-    for at, text in enumerate(language["demonstrations"][:demonstrations]):
-        place = values.index(min(values) if at % 2 else max(values))
-        turns += [("user", f"1. {text}"), ("assistant", answers[place])]
-
+    system = _system_text(role_text, phrases, reply, think, names[-1])
+    values = [options[place].value for place in orders[0]]
+    turns = _shown_turns(language["demonstrations"][:demonstrations], names, values, reply)
     turns.append(("user", user))
     if cipher:
         turns = [(who, caesar(text, cipher)) for who, text in turns]
@@ -211,6 +184,64 @@ def messages(
 
     turns = [("system", system), *turns]
     return [{"role": who, "content": text} for who, text in turns]
+
+
+def _check_form(template: object, wording: str, reply: str) -> None:
+    """Refuse a wording without a gap for statements, and an unknown form of the reply."""
+    if not isinstance(template, str) or "{statements}" not in template:
+        raise ParameterError(
+            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
+        )
+
+    if reply not in _REPLIES:
+        raise ParameterError(f"reply must be one of {', '.join(_REPLIES)}, got {reply!r}.")
+
+
+def _parts(
+    questionnaire: Questionnaire,
+    items: Sequence[Item],
+    orders: Sequence[tuple[int, ...]],
+    labels: str,
+    phrases: dict,
+) -> dict[str, str]:
+    """Return what fills the gaps of a wording: instructions, options and statements."""
+    options = [questionnaire.choices(item) for item in items]
+    listed = [
+        _list_options(choices, order, labels)
+        for choices, order in zip(options, orders, strict=True)
+    ]
+    lines = [f"{n}. {questionnaire.statement(item)}" for n, item in enumerate(items, start=1)]
+
+    if len(set(zip(options, orders, strict=True))) == 1:
+        names = option_labels(options[0], labels)
+        span = _fill(phrases["range"], {"first": names[0], "last": names[-1]})
+        levels = _fill(phrases["levels"], {"options": listed[0]})
+    else:
+        span = phrases["own range"]
+        levels = phrases["own levels"]
+        lines = [f"{line} ({choices})" for line, choices in zip(lines, listed, strict=True)]
+
+    return {
+        "range": span,
+        "levels": levels,
+        "things": phrases["things"],
+        "instructions": _without_numbers(questionnaire.instructions or ""),
+        "statements": "\n".join(lines),
+    }
+
+
+def _shown_turns(
+    statements: Sequence[str], names: Sequence[str], values: Sequence[float], reply: str
+) -> list[tuple[str, str]]:
+    """Return statements of fact, true and untrue by turns, each with the reply that is wanted."""
+    turns = []
+    for number, statement in enumerate(statements):
+        wanted = min(values) if number % 2 else max(values)
+        name = names[values.index(wanted)]
+        answer = f"1: {name}" if reply == "lines" else f'{{"1": {name}}}'
+        turns += [("user", f"1. {statement}"), ("assistant", answer)]
+
+    return turns
 
 
 def system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:

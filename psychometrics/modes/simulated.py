@@ -24,7 +24,7 @@ from pydantic import Field, FiniteFloat, NonNegativeInt
 
 from ..checks import check_numbers
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire
+from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import key_of
 from .mode import Asking, Mode, Runs
@@ -172,42 +172,28 @@ def answers(
     """
     how = Simulated.conditions | conditions
     items = questionnaire.items
-    slope = how["discrimination"]
     seed = how["seed"]
-    style = how["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
     places = [_place(questionnaire, item.id) for item in items]
-    needed = {scale for scale, _ in places} - {None}
-    if len(needed) < len({scale for scale, _ in places}):  # some items add to categories
-        needed |= set(questionnaire.categories)
+    _check_traits(questionnaire, traits, places)
 
-    lacking = needed - set(traits.columns)
-    if lacking:
-        raise ParameterError(f"traits lacks the column '{min(lacking)}', a scale or category.")
-
+    style = how["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
     shifts = how["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
+    options = [
+        _options(questionnaire, item, place, traits, how["discrimination"], style, shift)
+        for item, place, shift in zip(items, places, shifts, strict=True)
+    ]
+
     size = (how["runs"], len(items), len(traits))
     drawn = np.empty(size)
     missing = np.empty(size, dtype=bool)
-
     for run in range(how["runs"]):
         chances = _stream(seed, _ANSWERS, run).random((len(traits), len(items)))
         gaps = _stream(seed, _GAPS, run).random((len(traits), len(items)))
         missing[run] = (gaps < how["missing"]).T
 
-        for number, (item, (scale, sign)) in enumerate(zip(items, places, strict=True)):
-            values = np.array([option.value for option in questionnaire.choices(item)])
-            if scale is None and questionnaire.categories:
-                shares = _nominal(traits[list(questionnaire.categories)], item, slope, style)
-            else:
-                level = traits[scale].to_numpy() if scale else np.zeros(len(traits))
-                values = np.sort(values)
-                # Evenly spread between -1.5 and 1.5 trait units.
-                thresholds = np.linspace(-1.5, 1.5, len(values) + 1)[1:-1] + shifts[number]
-                shares = _graded(sign * level + style, slope, thresholds)
-
+        for number, (values, shares) in enumerate(options):
             below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
-            picked = below.sum(axis=1)
-            drawn[run, number] = values[picked]
+            drawn[run, number] = values[below.sum(axis=1)]
 
     who, run, item = (part.ravel() for part in np.indices((size[2], *size[:2])))
     missing = missing.transpose(2, 0, 1).ravel()
@@ -223,6 +209,40 @@ def answers(
     )
 
     return tidy(table, questionnaire)
+
+
+def _check_traits(questionnaire: Questionnaire, traits: pd.DataFrame, places: list[tuple]) -> None:
+    """Refuse traits without a scale of the items, or without a category that items add to."""
+    scales = {scale for scale, _ in places}
+    needed = scales - {None}
+    if None in scales:  # some items add to categories
+        needed |= set(questionnaire.categories)
+
+    lacking = needed - set(traits.columns)
+    if lacking:
+        raise ParameterError(f"traits lacks the column '{min(lacking)}', a scale or category.")
+
+
+def _options(
+    questionnaire: Questionnaire,
+    item: Item,
+    place: tuple[str | None, int],
+    traits: pd.DataFrame,
+    slope: float,
+    style: np.ndarray,
+    shift: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of an item's options, and each respondent's chance to choose them."""
+    scale, sign = place
+    values = np.array([option.value for option in questionnaire.choices(item)])
+    if scale is None and questionnaire.categories:
+        return values, _nominal(traits[list(questionnaire.categories)], item, slope, style)
+
+    values = np.sort(values)
+    level = traits[scale].to_numpy() if scale else np.zeros(len(traits))
+    # Evenly spread between -1.5 and 1.5 trait units.
+    thresholds = np.linspace(-1.5, 1.5, len(values) + 1)[1:-1] + shift
+    return values, _graded(sign * level + style, slope, thresholds)
 
 
 def _stream(*numbers: int) -> np.random.Generator:

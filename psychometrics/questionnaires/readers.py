@@ -83,22 +83,6 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
     if isinstance(labels, list):
         labels = dict(zip(range(low, high + 1), labels, strict=True))
 
-    scales = []
-    by_title = {scale["title"]: scale["items"] for scale in keys["scales"]}
-    wholes = [(scale["id"], scale["title"], scale["items"]) for scale in keys["scales"]]
-
-    for model, dimensions in keys.get("dimensions", {}).items():
-        for title, members in dimensions.items():
-            numbers = [i for interest in members for i in by_title[interest]]
-            identity = f"{model}_{title.lower().replace(' ', '_')}"
-            wholes.append((identity, f"{title} ({model.upper()})", numbers))
-
-    for identity, title, numbers in wholes:
-        scale = {"id": identity, "title": title, "mode": keys["mode"]}
-        scale["items"] = [f"{name}_{i}" for i in numbers]
-        scale["reverse"] = [f"{name}_{i}" for i in numbers if i in keys["reverse"]]
-        scales.append(scale)
-
     norms = [
         {"scale": scale["id"], "citation": keys["norm_citation"], **norm}
         for scale in keys["scales"]
@@ -119,9 +103,32 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
         "system": upstream.get("inner_setting"),
     }
     content |= {"options": _options(low, high, labels), "items": items}
-    content |= {"scales": scales, "norms": norms}
+    content |= {"scales": _scales(name, keys), "norms": norms}
 
     return checked(content, f"data/norms/psychobench.yml, {name}")
+
+
+def _scales(name: str, keys: dict) -> list[dict]:
+    """Return a questionnaire's scales, and the dimensions that several of them add up to."""
+    by_title = {scale["title"]: scale["items"] for scale in keys["scales"]}
+    wholes = [(scale["id"], scale["title"], scale["items"]) for scale in keys["scales"]]
+
+    for model, dimensions in keys.get("dimensions", {}).items():
+        for title, members in dimensions.items():
+            numbers = [number for member in members for number in by_title[member]]
+            identity = f"{model}_{title.lower().replace(' ', '_')}"
+            wholes.append((identity, f"{title} ({model.upper()})", numbers))
+
+    return [
+        {
+            "id": identity,
+            "title": title,
+            "mode": keys["mode"],
+            "items": [f"{name}_{number}" for number in numbers],
+            "reverse": [f"{name}_{number}" for number in numbers if number in keys["reverse"]],
+        }
+        for identity, title, numbers in wholes
+    ]
 
 
 @functools.cache

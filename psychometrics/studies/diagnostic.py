@@ -38,6 +38,12 @@ REGIMES = {
     (False, True): "fine-tuned from scratch",
     (True, True): "both",
 }
+# What a person reads in place of the names of the three classes.
+_CHOICES = {
+    "entailment": "it must be true, too",
+    "neutral": "it may be true or not",
+    "contradiction": "it cannot be true",
+}
 _GROUPS = ("people", "transformers", "lstms")
 
 
@@ -200,46 +206,48 @@ def questionnaire(category: str | None = None) -> Questionnaire:
     if category is not None:
         check_choice(CATEGORIES, category=category)
 
-    choices = {  # what a person reads in place of the names of the three classes
-        "entailment": "it must be true, too",
-        "neutral": "it may be true or not",
-        "contradiction": "it cannot be true",
-    }
-    chosen = [category] if category else list(CATEGORIES)
-    table = item_table(sentences=True)
-    table = table[table["asked"].isin(chosen)]
-    entries = [
-        {
-            "id": str(row.Index),
-            "text": f"{row.premise}\n{row.hypothesis}",
-            "weights": [
-                [float(row.asked == name and row.label == label) for name in chosen]
-                for label in choices
-            ],
-        }
-        for row in table.itertuples()
-    ]
-    title = f"Diagnostic of inference, {CATEGORIES[category]}" if category else "Diagnostic"
+    chosen = list(CATEGORIES)
+    name = "diagnostic"
+    title = "Diagnostic"
+    if category:
+        chosen = [category]
+        name = f"diagnostic-{category.lower()}"
+        title = f"Diagnostic of inference, {CATEGORIES[category]}"
 
+    options = [
+        {"value": value, "label": label} for value, label in enumerate(_CHOICES.values(), start=1)
+    ]
     return Questionnaire.model_validate(
         {
-            "id": "diagnostic" + (f"-{category.lower()}" if category else ""),
+            "id": name,
             "title": title,
             "short_title": title,
-            "measures": ", ".join(CATEGORIES[name] for name in chosen),
+            "measures": ", ".join(CATEGORIES[key] for key in chosen),
             "citation": "laverghetta2021",
             "source": "the authors' table of answers to the GLUE diagnostic",
             "licence": "sentences of the GLUE diagnostic, read at run time and not shipped",
             "wording": "upstream",
             "instructions": "Suppose that the first of two sentences is true. What of the second?",
-            "options": [
-                {"value": value, "label": label}
-                for value, label in enumerate(choices.values(), start=1)
-            ],
-            "categories": [CATEGORIES[name] for name in chosen],
-            "items": entries,
+            "options": options,
+            "categories": [CATEGORIES[key] for key in chosen],
+            "items": _items(chosen),
         }
     )
+
+
+def _items(categories: list[str]) -> list[dict]:
+    """Return the sentences of the categories; the right option adds 1 to its category."""
+    table = item_table(sentences=True)
+    items = []
+    for row in table[table["asked"].isin(categories)].itertuples():
+        weights = [
+            [float(row.asked == name and row.label == label) for name in categories]
+            for label in _CHOICES
+        ]
+        text = f"{row.premise}\n{row.hypothesis}"
+        items.append({"id": str(row.Index), "text": text, "weights": weights})
+
+    return items
 
 
 def ask_diagnostic(

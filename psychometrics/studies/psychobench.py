@@ -165,52 +165,86 @@ def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dic
 
 
 def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
-    what = claim["statistic"]
-    study = claim["study"]
-    who = claim["who"].split("|")
-    other = claim["other"].split("|")
-    norms = _norms()
-    scales = [
-        (q, s) for part in claim["cells"].split("|") for q, s in norms if part in (q, f"{q}.{s}")
-    ]
+    """Value and interval of a claim, and the p value against its bar."""
+    if claim["statistic"] == "largest, not above":
+        return _largest(cells, claim, level)
+    if claim["statistic"] in _FROM_PEOPLE:
+        return _from_people(cells, claim)
+    return _between_respondents(cells, claim, level)
 
-    def deltas(names: list[str]) -> np.ndarray:
-        return np.array(
-            [
-                [np.mean([(cells[study, name, q, s][0] - m) / sd for g, m, sd, _ in norms[q, s]
-                          if claim["group"] in ("", g)]) for q, s in scales]
-                for name in names
-            ]
-        )  # fmt: skip
+
+_FROM_PEOPLE = ("models", "scales, not above", "distance from people", "nearer people", "families")
+"""Statistics of how far respondents are from people, in people's standard deviations."""
+
+
+def _scales_of(claim: pd.Series) -> list[tuple[str, str]]:
+    parts = claim["cells"].split("|")
+    return [(q, s) for part in parts for q, s in _norms() if part in (q, f"{q}.{s}")]
+
+
+def _group_norms(claim: pd.Series, scale: tuple[str, str]) -> list[tuple]:
+    """Mean, standard deviation and number of people of each group that a claim is about."""
+    return [norm for group, *norm in _norms()[scale] if claim["group"] in ("", group)]
+
+
+def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.ndarray:
+    """Return how far each respondent's mean is from people's, by scale."""
+    rows = []
+    for name in names:
+        row = []
+        for scale in _scales_of(claim):
+            mean = cells[claim["study"], name, *scale][0]
+            norms = _group_norms(claim, scale)
+            row.append(np.mean([(mean - people) / sd for people, sd, _ in norms]))
+
+        rows.append(row)
+
+    return np.array(rows)
+
+
+def _largest(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
+    """Compare the respondent that is highest above people with people, and with the bar."""
+    who = claim["who"].split("|")
+    scale = _scales_of(claim)[0]
+    highest = who[int(_deltas(cells, claim, who)[:, 0].argmax())]
+    scores = cells[claim["study"], highest, *scale]
+    ((mean, sd, n),) = _group_norms(claim, scale)
+    row = compare_means(*scores, mean, sd, n, level=level).iloc[0]
+    against_bar = compare_means(*scores, mean + MEDIUM_EFFECT * sd, sd, n, level=level).iloc[0]
+
+    return row["delta"], row["delta_low"], row["delta_high"], against_bar["p"]
+
+
+def _from_people(cells: dict[tuple, list], claim: pd.Series) -> tuple:
+    what = claim["statistic"]
+    who = claim["who"].split("|")
+    deltas = _deltas(cells, claim, who)
 
     if what == "models":
-        return _mean(deltas(who).mean(axis=1))
+        return _mean(deltas.mean(axis=1))
     if what == "scales, not above":
-        return _mean(deltas(who)[0], MEDIUM_EFFECT)
-
-    if what == "largest, not above":
-        first = who[int(deltas(who)[:, 0].argmax())]
-        ((_, *norm),) = [norm for norm in norms[scales[0]] if claim["group"] in ("", norm[0])]
-        own = cells[study, first, *scales[0]]
-        row = compare_means(*own, *norm, level=level).iloc[0]
-        mean, sd, n = norm
-        against_bar = compare_means(*own, mean + MEDIUM_EFFECT * sd, sd, n, level=level).iloc[0]
-
-        return row["delta"], row["delta_low"], row["delta_high"], against_bar["p"]
+        return _mean(deltas[0], MEDIUM_EFFECT)
 
     if what == "distance from people":
-        distances = np.abs(deltas(who))
+        distances = np.abs(deltas)
         sample = distances.mean(axis=1) if len(who) > 1 else distances[0]
         return _mean(sample, MEDIUM_EFFECT)
 
     if what == "nearer people":
-        return _mean(-np.diff(np.abs(deltas(who)), axis=0)[0])
+        return _mean(-np.diff(np.abs(deltas), axis=0)[0])
 
-    if what == "families":
-        first = deltas(who).mean(axis=1)
-        second = deltas(other).mean(axis=1)
-        test = stats.ttest_ind(first, second)
-        return first.mean() - second.mean(), *test.confidence_interval(), test.pvalue
+    first = deltas.mean(axis=1)
+    second = _deltas(cells, claim, claim["other"].split("|")).mean(axis=1)
+    test = stats.ttest_ind(first, second)
+    return first.mean() - second.mean(), *test.confidence_interval(), test.pvalue
+
+
+def _between_respondents(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
+    what = claim["statistic"]
+    study = claim["study"]
+    who = claim["who"].split("|")
+    other = claim["other"].split("|")
+    scales = _scales_of(claim)
 
     if what in ("highest", "lowest"):
         sign = 1 if what == "highest" else -1
