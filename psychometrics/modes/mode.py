@@ -52,6 +52,11 @@ class Conditions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
+    @classmethod
+    def defaults(cls) -> dict[str, object]:
+        """Return the defaults of all conditions, by name."""
+        return {name: field.default for name, field in cls.model_fields.items()}
+
 
 class Mode:
     """A way of answering. Each mode is a subclass, which says of itself what others need to know.
@@ -79,6 +84,7 @@ class Mode:
     """
 
     conditions_type: ClassVar[type[Conditions]] = Conditions
+    conditions: ClassVar[dict[str, object]] = {}
     answers: ClassVar[Literal["prompts", "items"]] = "items"
     sends: ClassVar[Literal["prompts", "messages", "statements", "nothing"]] = "nothing"
     takes_populations: ClassVar[bool] = False
@@ -88,11 +94,9 @@ class Mode:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    @property
-    def conditions(self) -> dict[str, object]:
-        """The defaults of all conditions, by name."""
-        fields = self.conditions_type.model_fields
-        return {name: field.default for name, field in fields.items()}
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.conditions = cls.conditions_type.defaults()
 
     def named(self, text: str) -> object:
         """Return the respondents that a text means, such as an option of the command.

@@ -416,7 +416,7 @@ def _check_conditions(identity: dict, conditions: dict) -> dict:
     by = "logits" if by == "endpoint" else by
     if by == "entailment":
         for name in _ONLY_OF_LOGITS:
-            if how.pop(name) != OptionsConditions.model_fields[name].default:
+            if how.pop(name) != Options.conditions[name]:
                 raise ParameterError(f"{name} is a condition of a language model: leave it out.")
 
     voice = by == "logits" and how["wording"] == "voice"
