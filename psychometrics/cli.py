@@ -223,7 +223,8 @@ def _prompts(
     """
     loaded = pm.load_questionnaire(questionnaire)
 
-    if mode == "nli" and not any(item.templates for item in loaded.items):
+    to_prompts = pm.modes.mode_named(mode).answers == "prompts"
+    if to_prompts and not any(item.templates for item in loaded.items):
         raise ParameterError(
             f"{loaded.id} has no prompts: see what other modes send by --mode chat or --mode "
             "options, or add templates and terms."
@@ -842,10 +843,7 @@ def _answers(
     if own:
         raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")
 
-    if mode == "simulated":
-        if not respondents.isdecimal():
-            raise ParameterError(f"Simulated --respondents are a number, got '{respondents}'.")
-        respondents = int(respondents)
+    respondents = pm.modes.mode_named(mode).named(respondents)
 
     with warnings.catch_warnings():  # failures are named at the end, in one line each
         warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)

@@ -53,7 +53,6 @@ def _day(text: str) -> str:
 
 _Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
 _Seed = Annotated[int, Field(strict=True, ge=0)]
-_WITHOUT_POPULATIONS = ("chat", "human", "simulated")
 """Modes whose respondents are an endpoint's models, people or numbers."""
 _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
@@ -375,13 +374,14 @@ def _load_one(name: str, folder: Path) -> Questionnaire:
 
 def _respondents(study: _Study, folder: Path, listed: bool = True) -> list[str]:
     """All by name, with those of populations' files, which are looked for beside the study."""
+    takes_populations = mode_named(study.mode).takes_populations
     names = []
     for name in study.respondents:
         if name.endswith((".yaml", ".yml")):
             members = population(folder / name)
             names += members if listed else []
         else:
-            names += [name] if study.mode in _WITHOUT_POPULATIONS else population(name)
+            names += population(name) if takes_populations else [name]
     return list(dict.fromkeys(names))
 
 
@@ -459,14 +459,13 @@ def _answers(
     for chosen, seed in itertools.product(study.combinations, study.seeds):
         how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
         said = _words(how) if how else "as it is"
-        names = ",".join(who) if study.mode == "nli" else who
         how |= {"progress": progress, "failures": None if limits.get("dry_run") else failures}
         how |= limits | ({} if budget is None else {"max_cost": budget})
 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # named below, with the reasons
-                answers = ask(loaded, names, store, study.mode, **how)
+                answers = ask(loaded, who, store, study.mode, **how)
         except PsychometricsError as error:
             failed[said] = str(error)
             continue

@@ -42,17 +42,21 @@ RESULTS = ROOT / "runs" / "mutants.jsonl"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.csv")
 MODULES = (
     "psychometrics/measures/*.py",
-    "psychometrics/store/answers.py",
+    "psychometrics/store/*.py",
     "psychometrics/checks.py",
     "psychometrics/modes/replies.py",
     "psychometrics/modes/nli.py",
     "psychometrics/questionnaires/readers.py",
 )
 NEAR = {
+    "checks": ["answers"],
+    "folder": ["store"],
     "nli": ["respondents_nli"],
     "readers": ["questionnaires", "library"],
     "replies": ["messages"],
     "structure": ["validity"],
+    "urls": ["store"],
+    "watching": ["store"],
 }
 """Test files of modules that have no file of their name."""
 FAR = re.compile(

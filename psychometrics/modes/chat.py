@@ -70,6 +70,7 @@ from ..store.replies import StoredReplies
 from . import generation
 from .conversations import (
     ENDED_WITHOUT_ANSWER,
+    ConversationConditions,
     ConversationMode,
     status_without_reply,
 )
@@ -85,33 +86,27 @@ _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampli
 """Conditions that a request says; an endpoint decides about those that are None."""
 
 
+class ChatConditions(ConversationConditions):
+    """The conditions of a conversation, those of a request, and who reads the replies."""
+
+    temperature: Annotated[FiniteFloat, Field(ge=0)] | None = 0.0
+    max_tokens: PositiveInt | None = None
+    ask_again: NonNegativeInt = 2
+    constrained: bool = False
+    raw: bool = False
+    judge: Annotated[str, Field(pattern=r"\S")] | Path | None = None
+    top_p: Annotated[FiniteFloat, Field(gt=0, le=1)] | None = None
+    reasoning_effort: str | None = None
+    sampling_seed: NonNegativeInt | None = None
+    body: str | None = None
+    endpoint: InstanceOf[Endpoint] | None = None
+
+
 class Chat(ConversationMode):
     """Chat models, on this machine or behind an endpoint."""
 
-    conditions: ClassVar = {
-        **ConversationMode.conditions,
-        "temperature": 0.0,
-        "max_tokens": None,
-        "runs": 1,
-        "ask_again": 2,
-        "constrained": False,
-        "raw": False,
-        "judge": None,
-        **dict.fromkeys(("top_p", "reasoning_effort", "sampling_seed", "body", "endpoint")),
-    }
-    kinds: ClassVar = {
-        **ConversationMode.kinds,
-        "temperature": Annotated[FiniteFloat, Field(ge=0)] | None,
-        "max_tokens": PositiveInt | None,
-        "constrained": bool,
-        "raw": bool,
-        "judge": Annotated[str, Field(pattern=r"\S")] | Path | None,
-        "top_p": Annotated[FiniteFloat, Field(gt=0, le=1)] | None,
-        "reasoning_effort": str | None,
-        "sampling_seed": NonNegativeInt | None,
-        "body": str | None,
-        "endpoint": InstanceOf[Endpoint] | None,
-    }
+    conditions_type = ChatConditions
+    asked_once: ClassVar = {"runs": 1, "ask_again": 0, "shuffle": False, "batch_size": 1}
 
     def complete(self, given: dict) -> dict:
         """Return all conditions; refuse those that do not fit together."""
