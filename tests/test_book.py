@@ -15,9 +15,9 @@ from nbformat.v4 import new_code_cell, new_notebook, writes
 from data.make.datasheets import datasheets
 from psychometrics import book, check_parameters
 from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
-from psychometrics.parameters import CHAPTERS
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
-from psychometrics.record import mistakes, printed
+from psychometrics.publishing.parameters import CHAPTERS
+from psychometrics.publishing.record import mistakes, printed
 
 HTML = book_dir() / "_build" / "html"
 

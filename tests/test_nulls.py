@@ -9,14 +9,14 @@ import torch
 
 import psychometrics as pm
 from data.make import kernels
-from psychometrics.exceptions import ParameterError
-from psychometrics.measures.nulls import (
+from psychometrics.asking.nulls import (
     kernel,
     kernel_statistics,
     null_answers,
     null_distribution,
     shuffled,
 )
+from psychometrics.exceptions import ParameterError
 from psychometrics.models import vectors
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find

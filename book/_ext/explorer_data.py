@@ -16,15 +16,15 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import readable_names
 from psychometrics.checks import check_choice
-from psychometrics.claims import published
 from psychometrics.data import shipped
 from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
-from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.scoring import two_way
 from psychometrics.paths import data_dir
+from psychometrics.publishing.claims import published
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import drawn_words, head_logits
 from psychometrics.asking.population import population, untouched_bases
 from psychometrics.measures.evidence import profiles
-from psychometrics.measures.nulls import drawn_words, head_logits
 from psychometrics.models.loading import load_model, load_tokenizer
 from psychometrics.models.sources import SMOLLM2, find
 from psychometrics.models.vectors import last_states, layer_vectors, pair_vectors, worded

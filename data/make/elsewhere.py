@@ -42,7 +42,7 @@ SETTINGS = {
 _LINKED = ("data", "notebooks", "questionnaires", "tests")
 _EXECUTE = """
 from pathlib import Path
-from psychometrics.book import execute
+from psychometrics.publishing.book import execute
 execute(Path("book") / "chapters", progress=False)
 """
 

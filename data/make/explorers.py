@@ -12,9 +12,9 @@ import pandas as pd
 from scipy import stats
 
 from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import population, untouched_bases
 from psychometrics.measures.evidence import resized
-from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.scoring import pss
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire

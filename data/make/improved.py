@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import population_table, untouched_bases
-from psychometrics.improving import held_out, improve, wordings
-from psychometrics.measures.nulls import null_answers
+from psychometrics.authoring.improving import held_out, improve, wordings
 from psychometrics.measures.scoring import pss
 from psychometrics.measures.trends import monotony
 from psychometrics.measures.validity import term_silhouettes

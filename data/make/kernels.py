@@ -17,8 +17,9 @@ import pandas as pd
 import torch
 
 from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import kernel
 from psychometrics.asking.population import population, population_table
-from psychometrics.measures.nulls import kernel, kernel_statistics
+from psychometrics.measures.kernels import kernel_statistics
 from psychometrics.measures.reliability import alphas
 from psychometrics.measures.scoring import item_scores, two_way
 from psychometrics.models import vectors
@@ -194,8 +195,8 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
     DataFrame
         A row for each pair of items of one questionnaire, a column for each base.
     DataFrame
-        As :func:`psychometrics.nulls.kernel_statistics`: ``value`` of the members, and ``low,
-        high`` of the kernel for as many respondents as there are ``members``.
+        As :func:`psychometrics.measures.kernels.kernel_statistics`: ``value`` of the members, and
+        ``low, high`` of the kernel for as many respondents as there are ``members``.
     """
     pairs = {}
     rows = []

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import drawn_words, head_logits
 from psychometrics.asking.population import population, population_table, untouched_bases
 from psychometrics.measures.evidence import (
     evidence_of_draws,
@@ -28,7 +29,6 @@ from psychometrics.measures.evidence import (
     rank_correlations,
     reached,
 )
-from psychometrics.measures.nulls import drawn_words, head_logits
 from psychometrics.measures.reliability import alphas
 from psychometrics.models.sources import SMOLLM2
 from psychometrics.models.vectors import layer_vectors

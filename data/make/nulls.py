@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.measures.nulls import null_answers
+from psychometrics.asking.nulls import null_answers
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES

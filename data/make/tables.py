@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from psychometrics.paths import book_dir, data_dir
-from psychometrics.record import external_texts, external_texts_file, moved, not_compared
+from psychometrics.publishing.record import external_texts, external_texts_file, moved, not_compared
 
 
 def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:

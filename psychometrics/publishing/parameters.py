@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
-from .asking.population import population
-from .checks import check_choice
-from .exceptions import ParameterError, PsychometricsError, RespondentError
-from .models.sources import find
-from .modes import identify, mode_named
-from .modes.completions import lexicon, model_names, templates
-from .questionnaires import load_questionnaire
+from ..asking.population import population
+from ..checks import check_choice
+from ..exceptions import ParameterError, PsychometricsError, RespondentError
+from ..models.sources import find
+from ..modes import identify, mode_named
+from ..modes.completions import lexicon, model_names, templates
+from ..questionnaires import load_questionnaire
 
 
 def check_parameters(notebook: str, values: dict[str, object] | None = None) -> None:
@@ -195,7 +195,7 @@ class _Interventions(_Chapter, of="07-interventions"):
     talk: _Text = "shipped"
 
     def check(self) -> None:
-        from .interventions import intervention_texts  # slow to load, and for this chapter alone
+        from ..interventions import intervention_texts  # slow to load, and for this chapter alone
 
         for arm in set(self.arms.split(",")) - {"hate_speech"}:
             intervention_texts(arm)

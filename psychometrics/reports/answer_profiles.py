@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .checks import check_columns
-from .exceptions import ParameterError
-from .measures.intervals import mean_table
-from .measures.reliability import alpha, alphas
-from .measures.scoring import item_scores, keyed_items, scale_scores
-from .measures.styles import empty_answers, response_styles
-from .questionnaires import Questionnaire, Scale, load_questionnaires
-from .questionnaires.answers import COLUMNS
+from ..checks import check_columns
+from ..exceptions import ParameterError
+from ..measures.intervals import mean_table
+from ..measures.reliability import alpha, alphas
+from ..measures.scoring import item_scores, keyed_items, scale_scores
+from ..measures.styles import empty_answers, response_styles
+from ..questionnaires import Questionnaire, Scale, load_questionnaires
+from ..questionnaires.answers import COLUMNS
 from .rules import flags, item_means, verdict
 
 _HABITUAL = 1000
@@ -57,9 +57,9 @@ def assess_answers(
         such respondents stays below in 95 %; ``reading``. ``styles``: those of
         :func:`psychometrics.measures.styles.response_styles` on average, by ``who``: these
         respondents, random ones, those with a habit. ``verdicts``: of each scale, how many of the
-        ``judged`` respondents get ✗, ! and ✓ by :mod:`psychometrics.rules`. ``runs``, empty where
-        each respondent was asked once: variance of scores ``within`` and ``between`` respondents,
-        and the share ``within``.
+        ``judged`` respondents get ✗, ! and ✓ by :mod:`psychometrics.reports.rules`. ``runs``,
+        empty where each respondent was asked once: variance of scores ``within`` and ``between``
+        respondents, and the share ``within``.
 
     Raises
     ------

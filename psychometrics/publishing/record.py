@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import yaml
 
-from .exceptions import DataError, ParameterError
-from .paths import book_dir, data_dir
+from ..exceptions import DataError, ParameterError
+from ..paths import book_dir, data_dir
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

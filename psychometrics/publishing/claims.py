@@ -2,7 +2,7 @@
 
 ``data/claims/*.csv`` lists the claims, one file a study; ``data/expectations.csv`` lists the
 sentences of the book that depend on a number. Both point at cells of shown tables, by
-the addresses of :mod:`psychometrics.record`.
+the addresses of :mod:`psychometrics.publishing.record`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .data import available
-from .exceptions import DataError
-from .paths import book_dir, data_dir
+from ..data import available
+from ..exceptions import DataError
+from ..paths import book_dir, data_dir
 from .record import cell, number, with_interval
 
 STUDIES = {

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..checks import check_choice
+from ..exceptions import ParameterError, PsychometricsError, writing
+from ..paths import notebooks_dir
 from .book import RUNS, name_of_parameters, parse_parameters, run_notebook
-from .checks import check_choice
-from .exceptions import ParameterError, PsychometricsError, writing
 from .page import check_output, write_page
 from .parameters import CHAPTERS, check_parameters
-from .paths import notebooks_dir
 
 
 def write_report(
@@ -79,7 +79,7 @@ def sweep(
     Parameters
     ----------
     notebook : str
-        As for :func:`psychometrics.book.run_notebook`.
+        As for :func:`psychometrics.publishing.book.run_notebook`.
     grid : mapping of str to sequence, or sequence of str
         Values by parameter, also as ``"temperature=0.5,1"``; all combinations are run.
     folder : str or Path, optional

@@ -23,21 +23,21 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from .asking.population import population, population_table
-from .checks import check_choice
+from ..asking.population import population, population_table
+from ..checks import check_choice
+from ..exceptions import DataError, ParameterError, PsychometricsError, writing
+from ..models.sources import digest_text
+from ..paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
+from ..store import key_of
 from .claims import VERDICTS, counts, expectations, scorecard
-from .exceptions import DataError, ParameterError, PsychometricsError, writing
 from .exercises import answer
 from .exercises import listed as exercises
-from .models.sources import digest_text
 from .page import check_output, print_page, write_page
-from .paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from .record import figure as figure
 from .record import mistakes
 from .record import plan as plan
 from .record import read as read
 from .record import table as table
-from .store import key_of
 
 if TYPE_CHECKING:
     from pypdf import PdfWriter
@@ -78,7 +78,7 @@ def run_notebook(
     pages : sequence of str or Path
         Pages to write, each .html or .pdf.
     kind : {"page", "report", "slides"}
-        What pages they are, as in :func:`psychometrics.page.write_page`.
+        What pages they are, as in :func:`psychometrics.publishing.page.write_page`.
 
     Returns
     -------
@@ -392,7 +392,7 @@ def _digest_of_what_is_read() -> str:
     root = notebooks_dir().parent
     found = []
     for folder in (
-        Path(__file__).parent,
+        Path(__file__).parents[1],
         data_dir(),
         questionnaires_dir(),
         root / "tests" / "benchmarks",

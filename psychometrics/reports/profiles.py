@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from . import __version__
-from .asking.ask import ask
-from .asking.population import population, population_table, untouched_bases
-from .data import shipped
-from .exceptions import ParameterError, PsychometricsError, RespondentError
-from .measures.intervals import mean_interval, scale_intervals
-from .measures.norms import compare_norms, norm_table
-from .measures.nulls import kernel, kernel_statistics, null_answers
-from .measures.scoring import item_scores, keyed_items
-from .models.loading import load_config, load_model
-from .models.sources import SMOLLM2, find, read_json
-from .modes import identify, load_respondent
-from .questionnaires import Questionnaire, Scale, load_questionnaires
-from .questionnaires.prompts import prompts
+from .. import __version__
+from ..asking.ask import ask
+from ..asking.nulls import kernel, null_answers
+from ..asking.population import population, population_table, untouched_bases
+from ..data import shipped
+from ..exceptions import ParameterError, PsychometricsError, RespondentError
+from ..measures.intervals import mean_interval, scale_intervals
+from ..measures.kernels import kernel_statistics
+from ..measures.norms import compare_norms, norm_table
+from ..measures.scoring import item_scores, keyed_items
+from ..models.loading import load_config, load_model
+from ..models.sources import SMOLLM2, find, read_json
+from ..modes import identify, load_respondent
+from ..questionnaires import Questionnaire, Scale, load_questionnaires
+from ..questionnaires.prompts import prompts
+from ..store import key_of
 from .rules import flags, item_means, verdict
-from .store import key_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -48,7 +49,7 @@ def assess(
     dtype: str | None = None,
     **conditions: object,
 ) -> dict[str, pd.DataFrame]:
-    """Ask a model, score it, and judge the scores by the rules of :mod:`psychometrics.rules`.
+    """Ask a model, score it, and judge the scores by :mod:`psychometrics.reports.rules`.
 
     Parameters
     ----------
@@ -74,10 +75,10 @@ def assess(
     dict of DataFrame
         ``scores``: ``questionnaire, scale, title, score, low, high`` (over items), ``n`` (items),
         ``place`` (share of the others that score lower), ``mark`` and ``verdict``; ``flags``, from
-        :func:`psychometrics.rules.flags`, with ``questionnaire``; ``others`` and ``nulls``:
+        :func:`psychometrics.reports.rules.flags`, with ``questionnaire``; ``others`` and ``nulls``:
         ``questionnaire, scale, who, score``; ``norms``, of answers to items; ``items`` and
         ``null_items``, item scores of the model and the null respondents; ``kernel``, of answers to
-        prompts :func:`psychometrics.measures.nulls.kernel_statistics` on the model's base;
+        prompts :func:`psychometrics.measures.kernels.kernel_statistics` on the model's base;
         ``asked``: ``how`` by ``what``.
 
     Raises

@@ -20,20 +20,20 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from .asking.ask import ask
-from .asking.population import population, population_table
-from .checks import check_columns, check_numbers
-from .exceptions import ParameterError, RespondentError, writing
-from .measures.content import content_validity
-from .measures.intervals import mean_interval
-from .measures.nulls import null_answers
-from .measures.scoring import pss, two_way
-from .measures.validity import silhouettes, term_silhouettes
-from .models.loading import load_sentence_encoder
-from .models.sources import base_path
-from .modes import identify, load_respondent
-from .questionnaires import Questionnaire, load_questionnaire
-from .questionnaires.prompts import prompts
+from ..asking.ask import ask
+from ..asking.nulls import null_answers
+from ..asking.population import population, population_table
+from ..checks import check_columns, check_numbers
+from ..exceptions import ParameterError, RespondentError, writing
+from ..measures.content import content_validity
+from ..measures.intervals import mean_interval
+from ..measures.scoring import pss, two_way
+from ..measures.validity import silhouettes, term_silhouettes
+from ..models.loading import load_sentence_encoder
+from ..models.sources import base_path
+from ..modes import identify, load_respondent
+from ..questionnaires import Questionnaire, load_questionnaire
+from ..questionnaires.prompts import prompts
 
 # How far a candidate may fall behind what it replaces, stated before anything was measured.
 _TOLERANCE = 0.05

@@ -18,22 +18,22 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, Field, ValidationError
 
-from . import __version__
-from .asking.ask import ask
-from .asking.population import population, readable_names
-from .endpoints.endpoint import Endpoint
-from .exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
-from .measures.intervals import mean_interval, scale_intervals
-from .measures.items import adjust
-from .measures.reliability import reliability_table
-from .measures.scoring import item_scores, keyed_items
-from .modes import identify, mode_named
+from .. import __version__
+from ..asking.ask import ask
+from ..asking.population import population, readable_names
+from ..endpoints.endpoint import Endpoint
+from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
+from ..measures.intervals import mean_interval, scale_intervals
+from ..measures.items import adjust
+from ..measures.reliability import reliability_table
+from ..measures.scoring import item_scores, keyed_items
+from ..modes import identify, mode_named
+from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires.model import Part, checked
+from ..questionnaires.readers import read
+from ..store import key_of
 from .profiles import assess
-from .questionnaires import Questionnaire, Scale, load_questionnaire
-from .questionnaires.model import Part, checked
-from .questionnaires.readers import read
 from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, item_means
-from .store import key_of
 
 _Value = str | float | int | bool | None
 

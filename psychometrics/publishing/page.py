@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from .checks import check_choice
+from ..checks import check_choice
+from ..exceptions import ParameterError, PsychometricsError, writing
+from ..paths import book_dir, data_dir, notebooks_dir
 from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
-from .exceptions import ParameterError, PsychometricsError, writing
-from .paths import book_dir, data_dir, notebooks_dir
 from .record import ROLE, printed, shown
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from .checks import check_columns
-from .exceptions import ParameterError
-from .measures.scoring import item_scores, pss
-from .measures.styles import balanced_pairs, response_styles
-from .measures.trends import monotony
-from .measures.validity import term_silhouettes
-from .questionnaires import Questionnaire, Scale
-from .record import number
+from ..checks import check_columns
+from ..exceptions import ParameterError
+from ..measures.scoring import item_scores, pss
+from ..measures.styles import balanced_pairs, response_styles
+from ..measures.trends import monotony
+from ..measures.validity import term_silhouettes
+from ..publishing.record import number
+from ..questionnaires import Questionnaire, Scale
 
 FEWEST_RESPONDENTS = 10
 """Fewest respondents for an alpha on the page of a study.

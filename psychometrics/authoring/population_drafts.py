@@ -14,11 +14,11 @@ from pydantic import ByteSize, NonNegativeInt, PositiveInt, TypeAdapter, Validat
 from tqdm import tqdm
 
 from .. import modes
+from ..asking.population import population_table
 from ..checks import check_kinds
 from ..data import NLI_LABELS
 from ..exceptions import ParameterError, RespondentError, writing
 from ..models.sources import check_listed
-from .population import population_table
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
