@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import psychometrics as pm
-from data.make import kernels
 from psychometrics.asking.nulls import (
     kernel,
     kernel_statistics,
@@ -22,6 +21,7 @@ from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.modes.nli import _WordsRespondent
 from psychometrics.training import nli_classifier
+from recipes import kernels
 
 from .conftest import _save_tiny_model
 

@@ -2,7 +2,7 @@
 
 The scripts in ``book/_static/explorers`` compute anew, at each move of a control, what the package
 computes. The data come from the answers in the store, from counts that the project ships, and, for
-what takes minutes, from ``data/explorers``, written by ``python -m data.make.explorers``.
+what takes minutes, from ``data/explorers``, written by ``python -m recipes.explorers``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A population's file is YAML: :func:`psychometrics.authoring.population_drafts.new_population` writes
 one from a query of the hub, and it can be edited by hand. ``data/population.csv`` holds each
 member's recipe and its accuracy on the held-out MNLI pairs that no member was trained on;
-:mod:`data.make.population` trains them. Encoders are adapters and a head on MiniLM,
+``data/recipes/population.py`` trains them. Encoders are adapters and a head on MiniLM,
 decoders adapters on SmolLM2 that answer by a word.
 """
 

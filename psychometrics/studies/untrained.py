@@ -1,7 +1,7 @@
 """Evidence of the validity of respondents, compared with untrained heads in their place.
 
-Three chapters begin with :func:`compare`; ``data/make/null_populations.py`` makes the 2,000 shipped
-populations of heads by the same steps.
+Three chapters begin with :func:`compare`; ``data/recipes/null_populations.py`` makes the 2,000
+shipped populations of heads by the same steps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The multiverse of the encoders and of untrained heads, as its explorer shows it: a small table.
 
-``python -m data.make.explorers`` takes a minute of one processor core. Questionnaires, score and
+``python -m recipes.explorers`` takes a minute of one processor core. Questionnaires, score and
 the sizes of the heads are those of the chapter on validity.
 """
 

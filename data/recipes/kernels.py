@@ -1,4 +1,4 @@
-"""What no training gives, and how exact it is: ``python -m data.make.kernels``.
+"""What no training gives, and how exact it is: ``python -m recipes.kernels``.
 
 ``data/kernels.csv`` has alpha, omega and the correlations of scales that untrained heads have in
 closed form, for six bases or depths and six questionnaires, with the interval for samples of 24

@@ -1,4 +1,4 @@
-"""Makes ``data/nulls.parquet``: ``python -m data.make.nulls``.
+"""Makes ``data/nulls.parquet``: ``python -m recipes.nulls``.
 
 Answers, in float32, of the null respondents that take long: members of the embedded population's
 kind trained on pairs whose labels were shuffled, and random heads on encoders with random weights.

@@ -1,4 +1,4 @@
-"""Asks the conversational model for chapters 10 and 11: ``python -m data.make.talk``.
+"""Asks the conversational model for chapters 10 and 11: ``python -m recipes.talk``.
 
 Into ``data/answers``, without texts other than the model's own replies. What is there already is
 not asked again. The thirteen scales' items come from the mirror or are downloaded; the scores of

@@ -444,7 +444,7 @@ def _equivalent() -> dict[tuple[str, str, str], str]:
 
 
 def _main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m data.make.mutants")
+    parser = argparse.ArgumentParser(prog="python -m recipes.mutants")
     parser.add_argument("--number", type=int, default=200, help="mutants to draw")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", nargs="+", default=list(MODULES), help="patterns of modules")

@@ -1,6 +1,6 @@
 """Measure the model of the page *Ask a model* against Python: ``data/page_model.csv``.
 
-Run as ``python -m data.make.page_model``; it needs onnxruntime, which the project does not.
+Run as ``python -m recipes.page_model``; it needs onnxruntime, which the project does not.
 """
 
 from __future__ import annotations

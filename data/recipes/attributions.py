@@ -1,6 +1,6 @@
 """What the parts of prompts contribute to a respondent's answers: written to data/attributions.csv.
 
-Run it by ``python -m data.make.interventions attributions``.
+Run it by ``python -m recipes.interventions attributions``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures the studies of chapter 7 anew: ``python -m data.make.interventions [part]``.
+"""Measures the studies of chapter 7 anew: ``python -m recipes.interventions [part]``.
 
 ``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
 epoch 0 belongs to no arm. ``refit`` makes ``data/interventions_refit.csv``: a small study of

@@ -1,4 +1,4 @@
-"""Record what question_llm computes: ``python -m data.make.library questionnaire_classes.py``.
+"""Record what question_llm computes: ``python -m recipes.library questionnaire_classes.py``.
 
 The argument is the library's own file, at commit 683df0b of d-noe/question_llm; it is run and not
 shipped. ``data/texts/library_answers.json`` holds seeded random questionnaires in its layout,

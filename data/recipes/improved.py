@@ -1,4 +1,4 @@
-"""Makes the improved prompts anew: ``python -m data.make.improved [questionnaires]``.
+"""Makes the improved prompts anew: ``python -m recipes.improved [questionnaires]``.
 
 Writes ``questionnaires/{gad7,phq9,soc13}_improved.yaml`` and the rows of these questionnaires in
 ``data/improved.csv`` (silhouettes of each respondent and item), ``data/improved_candidates.csv``

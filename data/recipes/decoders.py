@@ -1,6 +1,6 @@
 """Trains the decoder members: adapters on smollm2 that answer a pair by yes, maybe or no.
 
-``python -m data.make.population`` calls it. :func:`psychometrics.training.train_nli`
+``python -m recipes.population`` calls it. :func:`psychometrics.training.train_nli`
 trains any base; this trains one, and three times as fast on a processor, which is what makes eight
 members affordable: the base stays in bfloat16 and its projections are joined, and the hypotheses
 of one premise share a row, so that the premise is read once. Each pair gets the numbers that it

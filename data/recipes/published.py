@@ -1,4 +1,4 @@
-"""Writes ``data/published`` anew: ``python -m data.make.published``.
+"""Writes ``data/published`` anew: ``python -m recipes.published``.
 
 Readers bring each published set into the package's table of answers. What is known to be wrong in
 the files is mended here, and said.

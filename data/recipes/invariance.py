@@ -1,6 +1,6 @@
 """Writes ``data/published/items.csv.gz``, ``ladder.csv`` and ``same_size.csv``.
 
-``python -m data.make.invariance``.
+``python -m recipes.invariance``.
 
 Measurement invariance of the IPIP-50 between people and groups of models, as planned in
 ``data/plans/invariance.yml``: one factor a trait, then people's loadings, then people's intercepts.
@@ -14,10 +14,10 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.stats import spearmanr
 
-from data.make.published import answers
 from psychometrics.measures.groups import congruence
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
+from recipes.published import answers
 
 SEED = 1
 DRAWS = 200

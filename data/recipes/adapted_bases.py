@@ -1,4 +1,4 @@
-"""Makes ``data/adapted_bases.csv``: ``python -m data.make.adapted_bases``.
+"""Makes ``data/adapted_bases.csv``: ``python -m recipes.adapted_bases``.
 
 Does a member's silhouette come from its head or from its base? By the last deviation of
 ``data/plans/within-base.yml``, sixty untrained heads are put on the base that a member's training

@@ -1,4 +1,4 @@
-"""Writes ``data/beliefs`` anew: ``python -m data.make.beliefs``.
+"""Writes ``data/beliefs`` anew: ``python -m recipes.beliefs``.
 
 ``templates.csv``, ``hits.parquet`` and ``themes.parquet`` (hits packed to bits),
 ``categories.parquet``, ``lengths.csv`` and ``limits.csv`` (counts), ``agreement.csv``,

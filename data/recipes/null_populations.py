@@ -1,4 +1,4 @@
-"""Makes ``data/null_populations.parquet``: ``python -m data.make.null_populations [START STOP]``.
+"""Makes ``data/null_populations.parquet``: ``python -m recipes.null_populations [START STOP]``.
 
 The plan is ``data/plans/within-base.yml``. Each of 2,000 populations has a null respondent in the
 place of every embedded member: on the member's base and number of layers, reading the text that

@@ -1,4 +1,4 @@
-"""What a role does besides ticking boxes: ``python -m data.make.behaviour [MODEL [JUDGE]]``.
+"""What a role does besides ticking boxes: ``python -m recipes.behaviour [MODEL [JUDGE]]``.
 
 With a MODEL, here or at OPENAI_BASE_URL, its shares are printed; with a JUDGE, a chat model, this
 one reads which replies decline, and its agreement with labelled replies is printed, too. Without,

@@ -2,7 +2,7 @@
 
 One item of the GAD-7 in twenty wordings, ten premises by two hypotheses: ``sheet.csv`` with a link
 that fills the page's fields, ``answers.csv`` with the scores that Python gets. Half a minute:
-``python -m data.make.lab``.
+``python -m recipes.lab``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trains heads on frozen vectors with growing numbers of pairs: ``python -m data.make.dose``.
+"""Trains heads on frozen vectors with growing numbers of pairs: ``python -m recipes.dose``.
 
 The plans are ``data/plans/dose.yml`` and ``data/plans/hypothesis.yml``. The bases' vectors of the
 training pairs are stored in the user's cache (ten minutes of one processor core); all heads of a

@@ -1,7 +1,7 @@
 """Write ``data/items``, what students and language models did on 549 test items.
 
-``python -m data.make.items`` reads the published files and writes the two tables;
-``python -m data.make.items power`` simulates the power that ``data/plans/items.yml`` states, from
+``python -m recipes.items`` reads the published files and writes the two tables;
+``python -m recipes.items power`` simulates the power that ``data/plans/items.yml`` states, from
 the numbers and blocks of the items alone. No item's text is kept, only lengths.
 """
 

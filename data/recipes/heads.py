@@ -1,4 +1,4 @@
-"""Trains the embedded masked-LM and acceptability heads: ``python -m data.make.heads``.
+"""Trains the embedded masked-LM and acceptability heads: ``python -m recipes.heads``.
 
 A head whose folder ``data/heads/<name>`` has a ``recipe.json`` is left alone: remove the folder to
 train it anew.

@@ -1,4 +1,4 @@
-"""Draws the pictures of the README and the landing page: ``python -m data.make.picture``.
+"""Draws the pictures of the README and the landing page: ``python -m recipes.picture``.
 
 ``guess.png`` shows the eight decoders and, of 200 populations of untrained heads on the same
 network, the middle one by its correlation between anxiety and depression. ``share.png`` is what a

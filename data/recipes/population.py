@@ -1,4 +1,4 @@
-"""Trains the embedded population: ``python -m data.make.population``."""
+"""Trains the embedded population: ``python -m recipes.population``."""
 
 from __future__ import annotations
 

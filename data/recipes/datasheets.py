@@ -1,6 +1,6 @@
 """Write ``book/respondents.md``, a datasheet for each respondent.
 
-Run ``python -m data.make.datasheets``.
+Run ``python -m recipes.datasheets``.
 """
 
 from __future__ import annotations
