@@ -563,7 +563,7 @@ def _new_population(
     such as entailment,neutral,contradiction.
     """
     search, licence, labels = map(_names, (search, licence, labels))
-    new = pm.asking.population_drafts.new_population
+    new = pm.authoring.population_drafts.new_population
     table = new(file, task, search, top, min_downloads, licence, max_memory, labels)
     left = table.loc[table["kind"] != "", "kind"].value_counts()
     said = ", ".join(f"{n} {kind}" for kind, n in left.items())
