@@ -70,9 +70,10 @@ def check_columns(
         if column not in table:
             raise ParameterError(f"The table has no column '{column}'; add it.")
 
-    if "status" in columns and (stray := set(table["status"].unique()) - set(_STATUSES)):
-        said = min(map(str, stray))
-        raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{said}'.")
+    stray = set(table["status"].unique()) - set(_STATUSES) if "status" in columns else set()
+    if stray:
+        first = min(map(str, stray))
+        raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{first}'.")
 
     for column in numbers:
         values = table[column]
@@ -111,7 +112,8 @@ def check_three(answers: pd.DataFrame) -> None:
         ...
     psychometrics.exceptions.ParameterError: The model tells entailment from the rest alone, ...
     """
-    if (pooled := answers["contradiction"].isna()).any():
+    pooled = answers["contradiction"].isna()
+    if pooled.any():
         name = answers.get("respondent_id", pd.Series("The model", answers.index))[pooled].iloc[0]
         raise ParameterError(f"{name} tells entailment from the rest alone, so leave it out.")
 
@@ -170,7 +172,8 @@ def check_numbers(**given: object) -> None:
         least = 0 if name in ("seed", "retries", "ask_again") else 1
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
-        if value > (most := _LARGEST_SEED if name == "seed" else _MOST):
+        most = _LARGEST_SEED if name == "seed" else _MOST
+        if value > most:
             raise ParameterError(f"{name} must be at most {most:,}, got {value:,}.")
 
 
@@ -246,7 +249,8 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
         raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, stray))}': add it.")
     ends = pd.DataFrame(spans, index=["low", "high"], dtype=float).T.reindex(frame["item_id"])
     fits = frame["value"].between(*(ends[end].to_numpy() for end in ends))
-    if (wrong := (frame["status"] == "ok") & ~fits).any():
+    wrong = (frame["status"] == "ok") & ~fits
+    if wrong.any():
         row, (low, high) = frame[wrong].iloc[0], ends[wrong.to_numpy()].iloc[0]
         said = f"{questionnaire.id}, item {row['item_id']}: {row['value']}"
         raise ParameterError(f"{said} is not from {low:g} to {high:g}; record it as out of range.")

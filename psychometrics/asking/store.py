@@ -607,8 +607,8 @@ class _Folder:
             names = file.schema_arrow.names
             if set(_BOOKKEEPING) <= set(names):
                 table = file.read(list(filter(wanted, names)), use_threads=False)
-                manifests = file.read(["manifest"], use_threads=False)["manifest"].unique()
-                folders = ["/".join(["", *_folder_names(json.loads(m.as_py()))]) for m in manifests]
+                written = file.read(["manifest"], use_threads=False)["manifest"].unique()
+                folders = ["/".join(["", *_folder_names(json.loads(m.as_py()))]) for m in written]
                 if not _has_sound_keys(table):
                     return self._set_aside(name, "lacks keys or times of its answers")
 
@@ -694,8 +694,8 @@ class _Folder:
             # rewritten as often as the logarithm of the rows.
             parts.sort(key=lambda file: file.size)
             rest = sum(file.size for file in parts)
-            while parts and parts[-1].size > (rest := rest - parts[-1].size):
-                parts.pop()
+            while parts and 2 * parts[-1].size > rest:
+                rest -= parts.pop().size
 
             parts.sort(key=lambda file: file.base_name)
 
@@ -709,10 +709,11 @@ class _Folder:
             except FileNotFoundError:  # another compaction took it
                 continue
 
-            if table is not None and (fitting := _common_schema(schema, table)) is not None:
+            common = None if table is None else _common_schema(schema, table)
+            if common is not None:
                 tables[file.base_name] = table
-                schema = fitting
-                size = size + table.nbytes
+                schema = common
+                size += table.nbytes
 
             if size >= _MERGED_BYTES:
                 fewer += self._merge(tables)
