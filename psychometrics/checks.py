@@ -67,9 +67,10 @@ def check_columns(
         if column not in table:
             raise ParameterError(f"The table has no column '{column}'; add it.")
 
-    if "status" in columns and (stray := set(table["status"].unique()) - set(_STATUSES)):
-        said = min(map(str, stray))
-        raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{said}'.")
+    stray = set(table["status"].unique()) - set(_STATUSES) if "status" in columns else set()
+    if stray:
+        first = min(map(str, stray))
+        raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{first}'.")
 
     for column in numbers:
         values = table[column]
@@ -88,8 +89,9 @@ def check_columns(
         if wrong.any():
             raise ParameterError(f"The column '{column}' holds {values[wrong].iloc[0]}, no number.")
 
-    if once and (twice := table.duplicated([*once])).any():
-        cell = table.loc[twice, [*once]].iloc[0]
+    doubled = table.duplicated([*once]) if once else pd.Series(False, table.index)
+    if doubled.any():
+        cell = table.loc[doubled, [*once]].iloc[0]
         where = ", ".join(f"{name} {value}" for name, value in cell.items())
         raise ParameterError(f"{where} is there twice; keep one row of it.")
 
@@ -108,7 +110,8 @@ def check_three(answers: pd.DataFrame) -> None:
         ...
     psychometrics.exceptions.ParameterError: The model tells entailment from the rest alone, ...
     """
-    if (pooled := answers["contradiction"].isna()).any():
+    pooled = answers["contradiction"].isna()
+    if pooled.any():
         name = answers.get("respondent_id", pd.Series("The model", answers.index))[pooled].iloc[0]
         raise ParameterError(f"{name} tells entailment from the rest alone, so leave it out.")
 
@@ -167,7 +170,8 @@ def check_numbers(**given: object) -> None:
         least = 0 if name in ("seed", "retries", "ask_again") else 1
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
-        if value > (most := _LARGEST_SEED if name == "seed" else _MOST):
+        most = _LARGEST_SEED if name == "seed" else _MOST
+        if value > most:
             raise ParameterError(f"{name} must be at most {most:,}, got {value:,}.")
 
 

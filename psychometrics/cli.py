@@ -654,7 +654,8 @@ def _check_answer(
     value: Annotated[list[str], Argument(help="Your answer: a number or words.")],
 ) -> None:
     """Check the answer of an exercise; status 1 where it is not right yet."""
-    if not pm.exercises.is_right(exercise, said := " ".join(value)):
+    said = " ".join(value)
+    if not pm.exercises.is_right(exercise, said):
         typer.echo(f"Not yet. {pm.exercises.hint(exercise, said)}".rstrip())
         raise typer.Exit(1)
     typer.echo("Right.")
@@ -964,9 +965,9 @@ def _with_intervals(table, items, questionnaires):
             for column, unit in (("low", size), ("high", size), ("n", 1)):
                 found[column] += (own[column] * unit).tolist()
 
-    place = table.columns.get_loc("score")
-    for column, values in found.items():
-        table.insert(place := place + 1, column, values)
+    place = table.columns.get_loc("score") + 1
+    for number, (column, values) in enumerate(found.items()):
+        table.insert(place + number, column, values)
 
     table[["low", "high"]] = table[["low", "high"]].where(table["score"].notna())
     return table.drop(columns="answered", errors="ignore")

@@ -153,9 +153,8 @@ def test_the_version_is_printed_and_a_missing_package_is_named_with_its_extra(co
     hidden = (
         "import sys; sys.modules['papermill'] = None; from psychometrics.cli import main; main()"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", hidden, "run", "01-first-score"], capture_output=True, text=True
-    )
+    words = [sys.executable, "-c", hidden, "run", "01-first-score"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "[book]" in ended.stderr
     assert "Traceback" not in ended.stderr

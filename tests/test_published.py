@@ -205,9 +205,9 @@ def test_a_sheet_with_a_gap_or_without_variation_has_no_profile():
 @needs_mirror
 def test_what_is_shipped_of_the_small_sets_is_what_the_readers_give(small):
     shipped = _shipped("answers")
-    for source, table in small.items():
+    for source, answers in small.items():
         own = shipped[shipped["source"] == source].drop(columns="source")
-        table = table[table["questionnaire"] != "pss10"]
+        table = answers[answers["questionnaire"] != "pss10"]
         pd.testing.assert_frame_equal(
             own.reset_index(drop=True), table.reset_index(drop=True), check_dtype=False
         )

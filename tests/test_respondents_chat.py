@@ -344,7 +344,7 @@ def test_a_key_press_is_heard_soon_while_a_request_is_slow(tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # A run in the background ignores key presses, and would hand that on.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
         deadline = time.monotonic() + 60
         while not seen and time.monotonic() < deadline:
@@ -431,8 +431,8 @@ def test_address_and_key_come_from_the_environment(tmp_path, monkeypatch):
     assert (answers["mode"] == "chat").all()
     (part,) = tmp_path.rglob("*.parquet")
     assert b"secret-key" not in part.read_bytes()
-    with raw_server(lambda connection, _: connection.sendall(b"no HTTP\r\n\r\n")) as url:
-        url = f"{url.replace('//', '//user:secret-key@')}?key=secret-key"
+    with raw_server(lambda connection, _: connection.sendall(b"no HTTP\r\n\r\n")) as bare:
+        url = f"{bare.replace('//', '//user:secret-key@')}?key=secret-key"
         guarded = Endpoint(url, api_key="secret-key", retries=0)
         with pytest.raises(RespondentError) as error:
             ask(FOUR, ["m"], tmp_path / "b", "chat", endpoint=guarded, progress=False, runs=1)

@@ -133,7 +133,8 @@ def test_the_two_lines_of_the_readme_load_adapters_without_this_package(tmp_path
         lines = (out / "README.md").read_text().replace("this folder", str(out)).splitlines()
         code += "\n" + "\n".join(line.strip() for line in lines if line.startswith("    "))
         code += PLAIN.format(*asked)
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    words = [sys.executable, "-c", code]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     for architecture, line in zip(outs, ended.stdout.splitlines(), strict=True):
         respondent = load_respondent(tmp_path / f"{architecture}-lora", dtype="float32")

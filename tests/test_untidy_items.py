@@ -60,7 +60,7 @@ def _fitted(x: pd.DataFrame) -> pd.DataFrame:
 
 CALLS = {
     "item_rest": lambda x, _: classical.item_rest(x),
-    "dif": lambda x, y: classical.dif(x, y),
+    "dif": classical.dif,
     "logistic dif": lambda x, y: classical.dif(x, y, "logistic"),
     "conditional": lambda x, _: irt.fit(x, "conditional"),
     "2pl": lambda x, _: irt.fit(x, "2pl"),

@@ -248,9 +248,10 @@ def _listed(reply: str, statements: Sequence[str]) -> list[float]:
     parts = re.split(r"^\s*\**(\d+)[.)]\s", reply, flags=re.MULTILINE)
     label = re.compile("|".join(_LABELS).replace(" ", r"\s+"), re.IGNORECASE)
 
-    for number, rest in zip(parts[1::2], parts[2::2], strict=True):
+    for number, text in zip(parts[1::2], parts[2::2], strict=True):
         place = int(number) - 1
-        head, _, tail = rest.strip().partition(".")
+        head, _, tail = text.strip().partition(".")
+        rest = text
         if _plain(head) in places:
             place = places[_plain(head)]
             rest = tail

@@ -198,10 +198,11 @@ def _wide_columns(
     headers = _headers(table, asked)
     found = names.find_all(headers)
     described = {
-        header: item
+        header: names.find(text) or names.within(text)
         for header, text in table.texts.items()
-        if header in headers and (item := names.find(text) or names.within(text))
+        if header in headers
     }
+    described = {header: item for header, item in described.items() if item}
     if len(set(described.values())) > len(set(found.values())):
         found = described
 

@@ -155,8 +155,8 @@ def listed(names: list[str], most: int = 8) -> str:
     >>> listed(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    shown = ", ".join(map(str, names[:most]))
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+    first = ", ".join(map(str, names[:most]))
+    return f"{first} and {len(names) - most} more" if len(names) > most else first
 
 
 def shown(cell: object) -> str:
@@ -367,7 +367,8 @@ def _tidy_headers(table: AnswerTable) -> AnswerTable:
     """Strip the headers; take the headers of Qualtrics and EDSL to pieces."""
     cells = table.cells.rename(columns=lambda name: str(name).strip())
     names = cells.columns
-    if (twice := names[names.duplicated()]).size:
+    twice = names[names.duplicated()]
+    if twice.size:
         raise ParameterError(f"{table.place} has the column '{twice[0]}' twice: keep one.")
 
     for name in names:

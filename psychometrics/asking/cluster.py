@@ -311,7 +311,8 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
         parameters = _UNKNOWN
 
     pieces = [(questionnaire, slice(None), 0) for questionnaire in questionnaires]
-    if isinstance(mode := mode_named(order.mode), PromptMode):
+    mode = mode_named(order.mode)
+    if isinstance(mode, PromptMode):
         pieces = []
         for questionnaire in questionnaires:
             count = len(prompts(questionnaire)[list(mode.question_columns)].drop_duplicates())

@@ -98,10 +98,12 @@ class ItemNames:
         {'gad1': 'gad7_1', 'gad2': 'gad7_2'}
         """
         names = list(names)
-        found = {} if prefix else {n: item for n in names if (item := self.find(n)) is not None}
+        if not prefix:
+            items = {name: self.find(name) for name in names}
+            items = {name: item for name, item in items.items() if item is not None}
+            if items:
+                return items
 
-        if found:
-            return found
         allowed = {plain(prefix)} if prefix else _GENERIC | self._prefixes
         best: dict[object, str] = {}
         for beginning, numbers in numbered_names(names).items():

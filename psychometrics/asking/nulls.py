@@ -223,12 +223,14 @@ def kernel(
     table, parts = _prompted(loaded)
     vectors = models.vectors.layer_vectors(base, {layers}, parts, wording)[layers]
     contrasts = item_contrasts(table, vectors)
-    keyed = {
-        (one.id, scale.id if scale else "", item): key * contrasts.loc[(one.id, item)].to_numpy()
-        for one in loaded
-        for scale in [scale for scale in one.scales if scale.parent is None] or [None]
-        for item, key in one.keys(scale).items()
-    }
+    keyed = {}
+    for questionnaire in loaded:
+        scales = [scale for scale in questionnaire.scales if scale.parent is None]
+        for scale in scales or [None]:
+            for item, key in questionnaire.keys(scale).items():
+                place = questionnaire.id, scale.id if scale else "", item
+                keyed[place] = key * contrasts.loc[(questionnaire.id, item)].to_numpy()
+
     names = pd.MultiIndex.from_tuples(keyed, names=["questionnaire", "scale", "item_id"])
     phi = np.stack(list(keyed.values()))
 
@@ -325,16 +327,16 @@ def _drawn(
         vectors = _stand_vectors({stand(seed + k) for k in range(different)}, parts)
 
     plain = bases == ["embedded"] and layers is None and wordings == [None]
-    shipped = _shipped(null, pairs) if plain else None
+    few = _shipped(null, pairs) if plain else None
     asked = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
 
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
         if null == "shuffled-labels":
-            names, answers = _some(null, shipped, n, draw, seed)
-        elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
+            names, answers = _some(null, few, n, draw, seed)
+        elif null == "random-bases" and few is not None and numbers[-1] < len(few):
             names = [f"{null}-s{k}" for k in numbers]
-            answers = shipped[list(numbers)]
+            answers = few[list(numbers)]
         else:
             stands = [stand(number) for number in numbers]
             names = [_name(null, *one) for one in zip(stands, numbers, strict=True)]
@@ -378,17 +380,17 @@ def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple]:
     return pd.concat(tables, ignore_index=True), parts
 
 
-def _some(null: str, shipped: np.ndarray | None, n: int, draw: int, seed: int):
+def _some(null: str, few: np.ndarray | None, n: int, draw: int, seed: int):
     """Some of the few that there are: the first, or others by chance in further draws."""
-    if shipped is None:
+    if few is None:
         raise ParameterError(f"Answers of '{null}' are there of shipped prompts and MiniLM alone.")
-    if n > len(shipped):
-        raise ParameterError(f"There are {len(shipped)} respondents of '{null}', not {n}.")
-    order = np.arange(len(shipped))
+    if n > len(few):
+        raise ParameterError(f"There are {len(few)} respondents of '{null}', not {n}.")
+    order = np.arange(len(few))
     if draw or seed:
         order = np.random.default_rng([seed, draw]).permutation(order)
     chosen = np.sort(order[:n])
-    return [f"{null}-s{number}" for number in chosen], shipped[chosen]
+    return [f"{null}-s{number}" for number in chosen], few[chosen]
 
 
 def _all_answers(

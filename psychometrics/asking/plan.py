@@ -141,7 +141,8 @@ def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
     if taken:
         raise ParameterError(f"personas: rename the column {min(taken)}, which answers have, too.")
 
-    if (empty := table[gaps].eq("")).to_numpy().any():
+    empty = table[gaps].eq("")
+    if empty.to_numpy().any():
         row, gap = empty.stack().idxmax()
         raise ParameterError(f"personas, row {row + 1}: {gap} is empty; fill it in.")
 
@@ -221,7 +222,8 @@ class _Failures:
             return
         with self._alone():
             rows = self._rows()
-            if (gone := self._lines_of(names, rows)).any():
+            gone = self._lines_of(names, rows)
+            if gone.any():
                 self._write(rows[~gone])
 
     @contextmanager

@@ -120,15 +120,9 @@ def draft(
         f"  - {{weight: {level['weight']}, terms: [{', '.join(level['terms'])}]}}"
         for level in LANGUAGES[language]["frequency"]
     )
-    head = _HEAD.format(
-        size=len(rows),
-        name=name,
-        title=title,
-        language=language,
-        intensifiers=levels,
-        options=_common_options(rows, language),
-    )
-    lines = [head, *_scale_lines(rows, name, title), "items:"]
+    parts = {"size": len(rows), "name": name, "title": title, "language": language}
+    parts |= {"intensifiers": levels, "options": _common_options(rows, language)}
+    lines = [_HEAD.format(**parts), *_scale_lines(rows, name, title), "items:"]
     for number, row in enumerate(rows.itertuples(index=False), start=1):
         lines += _item(number, row, own_options=number > 1, language=language)
 

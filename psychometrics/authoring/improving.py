@@ -765,15 +765,9 @@ def _term_candidate(
     behind = means - measures[present].mean(axis=0)
     widths = _silhouettes([part[:, places] for part in cube], candidate)
 
-    row = {
-        "stage": "terms",
-        "item_id": entry.item,
-        "template": entry.place,
-        "premise": entry.premise,
-        "hypothesis": entry.hypothesis,
-        "source": ", ".join(source),
-        "inverse": ", ".join(inverse),
-    }
+    row = {"stage": "terms", "item_id": entry.item, "template": entry.place}
+    row |= {"premise": entry.premise, "hypothesis": entry.hypothesis}
+    row |= {"source": ", ".join(source), "inverse": ", ".join(inverse)}
     row |= dict(zip(_OF_TERMS, means, strict=True))
     row |= _separation(*widths)
     row["allowed"] = bool((behind >= -_TOLERANCE).all())

@@ -112,11 +112,14 @@ class Batches:
         finally:
             asyncio.get_running_loop().call_soon(self.start_if_all_wait)
 
-    def _deliver(self, key: str, found: dict | Exception) -> None:
+    def _deliver(self, key: str, reply: dict | Exception) -> None:
         """Give a conversation its reply or its error."""
         _, future = self.asked.pop(key)
         if not future.done():
-            (future.set_exception if isinstance(found, Exception) else future.set_result)(found)
+            if isinstance(reply, Exception):
+                future.set_exception(reply)
+            else:
+                future.set_result(reply)
 
     async def _resume(self) -> list[str]:
         """Find batches of an earlier run that hold a request of now."""
@@ -289,7 +292,8 @@ class Batches:
                     return said
                 raise NoReply(f"unreadable reply: {self.client.excerpt(body)}")
             except NoReply as error:
-                if mark and (batch := await self._look_up(mark)):
+                batch = await self._look_up(mark) if mark else None
+                if batch:
                     return {"id": batch}
                 tries += 1
                 waited = time.monotonic() - began

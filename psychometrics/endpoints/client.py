@@ -42,8 +42,9 @@ class _Limits:
         # A little slower than is allowed, as requests do not arrive as evenly as they are sent.
         self.gap = 61.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
         self.tokens = endpoint.tokens_per_minute
-        self.next = self.next_tokens = 0.0
-        self.largest = 0
+        self.next = 0.0  # when the next request may begin, and when by the limit of tokens
+        self.next_tokens = 0.0
+        self.largest = 0  # most tokens of a request so far
 
     def begin(self, now: float, tokens: int) -> None:
         """Count a request that begins now."""
@@ -67,10 +68,16 @@ class _Pace:
 
     def __init__(self, limits: _Limits) -> None:
         self.limits = limits
-        self.next = self.held = 0.0
-        self.rate: float | None = None
-        self.cut_at = self.grown_at = self.since = time.monotonic()
-        self.sent = self.heard = 0
+        self.next = 0.0  # when the next request may begin, by our rate
+        self.held = 0.0  # and by what the endpoint asked for
+        self.rate: float | None = None  # requests per second, None while nothing was refused
+
+        now = time.monotonic()
+        self.cut_at = now  # when the rate was last cut, and when it last grew
+        self.grown_at = now
+        self.since = now  # when the counts of requests and replies began
+        self.sent = 0
+        self.heard = 0
         self.refused = 0.0  # share of the recent requests, each counting a tenth less than the next
 
     def left(self) -> float:
@@ -274,10 +281,11 @@ class Client:
             sent = {"data": content.encode(), "headers": {"Content-Type": "application/json"}}
 
         if file:  # of a batch
-            sent = {"data": (form := aiohttp.FormData({"purpose": "batch"}))}
+            form = aiohttp.FormData({"purpose": "batch"})
             form.add_field(
                 "file", file, filename="requests.jsonl", content_type="application/jsonl"
             )
+            sent = {"data": form}
 
         try:
             async with (
@@ -431,10 +439,11 @@ def _valid(text: str) -> str:
 def _retry_after(headers: object) -> float | None:
     """Seconds that the server asks to wait: a number, or a date."""
     try:
-        value = headers.get("retry-after-ms")
-        if value is not None:
-            seconds = float(value) / 1000
-        elif (value := headers.get("retry-after")) is None:
+        milliseconds = headers.get("retry-after-ms")
+        value = headers.get("retry-after")
+        if milliseconds is not None:
+            seconds = float(milliseconds) / 1000
+        elif value is None:
             return _used_up(headers)
         else:
             try:

@@ -144,7 +144,7 @@ class Endpoint:
 
             given = given | {"body": json.dumps(body, sort_keys=True) if body else None}
 
-        names = {field.name for field in dataclasses.fields(cls)} & given.keys()
+        names = {each.name for each in dataclasses.fields(cls)} & given.keys()
         if not names:
             return dict(given)
 

@@ -417,8 +417,8 @@ class RequestQueue:
 
         try:
             async with self._start_lock:
-                while (left := pace.left()) > 0 and not self.stopped:
-                    await asyncio.sleep(min(left, 1.0))
+                while pace.left() > 0 and not self.stopped:
+                    await asyncio.sleep(min(pace.left(), 1.0))
 
                 if self.stopped:
                     raise asyncio.CancelledError
@@ -451,9 +451,9 @@ class RequestQueue:
 
     def _dead(self) -> RespondentError:
         """The error of an endpoint that gives no replies."""
+        requests = "request" if self._failures == 1 else "requests"
         return RespondentError(
-            f"{self.client.where} gave no reply to {self._failures} "
-            f"request{'s' * (self._failures > 1)} in a row, up to "
+            f"{self.client.where} gave no reply to {self._failures} {requests} in a row, up to "
             f"{self.endpoint.retries + 1} times each (the last: {self._last_error}): see that it "
             "runs and that OPENAI_BASE_URL is its address, and run again to go on from there."
         )

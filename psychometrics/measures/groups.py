@@ -103,19 +103,11 @@ def congruence(
         high = min(high, 1.0)
 
     at_least = chance >= phi.mean() - 1e-6  # exchanges of like items tie but for rounding
-    return pd.Series(
-        {
-            "congruence": phi.mean(),
-            "low": low,
-            "high": high,
-            "worst": phi.min(),
-            "chance": np.median(chance),
-            "chance_high": np.quantile(chance, 0.95),
-            "p": (1 + at_least.sum()) / (1 + len(chance)),
-            "n": len(second),
-            "items": len(items),
-        }
-    )
+    row = {"congruence": phi.mean(), "low": low, "high": high, "worst": phi.min()}
+    row |= {"chance": np.median(chance), "chance_high": np.quantile(chance, 0.95)}
+    row |= {"p": (1 + at_least.sum()) / (1 + len(chance))}
+
+    return pd.Series(row | {"n": len(second), "items": len(items)})
 
 
 def _items_that_vary(

@@ -233,9 +233,9 @@ def mean_table(
     units = table.groupby([*by, unit], sort=False, observed=True)[value].mean().astype("float64")
     parts = units.groupby(level=list(by), sort=False, observed=True) if by else [((), units)]
     rows = []
-    for key, part in parts:
-        key = key if isinstance(key, tuple) else (key,)
-        rows.append((*key, part.mean(), *map(float, mean_interval(part)), part.count()))
+    for label, part in parts:
+        labels = label if isinstance(label, tuple) else (label,)
+        rows.append((*labels, part.mean(), *map(float, mean_interval(part)), part.count()))
 
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
 

@@ -534,7 +534,8 @@ def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     answers = _binary(answers)
     if not parameters.index.is_unique:
         raise ParameterError("an item has two rows of parameters; give each item one.")
-    if len(odd := parameters.index.symmetric_difference(answers.columns, sort=False)):
+    odd = parameters.index.symmetric_difference(answers.columns, sort=False)
+    if len(odd):
         raise ParameterError(f"'{odd[0]}' lacks answers or parameters: fit it, or leave it out.")
     return answers[parameters.index]
 
@@ -628,20 +629,20 @@ def _standard_errors(
     places = np.flatnonzero(free)
     step = 1e-4
     n = data.x.shape[1]
-    information = np.empty((len(places), len(places)))
+    hessian = np.empty((len(places), len(places)))
 
     for row, place in enumerate(places):
         move = np.zeros_like(vector)
         move[place] = step
         slopes = [_loss(vector + sign * move, data, model)[1] for sign in (1, -1)]
-        information[row] = ((slopes[0] - slopes[1]) / (2 * step))[places]
+        hessian[row] = ((slopes[0] - slopes[1]) / (2 * step))[places]
 
-    information = (information + information.T) / 2
-    if not len(places) or np.linalg.eigvalsh(information)[0] < 1e-8:
+    hessian = (hessian + hessian.T) / 2
+    if not len(places) or np.linalg.eigvalsh(hessian)[0] < 1e-8:
         return np.full(n, np.nan), np.full(n, np.nan)
 
     covariance = np.zeros((len(vector), len(vector)))
-    covariance[np.ix_(places, places)] = np.linalg.inv(information)
+    covariance[np.ix_(places, places)] = np.linalg.inv(hessian)
     intercept, slope, _ = _unpack(vector, n, model)
     own = np.arange(n)
     of_slope = np.full(n, np.nan)

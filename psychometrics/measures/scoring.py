@@ -384,7 +384,8 @@ def keyed_items(
     own = items[items["questionnaire"] == questionnaire.id]
     _check(own, ("respondent_id", "item_id"), ["score"])
     own = own.astype({"score": float})
-    if (twice := own.duplicated([column for column in own if column != "score"])).any():
+    twice = own.duplicated([column for column in own if column != "score"])
+    if twice.any():
         row = own[twice].iloc[0]
         raise ParameterError("{respondent_id} has two scores of {item_id}.".format(**row))
     return _keyed(_matrix(own, questionnaire), questionnaire, scale)
@@ -557,7 +558,8 @@ def _option_shares(answers: pd.DataFrame, questionnaire: Questionnaire, options)
 
     part = part.astype({"value": float}).reset_index(drop=True)
     places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
-    if not (inside := places.isin(options)).all():
+    inside = places.isin(options)
+    if not inside.all():
         item, option = places[~inside][0]
         raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
 
@@ -663,7 +665,7 @@ def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
 def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     """The score of each answer to a prompt before normalisation, from 0 to 1."""
     check_choice(("entailment", "contrast"), score=score)
-    names = ["entailment", "contradiction"][: 1 if score == "entailment" else 2]
+    names = ["entailment"] if score == "entailment" else ["entailment", "contradiction"]
     names = ["probability"] if "probability" in answers else names
     check_columns(answers, (), names)
     shown = {"probability", "entailment", "neutral", "contradiction"} & set(answers)

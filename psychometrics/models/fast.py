@@ -213,7 +213,8 @@ def _flat_texts(
     start = 0
 
     for length, texts in itertools.groupby(lengths):
-        groups.append((start, count := len(list(texts)), length))
+        count = len(list(texts))
+        groups.append((start, count, length))
         start += count * length
 
     rows = (

@@ -283,14 +283,16 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         beside = source.folder / "config.json"
         written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe
         given = {key: written[key] for key in OF_HEADS if key in written}
-        if not given and (outputs := _outputs(source)):
+        outputs = None if given else _outputs(source)
+        if outputs:
             given = {"num_labels": outputs}
 
         if called and counts_its_blocks(CONFIG_MAPPING[called]):
             given.pop("num_hidden_layers", None)
 
         changes = given | changes
-        if isinstance(names := changes.get("id2label"), dict):
+        names = changes.get("id2label")
+        if isinstance(names, dict):
             changes["id2label"] = {int(number): label for number, label in names.items()}
 
     with _loading(name, "a model"):
@@ -347,7 +349,8 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
             )
 
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        if not isinstance(limit := tokenizer.model_max_length, int | float) or limit < 1:
+        limit = tokenizer.model_max_length
+        if not isinstance(limit, int | float) or limit < 1:
             raise RespondentError(
                 f"{name}, tokenizer_config.json: model_max_length is {limit!r}, no number of "
                 "tokens; correct it.",
@@ -575,7 +578,8 @@ def token_limit(
     if hasattr(model, "get_input_embeddings"):
         words = getattr(model.get_input_embeddings(), "num_embeddings", words)
 
-    if words and (largest := max(map(max, filter(None, encoded)), default=0)) >= words:
+    largest = max(map(max, filter(None, encoded)), default=0)
+    if words and largest >= words:
         raise RespondentError(
             f"{name} has a tokenizer that gives a text the token {largest}, and a vocabulary of "
             f"{words}: save its own tokenizer there.",
@@ -620,7 +624,8 @@ def _check_known(encoded: list[list[int]], tokenizer, name: str) -> None:
 
     ids = [number for row in encoded for number in row]
     known = sum(number not in special for number in ids)
-    if known <= (lost := ids.count(unknown)):
+    lost = ids.count(unknown)
+    if known <= lost:
         raise RespondentError(
             f"{name} has a tokenizer that knows {known} of {known + lost} tokens of the prompts: "
             "copy the tokenizer's files anew, or ask in a language that the model reads.",

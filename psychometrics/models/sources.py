@@ -99,7 +99,8 @@ class Source:
             return _unpack(self.file, self.revision)
         if self.folder is not None and not (whole and self._lacks_parts()):
             return self.folder
-        if not whole and (folder := _cached(self.model, self.revision)) is not None:
+        folder = None if whole else _cached(self.model, self.revision)
+        if folder is not None:
             return folder  # it was fetched since it was found
 
         from huggingface_hub import HfApi, snapshot_download
@@ -261,7 +262,8 @@ def _find(name_or_path: str | Path) -> Source:
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
 
-    if isinstance(name_or_path, str) and (on_hub := _HUB_ID.fullmatch(name)):
+    on_hub = _HUB_ID.fullmatch(name) if isinstance(name_or_path, str) else None
+    if on_hub:
         try:
             return _hub(*on_hub.groups())
         except RespondentError as error:
@@ -526,7 +528,8 @@ def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
     """Find a GGUF file, or what was unpacked from it."""
     folder = _unpacked_path(sha)
     digest = digest_text("gguf", sha)
-    if not (noted := folder / _NOTED).is_file() and (file is not None or not folder.is_dir()):
+    noted = folder / _NOTED
+    if not noted.is_file() and (file is not None or not folder.is_dir()):
         return Source(name, "packed", model, sha, digest, None, file=file)
     if not noted.is_file() or read_json(name, noted) != _noted(folder):
         raise RespondentError(f"{folder} was changed: delete it.", kind="incomplete")
@@ -614,8 +617,12 @@ def _hub(model: str, revision: str | None = None) -> Source:
         with _hub_errors(model):
             info = HfApi().model_info(model, revision=revision)
     except RespondentError as error:
-        if error.kind != "network" or revision or not (only := _only_snapshot(model)):
+        only = None
+        if error.kind == "network" and not revision:
+            only = _only_snapshot(model)
+        if not only:
             raise
+
         return _hub(model, only)
 
     with _hub_errors(model):

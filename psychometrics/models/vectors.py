@@ -258,8 +258,8 @@ def pair_vectors(model: PreTrainedModel, tokenizer, pairs: Sequence) -> np.ndarr
     place = -1 if _reads_last(model.config) else 0
     vectors = None
 
-    for chosen, inputs in _batches(tokenizer, pairs):
-        inputs = inputs.to(model.device)
+    for chosen, batch in _batches(tokenizer, pairs):
+        inputs = batch.to(model.device)
         if model.config.model_type == "longformer":  # its classifiers' first token looks at all
             looks = torch.zeros_like(inputs["input_ids"])
             looks[:, 0] = 1

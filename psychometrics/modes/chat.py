@@ -128,7 +128,8 @@ class Chat(ConversationMode):
         if how["judge"]:  # refused before anybody is asked
             self.identify(how["judge"], dtype, **self.complete({"endpoint": how["endpoint"]}))
 
-        if how["endpoint"] is None and (source := model_here(respondent)):
+        source = model_here(respondent) if how["endpoint"] is None else None
+        if source:
             if how["reply"] == "json_schema":
                 raise ParameterError("Only an endpoint keeps a schema: use reply='json'.")
             own = [name for name in (*_OF_REQUEST[2:], "body") if how[name] is not None]
@@ -332,7 +333,8 @@ def _ask_endpoint(
             except StopIteration as end:
                 unasked = sum(row["status"] == "unasked" for row in end.value)
                 bar.count_unasked(unasked)
-                (bar.update if sent else bar.count_stored)(len(end.value) - unasked)
+                count = bar.update if sent else bar.count_stored
+                count(len(end.value) - unasked)
                 rows[own] += end.value
                 return
 
@@ -387,7 +389,8 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     if not shown:
         return
 
-    line = f"{where}: {forecast.requests} request{'s' * (forecast.requests > 1)} to be sent, of "
+    requests = "request" if forecast.requests == 1 else "requests"
+    line = f"{where}: {forecast.requests} {requests} to be sent, of "
     line += f"about {forecast.prompt:,} tokens, about {forecast.completion:,} to be received, "
     line += f"for about {forecast.cost:.4g}" if priced else "at a price not named (price_in=…)"
 

@@ -137,7 +137,8 @@ def mine(
         if missing:
             loaded = load_masked_lm() if model == "embedded" else load_model(source, kind)
             network = to_device(loaded[0], device, "float32", name)
-            complete = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
+            ways = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}
+            complete = ways[kind]
 
             with tqdm(total=len(missing), desc=name, unit="template", disable=not progress) as bar:
                 batches = [missing[i : i + batch_size] for i in range(0, len(missing), batch_size)]

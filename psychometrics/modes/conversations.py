@@ -269,13 +269,9 @@ def _conversation(
 
 
 def _answer(item: Item, order: Sequence[int], position: int, status: str, value: object) -> dict:
-    return {
-        "item_id": item.id,
-        "value": value,
-        "status": status,
-        "position": position,
-        "options": " ".join(str(number + 1) for number in order),
-    }
+    shown = " ".join(str(number + 1) for number in order)
+    row = {"item_id": item.id, "value": value, "status": status}
+    return row | {"position": position, "options": shown}
 
 
 def status_without_reply(about: dict) -> str:
@@ -333,9 +329,7 @@ def _order(kind: str, count: int, rng: np.random.Generator) -> tuple[int, ...]:
     """Return which option is shown at which place: as given, reversed or shuffled."""
     if kind == "shuffled":
         return tuple(rng.permutation(count).tolist())
-    if kind == "reversed":
-        return tuple(range(count)[::-1])
-    return tuple(range(count))
+    return tuple(range(count)[::-1] if kind == "reversed" else range(count))
 
 
 def _reply_schema(

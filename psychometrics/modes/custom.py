@@ -76,7 +76,8 @@ class Custom(ConversationMode):
         def reply_to(prompt: list[dict], about: dict) -> tuple[str | None, bool]:
             """Return the reply, and whether the function was called for it."""
             text = json.dumps(prompt, sort_keys=True)
-            if replies and (key := replies.key(text, about)) in replies.known:
+            key = replies.key(text, about) if replies else ""
+            if replies and key in replies.known:
                 return replies.known[key]["reply"], False
 
             began = time.perf_counter()

@@ -254,8 +254,9 @@ def _form_tokens(
     """Return a form's texts as tokens, with the reply's end as its last part."""
     if form is None:
         return None
-    encode = {"add_special_tokens": False}
-    parts = [[tokenizer(text, **encode)["input_ids"] for text in texts] for texts in form]
+    parts = [
+        [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts] for texts in form
+    ]
     if not all(part and all(part) for part in parts):
         raise ParameterError(f"Each part of a form needs texts, none of them empty: {form!r}.")
     return [*parts, [ends[:1]]]

@@ -59,7 +59,8 @@ class LanguageMode(PromptMode):
     def digest(self, source: Source, dtype: str, **conditions: object) -> str:
         own = source.digest
         if source.kind == "embedded":
-            if self.name != (answered_in := "causal" if _is_decoder(source) else "mlm"):
+            answered_in = "causal" if _is_decoder(source) else "mlm"
+            if self.name != answered_in:
                 raise RespondentError(
                     f"{source.name} has no head for mode '{self.name}': it answers in modes nli "
                     f"and {answered_in}; name a folder or a hub id."

@@ -221,13 +221,9 @@ def _parts(
         levels = phrases["own levels"]
         lines = [f"{line} ({choices})" for line, choices in zip(lines, listed, strict=True)]
 
-    return {
-        "range": span,
-        "levels": levels,
-        "things": phrases["things"],
-        "instructions": _without_numbers(questionnaire.instructions or ""),
-        "statements": "\n".join(lines),
-    }
+    parts = {"range": span, "levels": levels, "things": phrases["things"]}
+    parts["instructions"] = _without_numbers(questionnaire.instructions or "")
+    return parts | {"statements": "\n".join(lines)}
 
 
 def _shown_turns(

@@ -196,7 +196,11 @@ class Mode:
     def _when_asked(load: Callable[[], Callable]) -> Callable:
         """Return what loads a model at its first question and keeps it for all questionnaires."""
         loaded = functools.cache(load)
-        return lambda *asked, **options: loaded()(*asked, **options)
+
+        def ask(*asked: object, **options: object) -> object:
+            return loaded()(*asked, **options)
+
+        return ask
 
     def _who(
         self,

@@ -181,8 +181,10 @@ class NLIRespondent(PromptRespondent):
         return encoded
 
     def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
-        if not options.get("truncation") and (joined := _tokenize_once(self.tokenizer, pairs)):
+        joined = None if options.get("truncation") else _tokenize_once(self.tokenizer, pairs)
+        if joined:
             return joined
+
         premises, hypotheses = map(list, zip(*pairs, strict=True))
         columns = self.tokenizer(premises, hypotheses, padding=False, verbose=False, **options)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -190,15 +192,18 @@ class NLIRespondent(PromptRespondent):
     @torch.inference_mode()
     def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
         """Return the logits of one batch, (n, 3) in the model's own order, float32."""
-        if self._fast_forward and (logits := self._fast_forward(features)) is not None:
+        logits = self._fast_forward(features) if self._fast_forward else None
+        if logits is not None:
             return logits
+
         return _by_length(features, lambda inputs: self.model(**inputs).logits, self.model.device)
 
     def _label_order(self) -> list[int]:
         """Return the positions of entailment, neutral and contradiction among the outputs."""
         name = self.identity["respondent_id"]
         outputs = self.model.config.id2label
-        if len(outputs) == 2 and (place := _entailment_of_two(outputs)) is not None:
+        place = _entailment_of_two(outputs) if len(outputs) == 2 else None
+        if place is not None:
             return [place]
 
         if len(outputs) != 3:
@@ -264,7 +269,8 @@ class _WordsRespondent(NLIRespondent):
         """Return the logits of the three words after each text, (n, 3), float32."""
         texts = [one["input_ids"] for one in features]
         words = self.model.get_output_embeddings().weight[self.words].float()
-        if self._fast_forward and (states := self._fast_forward(texts)) is not None:
+        states = self._fast_forward(texts) if self._fast_forward else None
+        if states is not None:
             return states.float() @ words.T
 
         def last_states(inputs: dict) -> torch.Tensor:
@@ -440,7 +446,8 @@ def _labels_from_pairs(
 def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     written = source.config
     config = load_config(source)
-    if isinstance(numbers := written.get("label2id"), dict):
+    numbers = written.get("label2id")
+    if isinstance(numbers, dict):
         named = {int(i): name for name, i in numbers.items()}
         names = written.get("id2label")
         if not names:  # transformers ignores label2id alone, and would expect two outputs

@@ -135,7 +135,8 @@ class Options(Mode):
         by = "entailment"
 
         if not hasattr(respondent, "answer"):
-            if conditions["endpoint"] or (source := model_here(respondent)) is None:
+            source = None if conditions["endpoint"] else model_here(respondent)
+            if source is None:
                 return self._endpoint(str(respondent), conditions)
 
             if source.kind != "embedded":

@@ -100,12 +100,12 @@ class PromptMode(Mode):
         it and n prompts.
         """
         parts = slice(len(self.question_columns))
-        prompts = [probe[parts] for probe in _PROBES]
-        alone = np.stack([answer(tokenizer, [prompt])[0] for prompt in prompts])
+        probes = [probe[parts] for probe in _PROBES]
+        alone = np.stack([answer(tokenizer, [probe])[0] for probe in probes])
         own = tokenizer.padding_side
         for side in (own, "left" if own == "right" else "right"):
             tokenizer.padding_side = side
-            together = answer(tokenizer, prompts)
+            together = answer(tokenizer, probes)
             if not (np.abs(together - alone) > _ROUNDING * alone).any():  # nor if not numbers
                 return True
 

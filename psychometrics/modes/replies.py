@@ -136,18 +136,18 @@ def parse_reply(
     text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
     text = _THOUGHTS.sub("\n", text.replace("：", ":"))  # full-width, as its digits
     orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
-    readers = [
-        _reader((item.id, item.text, questionnaire.statement(item)), options, labels, (*order,))
-        for item, order in zip(items, orders, strict=True)
-        for options in [(*questionnaire.choices(item),)]
-    ]
+    readers = []
+    for item, order in zip(items, orders, strict=True):
+        texts = item.id, item.text, questionnaire.statement(item)
+        readers.append(_reader(texts, tuple(questionnaire.choices(item)), labels, tuple(order)))
+
     found: dict[int, set[tuple[str, float | None]]] = {}
     text, answers = _from_json(text, readers)
     for number, answer in answers:
         found.setdefault(number, set()).add(answer)
 
-    for line in text.splitlines():
-        line = _OPENING_WORDS.sub("", line)
+    for written in text.splitlines():
+        line = _OPENING_WORDS.sub("", written)
         for number, answer in _numbered(line, readers):
             found.setdefault(number, set()).add(answer)
 
@@ -232,7 +232,11 @@ class _Reader:
         """Values of an answer that a remark follows which takes nothing back."""
         text = re.sub(_SAID_BEFORE, "", _bare(text))
         found = _REMARK.search(text)
-        if not found or _DOUBT.search(remark := text[found.start() :]) or refuses(remark):
+        if not found:
+            return set()
+
+        remark = text[found.start() :]
+        if _DOUBT.search(remark) or refuses(remark):
             return set()
 
         values = self.values.get(_plain(text[: found.start()]), set())
@@ -302,8 +306,10 @@ def _json_answers(content: object, readers: list[_Reader], depth: int = 0) -> li
     item = next((said[key] for key in _ITEM_KEYS if key in said), None)
     value = next((said[key] for key in _ANSWER_KEYS if key in said), None)
 
-    if item is not None and value is not None and (number := _number_of(item, readers)):
+    number = None if item is None or value is None else _number_of(item, readers)
+    if number:
         return _json_answer(number, value, readers)
+
     answers = []
     for key, value in content:
         number = _number_of(key, readers)
@@ -355,7 +361,8 @@ def _json_answer(number: int, value: object, readers: list[_Reader]) -> list:
 def _numbered(line: str, readers: list[_Reader]) -> list[tuple[int, tuple[str, float | None]]]:
     """Answers on a line: as a table's row or as a whole, else between its commas."""
     cells = [cell.strip() for cell in _bare(line).strip("|").split("|")]
-    if len(cells) > 1 and (number := _number_of(cells[0], readers)):
+    number = _number_of(cells[0], readers) if len(cells) > 1 else None
+    if number:
         read = [readers[number - 1].read(cell) for cell in cells[1:]]
         good = [answer for answer in read if answer[0] != "unreadable"]
         return [(number, good[0] if len(good) == 1 else ("unreadable", None))]

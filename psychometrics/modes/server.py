@@ -81,8 +81,9 @@ def simulated_endpoint(
         shift = re.search(r"each letter is moved (\d+) places", system)
         user = caesar(user, -int(shift[1])) if shift else user
 
-        with lock:  # chance hangs on what is asked, not on which thread comes first
-            asked[digest := digest_text(model, system, user)] += 1
+        digest = digest_text(model, system, user)
+        with lock:  # the draw depends on what is asked, not on which thread comes first
+            asked[digest] += 1
             rng = np.random.default_rng([seed, int(digest[:8], 16), asked[digest]])
 
         draw = int(rng.integers(1 << 31))

@@ -176,7 +176,7 @@ def answers(
     items = questionnaire.items
     seed = how["seed"]
     places = [_place(questionnaire, item.id) for item in items]
-    _check_traits(questionnaire, traits, places)
+    _check_covered(questionnaire, traits, places)
 
     style = how["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
     shifts = how["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
@@ -213,7 +213,7 @@ def answers(
     return tidy(table, questionnaire)
 
 
-def _check_traits(questionnaire: Questionnaire, traits: pd.DataFrame, places: list[tuple]) -> None:
+def _check_covered(questionnaire: Questionnaire, traits: pd.DataFrame, places: list[tuple]) -> None:
     """Refuse traits without a scale of the items, or without a category that items add to."""
     scales = {scale for scale, _ in places}
     needed = scales - {None}

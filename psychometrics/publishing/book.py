@@ -292,11 +292,11 @@ def _wrong(chapters: Path) -> list[str]:
     """
     names = [path.stem for path in sorted(chapters.glob("*.ipynb"))]
     said = [sentence for name in names for sentence in mistakes(name, chapters)]
-    table = expectations(chapters)
+    sentences = expectations(chapters)
     said += [
         f"{row.chapter}: '{row.sentence}' does not hold: {row.cell} is {row.value}, and the rule "
         f"is '{row.rule} {row.bar}'."
-        for row in table[~table["holds"]].itertuples()
+        for row in sentences[~sentences["holds"]].itertuples()
     ]
 
     for name in exercises().query("chapter in @names").index:
@@ -578,12 +578,12 @@ def _meant(value: str) -> object:
 
 def _verdicts() -> str:
     """Return the landing page's summary of the scorecard, short enough for a phone."""
-    table = counts(scorecard()).rename(lambda study: "all three" if study == "all" else study)
-    table[VERDICTS[2]] += table.pop(VERDICTS[1])  # the null reaches these, too
+    claims = counts(scorecard()).rename(lambda study: "all three" if study == "all" else study)
+    claims[VERDICTS[2]] += claims.pop(VERDICTS[1])  # the null reaches these, too
     words = ["holds", "null too", "open", "fails", "untested", "claims"]
     lines = ["| | " + " | ".join(words) + " |", "| --- " + "| ---: " * 6 + "|"]
 
-    for how, part in table.groupby(level="how", sort=False):
+    for how, part in claims.groupby(level="how", sort=False):
         lines += [f"| **{how}** | | | | | | |"] if len(part) > 1 else []
         names = [study if len(part) > 1 else f"{study}, {how}" for _, study in part.index]
         lines += [
@@ -602,9 +602,9 @@ def _execution_page(seconds: dict[str, float]) -> str:
         f"| {name} | {version(name)} |"
         for name in ("torch", "transformers", "peft", "pandas", "pingouin", "jupyter-book")
     )
-    table = population_table().set_index("respondent_id").loc[population()]
-    low = table["accuracy"].min()
-    high = table["accuracy"].max()
+    members = population_table().set_index("respondent_id").loc[population()]
+    low = members["accuracy"].min()
+    high = members["accuracy"].max()
 
     return (
         "(execution)=\n# How this book was executed\n\n"
@@ -612,7 +612,7 @@ def _execution_page(seconds: dict[str, float]) -> str:
         "built. This page was written then, too.\n\n"
         f"- on {time.strftime('%Y-%m-%d')}, with Python {platform.python_version()} on "
         f"{platform.system()} ({platform.machine()}), {os.cpu_count()} processor cores\n"
-        f"- answers from the embedded population of {len(table)} respondents, accuracy on "
+        f"- answers from the embedded population of {len(members)} respondents, accuracy on "
         f"held-out MNLI from {low:.3f} to {high:.3f}\n\n"
         "- every answer in float32, in an order that does not depend on other respondents, so "
         "that other processors print the same numbers. Two studies that take hours were shipped "

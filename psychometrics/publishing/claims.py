@@ -265,13 +265,13 @@ def own_parameters(executed: str | Path) -> dict[str, object]:
     """
     notebook = json.loads(Path(executed).read_text(encoding="utf-8"))
     given = notebook.get("metadata", {}).get("papermill", {}).get("parameters") or {}
-    cells = [
-        cell
-        for cell in notebook.get("cells", [])
-        if "parameters" in cell.get("metadata", {}).get("tags", [])
+    sources = [
+        "".join(each["source"])
+        for each in notebook.get("cells", [])
+        if "parameters" in each.get("metadata", {}).get("tags", [])
     ]
-    published = _assigned("".join(cells[0]["source"])) if cells else {}
-    return {name: value for name, value in given.items() if published.get(name) != value}
+    usual = _assigned(sources[0]) if sources else {}
+    return {name: value for name, value in given.items() if usual.get(name) != value}
 
 
 def judged_sentences(executed: str | Path) -> pd.DataFrame:
@@ -300,9 +300,9 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     table = table[table["chapter"] == chapter_of(executed)]
     rows = []
     for sentence, part in table.groupby("sentence", sort=False):
-        cells = [_judged_cell(row, executed) for row in part.itertuples()]
-        verdict = max((verdict for verdict, _, _ in cells), key=SENTENCE_VERDICTS.index)
-        why, shown = next(cell[1:] for cell in cells if cell[0] == verdict)
+        judged = [_judged_cell(row, executed) for row in part.itertuples()]
+        verdict = max((verdict for verdict, _, _ in judged), key=SENTENCE_VERDICTS.index)
+        why, shown = next(rest for first, *rest in judged if first == verdict)
         rows.append({"sentence": sentence, "verdict": verdict, "why": why, "shown": shown})
 
     return pd.DataFrame(rows, columns=["sentence", "verdict", "why", "shown"])
@@ -391,7 +391,7 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
         "verdict": table["verdict"],
         "claim": table["claim"] + reason,
         "place": table["study"].map(STUDIES) + ", " + table["place"],
-        "paper": table["published"].map(lambda value: _words(value)),
+        "paper": table["published"].map(_words),
         "ours": [_words(*row) for row in table[["value", "low", "high"]].to_numpy()],
         "null": nulls.where(~aside, reasons),
         "rule made": table["made"],

@@ -82,8 +82,8 @@ def table(
     if rests_on:
         note.write_text(f"{rests_on}\n", encoding="utf-8")
 
-    shown = {"text/html": _html(frame, formats or {}), "text/plain": frame.to_string()}
-    display(shown, raw=True, metadata={"record": {"name": name, "caption": caption}})
+    formatted = {"text/html": _html(frame, formats or {}), "text/plain": frame.to_string()}
+    display(formatted, raw=True, metadata={"record": {"name": name, "caption": caption}})
 
 
 def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) -> None:
@@ -114,13 +114,13 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
     plt.close(fig)
 
 
-def _smallest_label(figure: Figure) -> float:
+def _smallest_label(fig: Figure) -> float:
     """Points of its smallest text, once the figure has shrunk to the width of a page."""
     from matplotlib.text import Text
 
-    figure.draw_without_rendering()
-    shrunk = min(1.0, _PAGE / (figure.get_tightbbox().width + 0.2))  # with what is padded
-    texts = (t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible())
+    fig.draw_without_rendering()
+    shrunk = min(1.0, _PAGE / (fig.get_tightbbox().width + 0.2))  # with what is padded
+    texts = (t for t in fig.findobj(Text) if t.get_text().strip() and t.get_visible())
     seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
     return round(float(shrunk * min(seen, default=math.inf)), 2)
 
@@ -260,8 +260,10 @@ def printed(text: str, runs: Path, chapter: str = "") -> str:
 
     The formats are Python's, ``p`` for a p value, and ``.2f ci`` for a value with its interval.
     """
-    address, _, form = text.partition("]:")
-    address += "]" if _ else ""
+    address, mark, form = text.partition("]:")
+    if mark:
+        address += "]"
+
     if form.endswith("ci"):
         found = with_interval(address, runs, chapter)
         ends = [number(found[key], form[:-2].strip()) for key in ("value", "low", "high")]
@@ -433,7 +435,7 @@ def _alike(one: str, other: str, tolerance: float) -> bool:
 def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
     """Write the numbers of a table or figure; return the path of the CSV file."""
     if not _NAME.fullmatch(name) or not name.startswith(kind):
-        what = {"tab": "table", "fig": "figure"}[kind]
+        what = "table" if kind == "tab" else "figure"
         raise ParameterError(f"{name}: the name of a {what} is like {kind}-power.")
     folder = Path(os.environ.get("PSYCHOMETRICS_RUN", "runs/tables"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -465,12 +467,13 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
     words = pd.DataFrame(index=flat.index)
     last = ""
     for name in flat:
-        before, _, end = name.rpartition("low")
+        before, mark, tail = name.rpartition("low")
+        is_low_end = bool(mark) and not tail
         high = f"{before}high"
         own = formats.get(before.strip(), formats.get(last, formats.get("")))
         form = formats.get(name, own)
 
-        if not end and _ and high in flat:
+        if is_low_end and high in flat:
             ends = zip(_printed(flat[name], form), _printed(flat[high], form), strict=True)
             title = f"{before}95 % interval" if f"{before}95 % interval" not in words else name
             words[title] = ["" if low in ("", "–") else f"{low} to {up}" for low, up in ends]
@@ -530,9 +533,9 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
         raise DataError(f"{address}: {match[2]} has no column '{labels[-1]}', only {head}.")
 
     if re.fullmatch(r"#-?\d+", labels[0]):
-        place = int(labels[0][1:])
-        place -= place > 0
-        found = rows[place : place + 1 or None]
+        number = int(labels[0][1:])
+        places = range(1, len(rows) + 1) if number > 0 else range(-len(rows), 0)
+        found = [row for place, row in zip(places, rows, strict=True) if place == number]
     else:
         found = [row for row in rows if row[: len(labels)] == labels]
 

@@ -48,7 +48,8 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
         raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, stray))}': add it.")
     ends = pd.DataFrame(spans, index=["low", "high"], dtype=float).T.reindex(frame["item_id"])
     fits = frame["value"].between(*(ends[end].to_numpy() for end in ends))
-    if (wrong := (frame["status"] == "ok") & ~fits).any():
+    wrong = (frame["status"] == "ok") & ~fits
+    if wrong.any():
         row, (low, high) = frame[wrong].iloc[0], ends[wrong.to_numpy()].iloc[0]
         said = f"{questionnaire.id}, item {row['item_id']}: {row['value']}"
         raise ParameterError(f"{said} is not from {low:g} to {high:g}; record it as out of range.")

@@ -179,7 +179,7 @@ def counts(questionnaire: Questionnaire) -> pd.DataFrame:
         terms = [template.terms or item.terms for template in item.templates]
         intensifiers = sum(len(level.terms) for level in questionnaire.levels(item))
         sizes = [(len(t.source), len(t.inverse)) for t in terms if t]
-        source, inverse = (sum(counts) for counts in zip(*sizes, strict=True)) if sizes else (0, 0)
+        source, inverse = (sum(side) for side in zip(*sizes, strict=True)) if sizes else (0, 0)
         row = {"item_id": item.id, "templates": len(terms)}
         row |= {"source": source / max(len(sizes), 1), "inverse": inverse / max(len(sizes), 1)}
         row |= {"intensifiers": intensifiers, "prompts": (source + inverse) * intensifiers}

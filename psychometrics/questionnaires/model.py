@@ -31,7 +31,8 @@ def _clean(text: str) -> str:
         # Persian, Hindi and emoji need the two joiners; between other letters they only hide.
         joins = sign in "\u200c\u200d" and not before.isascii() and not after.isascii()
         hidden = unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") and sign != "\n"
-        if (hidden and not joins) or ord(sign) & 0xFFFE == 0xFFFE:
+        is_noncharacter = (ord(sign) & 0xFFFE) == 0xFFFE
+        if (hidden and not joins) or is_noncharacter:
             raise ValueError(f"holds the invisible sign U+{ord(sign):04X}: take it out")
 
     # Styled tables of a notebook pass text on to the page as it is.

@@ -213,7 +213,10 @@ def _reworded(questionnaire: Questionnaire, item: Item, how: str, rng, texts: bo
 
 
 def _framed(text: str, frame: int, phrase: bool) -> str:
-    kind = "statement" if re.match(r"I\b", text) else "phrase" if phrase else "other"
+    kind = "phrase" if phrase else "other"
+    if re.match(r"I\b", text):
+        kind = "statement"
+
     return _FRAMES[kind][frame].format(text)
 
 

@@ -119,16 +119,14 @@ def _scales(name: str, keys: dict) -> list[dict]:
             identity = f"{model}_{title.lower().replace(' ', '_')}"
             wholes.append((identity, f"{title} ({model.upper()})", numbers))
 
-    return [
-        {
-            "id": identity,
-            "title": title,
-            "mode": keys["mode"],
-            "items": [f"{name}_{number}" for number in numbers],
-            "reverse": [f"{name}_{number}" for number in numbers if number in keys["reverse"]],
-        }
-        for identity, title, numbers in wholes
-    ]
+    scales = []
+    for identity, title, numbers in wholes:
+        scale = {"id": identity, "title": title, "mode": keys["mode"]}
+        scale["items"] = [f"{name}_{number}" for number in numbers]
+        scale["reverse"] = [f"{name}_{number}" for number in numbers if number in keys["reverse"]]
+        scales.append(scale)
+
+    return scales
 
 
 @functools.cache
@@ -223,7 +221,7 @@ class _PsychoBench(Part):
             scale = {"id": name or f"s{number}", "title": category.cat_name}
             scale["items"] = [f"{stem}_{i}" for i in items]
             scale["reverse"] = [f"{stem}_{i}" for i in items if i in self.reverse]
-            scales.append(scale | {"mode": {"AVG": "mean", "SUM": "sum"}[self.compute_mode]})
+            scales.append(scale | {"mode": "mean" if self.compute_mode == "AVG" else "sum"})
 
             for crowd in category.crowd:
                 norm = {"scale": scale["id"], "group": crowd.crowd_name, "citation": "user"}
@@ -285,7 +283,8 @@ class _QuestionLlm(Part):
                     f"data, {key}: needs either an `answer` or scores by the file's `categories`"
                 )
 
-            if question.answer and question.answer not in (labels := self.labels(question)):
+            labels = self.labels(question)
+            if question.answer and question.answer not in labels:
                 raise ValueError(f"data, {key}, answer: must be one of {', '.join(labels)}")
 
         return self

@@ -425,7 +425,8 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
 
         return own | {"base": base, "layers": layers, "said": f"on its own untouched base, {said}"}
 
-    if (written := Path(model).expanduser() / "manifest.json").is_file():  # as training writes it
+    written = Path(model).expanduser() / "manifest.json"
+    if written.is_file():  # as training writes it
         base = str(read_json(model, written).get("base", ""))
         if base == "minilm":
             return own | {"base": "embedded", "said": "on its own base, MiniLM"}
@@ -442,7 +443,8 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
 
 def _check_base(model: str, base: str) -> None:
     """Refuse a base that this model cannot have been trained from."""
-    if (own := find(model)).kind == "embedded":
+    own = find(model)
+    if own.kind == "embedded":
         return
 
     kinds = [

@@ -158,8 +158,12 @@ def flags(
                 f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
                 f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."
             )
-            check = "guessing" if low <= guess else "accuracy"
-            mark = "✗" if low <= guess else "!" if low < 0.5 else "✓"
+            check = "accuracy"
+            mark = "!" if low < 0.5 else "✓"
+            if low <= guess:
+                check = "guessing"
+                mark = "✗"
+
             rows.append(("", check, mark, words, value))
 
     return pd.DataFrame(rows, columns=["scale", "check", "mark", "words", "value"])
@@ -180,16 +184,16 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     to_prompts = "terms" in own.index
 
     if (own["mark"] == "✗").any():
-        same = not to_prompts and own["value"].get("content") == 0
-        guesses = to_prompts and own["mark"]["terms"] != "✗"
-        said = (
-            "no better than guessing at inference" if guesses
-            else "indistinguishable from a random head" if to_prompts
-            else "the same answer to every item" if same
-            else "indistinguishable from answers dealt out at random"
-        )  # fmt: skip
+        if to_prompts and own["mark"]["terms"] != "✗":
+            reason = "no better than guessing at inference"
+        elif to_prompts:
+            reason = "indistinguishable from a random head"
+        elif own["value"].get("content") == 0:
+            reason = "the same answer to every item"
+        else:
+            reason = "indistinguishable from answers dealt out at random"
 
-        return "✗", f"{said}; do not interpret"
+        return "✗", f"{reason}; do not interpret"
 
     reserved = own.index[own["mark"] == "!"].tolist()
     if own["mark"].get("terms" if to_prompts else "content") == "–":

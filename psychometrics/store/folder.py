@@ -203,8 +203,8 @@ class Folder:
             # rewritten as often as the logarithm of the rows.
             parts.sort(key=lambda file: file.size)
             rest = sum(file.size for file in parts)
-            while parts and parts[-1].size > (rest := rest - parts[-1].size):
-                parts.pop()
+            while parts and 2 * parts[-1].size > rest:
+                rest -= parts.pop().size
 
             parts.sort(key=lambda file: file.base_name)
 
@@ -218,10 +218,11 @@ class Folder:
             except FileNotFoundError:  # another compaction took it
                 continue
 
-            if table is not None and (fitting := common_schema(schema, table)) is not None:
+            common = None if table is None else common_schema(schema, table)
+            if common is not None:
                 tables[file.base_name] = table
-                schema = fitting
-                size = size + table.nbytes
+                schema = common
+                size += table.nbytes
 
             if size >= _MERGED_BYTES:
                 fewer += self._merge(tables)

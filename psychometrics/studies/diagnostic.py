@@ -306,12 +306,12 @@ def ask_diagnostic(
     with Progress(unit="item", disable=not progress, pairs=len(who), total=0) as bar:
         for name, *respondent in who:
             try:
-                answers = _asked_now(table, *respondent, store, bar)
-                if np.isnan(answers).any():
+                chances = _asked_now(table, *respondent, store, bar)
+                if np.isnan(chances).any():
                     said = f"{name} has two outputs, the diagnostic needs three: leave it out."
                     raise RespondentError(said)
 
-                rows[name] = answers.argmax(axis=1) == right
+                rows[name] = chances.argmax(axis=1) == right
             except Exception as error:
                 errors[name] = RespondentError.of(name, error)
 

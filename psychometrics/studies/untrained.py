@@ -269,8 +269,8 @@ def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
             by_words = null_answers(loaded, "random-words", int(decoders.sum()), seed=seed, **say)
             tables[WORDS] = by_words
 
-        for size, table in tables.items():
-            table = profiles(table, loaded, **how)
+        for size, table_of_size in tables.items():
+            table = profiles(table_of_size, loaded, **how)
             of = base[decoders] if size == WORDS else base
             single = table["silhouette"][items].mean(axis=1).groupby(of.to_numpy()).agg(list)
             found = evidence(table, loaded, EXPECTED, of)
