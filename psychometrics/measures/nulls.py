@@ -224,10 +224,38 @@ def kernel(
     layers = _depth(layers)
     table, parts = _prompted(loaded)
     vectors = models.vectors.layer_vectors(base, {layers}, parts, wording)[layers]
+    return kernel_of_vectors(loaded, table, vectors)
+
+
+def kernel_of_vectors(
+    questionnaires: Sequence[Questionnaire], table: pd.DataFrame, vectors: np.ndarray
+) -> pd.DataFrame:
+    """Return the semantic kernel of vectors that were read before, as :func:`kernel` returns it.
+
+    Parameters
+    ----------
+    questionnaires : sequence of Questionnaire
+    table : DataFrame
+        Their prompts, one questionnaire after another.
+    vectors : ndarray, shape (prompts, width)
+        What a base, untouched or adapted, makes of the prompts.
+
+    Returns
+    -------
+    DataFrame, shape (I, I)
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> one = load_questionnaire("challenges")
+    >>> vectors = np.random.default_rng(0).normal(size=(len(prompts(one)), 5))
+    >>> kernel_of_vectors([one], prompts(one), vectors).shape
+    (4, 4)
+    """
     contrasts = item_contrasts(table, vectors)
     keyed = {
         (one.id, scale.id if scale else "", item): key * contrasts.loc[(one.id, item)].to_numpy()
-        for one in loaded
+        for one in questionnaires
         for scale in [scale for scale in one.scales if scale.parent is None] or [None]
         for item, key in one.keys(scale).items()
     }
