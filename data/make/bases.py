@@ -24,7 +24,13 @@ from psychometrics.measures.nulls import drawn_words
 from psychometrics.models.fetching import registry
 from psychometrics.models.loading import load_model, load_tokenizer
 from psychometrics.models.sources import base_path, fetch_indexed, find
-from psychometrics.models.vectors import is_decoder, last_states, pair_vectors, worded
+from psychometrics.models.vectors import (
+    is_decoder,
+    last_states,
+    pair_vectors,
+    word_vectors,
+    worded,
+)
 from psychometrics.paths import cache_dir
 
 from . import base_members, dose
@@ -118,8 +124,10 @@ def read_untouched(base: str) -> None:
         _keep(read(prompted(part), wording), folder / f"{name}.safetensors")
         _say(f"{base}: {name} read in {time.perf_counter() - began:.0f} s")
 
+    read = None  # the largest base would not fit into memory twice
     if is_decoder(base) and not (folder / "words.safetensors").is_file():
         _keep(_words(base), folder / "words.safetensors")
+        word_vectors.cache_clear()
 
 
 def _untouched_reader(base: str) -> Callable:
