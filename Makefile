@@ -9,7 +9,7 @@ QUICK := house scoring reliability validity items irt norms styles bias interval
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population data elsewhere mutants sums tables picture course constraints clean
+.PHONY: book pdf test quick faults bench lint population bases data elsewhere mutants sums tables picture course constraints clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -42,6 +42,11 @@ population: $(VENV)/installed  ## train the embedded respondents and heads that 
 	$(RECIPES).population
 	$(RECIPES).heads
 	$(RECIPES).datasheets
+
+# Resumes where it was stopped; half a day of one core for each of the larger bases (data/plans/six-bases.yml).
+bases: $(VENV)/installed  ## train and ask the respondents of six bases, then compute what the plan says
+	OMP_NUM_THREADS=1 $(RECIPES).bases
+	$(RECIPES).bases analyse
 
 # Each part resumes from the store and the caches where it was stopped. On two cores without matrix units the
 # answers take 40 minutes, the null populations an hour, each of the studies half an hour to an hour.

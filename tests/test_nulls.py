@@ -24,6 +24,7 @@ from psychometrics.training import nli_classifier
 from recipes import kernels
 
 from .conftest import _save_tiny_model
+from .tiny import save_tiny_decoder
 
 PROBABILITIES = ["entailment", "neutral", "contradiction"]
 PLACEBOS = ("placebo_defects", "placebo_pleasures", "placebo_habits", "placebo_weather")
@@ -200,6 +201,17 @@ def test_a_null_of_a_decoder_reads_the_text_place_and_depth_that_the_member_read
     logits = states @ words.T
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(before.answer(pairs), expected, atol=1e-5)
+
+
+def test_a_decoder_without_a_fast_pass_reads_texts_of_one_length_together_as_it_reads_each_alone(
+    tmp_path,
+):
+    folder = save_tiny_decoder(tmp_path / "gpt2", "gpt2", spread=1)
+    model, tokenizer = load_model(folder, "causal")
+    texts = ["I am calm.", "You are ill.", "I am cold.", "No.", "I am warm."]
+    together = vectors.last_states(model, tokenizer, texts)
+    alone = [vectors.last_states(model, tokenizer, [text])[0] for text in texts]
+    assert together == pytest.approx(np.stack(alone), abs=1e-5)
 
 
 def test_random_words_answer_by_three_words_of_the_vocabulary_and_encoders_have_none():

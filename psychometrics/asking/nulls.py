@@ -222,14 +222,42 @@ def kernel(
     layers = _depth(layers)
     table, parts = _prompted(loaded)
     vectors = models.vectors.layer_vectors(base, {layers}, parts, wording)[layers]
+    return kernel_of_vectors(loaded, table, vectors)
+
+
+def kernel_of_vectors(
+    questionnaires: Sequence[Questionnaire], table: pd.DataFrame, vectors: np.ndarray
+) -> pd.DataFrame:
+    """Return the semantic kernel of vectors that were read before, as :func:`kernel` returns it.
+
+    Parameters
+    ----------
+    questionnaires : sequence of Questionnaire
+    table : DataFrame
+        Their prompts, one questionnaire after another.
+    vectors : ndarray, shape (prompts, width)
+        What a base, untouched or adapted, makes of the prompts.
+
+    Returns
+    -------
+    DataFrame, shape (I, I)
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> one = load_questionnaire("challenges")
+    >>> vectors = np.random.default_rng(0).normal(size=(len(prompts(one)), 5))
+    >>> kernel_of_vectors([one], prompts(one), vectors).shape
+    (4, 4)
+    """
     contrasts = item_contrasts(table, vectors)
     keyed = {}
-    for questionnaire in loaded:
-        scales = [scale for scale in questionnaire.scales if scale.parent is None]
+    for one in questionnaires:
+        scales = [scale for scale in one.scales if scale.parent is None]
         for scale in scales or [None]:
-            for item, key in questionnaire.keys(scale).items():
-                place = questionnaire.id, scale.id if scale else "", item
-                keyed[place] = key * contrasts.loc[(questionnaire.id, item)].to_numpy()
+            for item, key in one.keys(scale).items():
+                place = one.id, scale.id if scale else "", item
+                keyed[place] = key * contrasts.loc[(one.id, item)].to_numpy()
 
     names = pd.MultiIndex.from_tuples(keyed, names=["questionnaire", "scale", "item_id"])
     phi = np.stack(list(keyed.values()))

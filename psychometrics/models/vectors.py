@@ -185,8 +185,13 @@ def _own_states(model: PreTrainedModel) -> Callable[[list[list[int]]], torch.Ten
 
     @torch.inference_mode()
     def states(texts: list[list[int]]) -> torch.Tensor:
-        inputs = (torch.tensor([text], device=model.device) for text in texts)
-        return torch.stack([model.base_model(one).last_hidden_state[0, -1] for one in inputs])
+        last = torch.empty(len(texts), model.config.hidden_size, dtype=model.dtype)
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        for _, alike in itertools.groupby(order, lambda i: len(texts[i])):
+            rows = list(alike)
+            inputs = torch.tensor([texts[i] for i in rows], device=model.device)
+            last[rows] = model.base_model(inputs).last_hidden_state[:, -1].cpu()
+        return last
 
     return states
 

@@ -1,0 +1,368 @@
+"""The respondents of ``data/plans/six-bases.yml``: how each is trained, and what it reads.
+
+A member is a base with low-rank adapters in its upper half and a head at the token that classifiers
+of its family read. Its group says what adapted the base; everything else is the same in a block:
+the pairs, their order, the number of steps, the rate, and the head's weights at the start.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from peft import (
+    LoraConfig,
+    PeftModel,
+    get_peft_model,
+    get_peft_model_state_dict,
+    set_peft_model_state_dict,
+)
+from safetensors.torch import load_file, save_file
+from transformers import DataCollatorForLanguageModeling, get_linear_schedule_with_warmup
+
+from psychometrics.models.loading import load_model
+from psychometrics.models.sources import base_path, find
+from psychometrics.models.vectors import is_decoder, last_states, pair_vectors, worded
+from psychometrics.store import key_of
+
+from . import dose
+
+GROUPS = ("inference", "shuffled", "hypotheses", "unlabelled", "untouched")
+"""What adapted the base; the members of one block have the same pairs."""
+REFITTED = ("shuffled", "unlabelled", "untouched")
+"""Groups whose base also gets a head that is trained on true labels while the base stays."""
+WORDING = dose.WORDING
+PAIRS = 2000
+LONGEST = 110
+HELD_OUT = 400
+RANK = 8
+BATCH = 16
+MASKED = 0.15
+WARM_UP = 0.06
+RATES = (5e-4, 1e-3, 2e-3)
+TRIED = 1000
+"""Rates of which each base gets one, and pairs of the member that is trained to choose it."""
+HEAD_RATE = 1e-3
+HEAD_STEPS = 800
+
+
+class Member(NamedTuple):
+    """A base, what adapts it, and the block, which is the seed."""
+
+    base: str
+    group: str
+    block: int
+
+    @property
+    def name(self) -> str:
+        """The member's folder in its base's."""
+        return f"{self.group}-{self.block}"
+
+
+@functools.cache
+def pool(part: str) -> pd.DataFrame:
+    """Return pairs of ``recipes/dose.py`` up to 110 characters: ``train``, ``stop`` or ``test``.
+
+    Of the two last, 400.
+    """
+    pairs = dose.pool()
+    size = pairs["premise"].str.len() + pairs["hypothesis"].str.len()
+    pairs = pairs[(pairs["part"] == part) & (size <= LONGEST)].reset_index(drop=True)
+    return pairs if part == "train" else pairs.sample(HELD_OUT, random_state=0)
+
+
+def drawn(member: Member, pairs: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Return the pairs of a member's block, as its group is given them."""
+    chosen = pairs.sample(number, random_state=member.block).reset_index(drop=True)
+    if member.group == "shuffled":
+        labels = np.random.default_rng(member.block).permutation(chosen["label"].to_numpy())
+        return chosen.assign(label=labels)
+
+    if member.group == "hypotheses":
+        return chosen.assign(premise="")
+    return chosen
+
+
+class Adapted:
+    """A base that a member adapts, with a head.
+
+    Parameters
+    ----------
+    base : str
+        ``"embedded"``, a name of ``data/models.yml``, or a folder.
+    seed : int
+        Of the head's and the adapters' weights at the start.
+    """
+
+    def __init__(self, base: str, seed: int) -> None:
+        self.decodes = is_decoder(base)
+        source = base_path() if base == "embedded" else find(base)
+        head = "causal" if self.decodes else "masked"
+        torch.manual_seed(seed)
+        model, self.tokenizer = load_model(source, head, fresh=True)
+        self.tokenizer.padding_side = "right"
+        if self.tokenizer.pad_token is None:
+            self.tokenizer.pad_token = self.tokenizer.eos_token
+
+        settings = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=_upper_linears(model))
+        self.model: PeftModel = get_peft_model(model, settings).eval()  # eval: without dropout
+        width = model.config.hidden_size
+        self.head = dose.untrained(range(10_000 + seed, 10_001 + seed), width, self.decodes)
+
+    def tokens(self, pairs: pd.DataFrame) -> list[dict]:
+        """Return the tokens of pairs as they are read here."""
+        texts = _texts(pairs)
+        if self.decodes:
+            columns = self.tokenizer(worded(texts, WORDING))
+        else:
+            columns = self.tokenizer(*map(list, zip(*texts, strict=True)))
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return the head's logits, shape (n, 3), of a padded batch."""
+        states = self.model.get_base_model().base_model(**inputs).last_hidden_state
+        place = inputs["attention_mask"].sum(dim=1) - 1 if self.decodes else 0
+        return dose.logits(self.head, states[torch.arange(len(states)), place])[0]
+
+    def loss(self, batch: list[dict], labels: torch.Tensor | None) -> torch.Tensor:
+        """Return the loss of a batch: of its labels, or, without them, of its tokens."""
+        if labels is None:
+            return self._token_loss(batch)
+        inputs = self.tokenizer.pad(batch, return_tensors="pt")
+        return F.cross_entropy(self.logits(dict(inputs)), labels)
+
+    def _token_loss(self, batch: list[dict]) -> torch.Tensor:
+        """Return the loss of masked tokens, or of as many next ones on a decoder."""
+        collate = DataCollatorForLanguageModeling(self.tokenizer, mlm=not self.decodes)
+        inputs = dict(collate(batch))
+        if not self.decodes:
+            return self.model(**inputs).loss
+        labels = inputs.pop("labels")
+        inner = self.model.get_base_model()
+        states = inner.base_model(**inputs).last_hidden_state
+        chosen = (labels[:, 1:] >= 0) & (torch.rand(labels[:, 1:].shape) < MASKED)
+        chosen[0, 0] = True  # a batch without a token has no loss
+        logits = inner.get_output_embeddings()(states[:, :-1][chosen])
+        return F.cross_entropy(logits, labels[:, 1:][chosen])
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return the adapters and the head."""
+        kept = {k: v.contiguous() for k, v in get_peft_model_state_dict(self.model).items()}
+        return kept | {f"head.{i}": layer.detach() for i, layer in enumerate(self.head)}
+
+    def restore(self, weights: dict[str, torch.Tensor]) -> None:
+        """Put weights back that :meth:`weights` gave."""
+        self.head = [weights.pop(f"head.{i}") for i in range(len(self.head))]
+        set_peft_model_state_dict(self.model, weights)
+
+    def reader(self):
+        """Return a function from pairs to the vectors that the head reads; ends the training."""
+        model = self.model.merge_and_unload().eval()
+
+        def read(pairs: list[tuple[str, str]]) -> np.ndarray:
+            if self.decodes:
+                return last_states(model, self.tokenizer, worded(pairs, WORDING))
+            return pair_vectors(model.base_model, self.tokenizer, pairs)[-1]
+
+        return read
+
+
+def learning_rate(base: str, path: Path) -> float:
+    """Return the rate of a base: that with the least training loss, of a member of no block.
+
+    Nothing else of these members is computed or kept; `path` keeps the losses.
+    """
+    losses = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    member = Member(base, "inference", 0)
+
+    for rate in RATES:
+        if str(rate) not in losses:
+            pairs = drawn(member, pool("train"), TRIED)
+            found = train(member, Adapted(base, member.block), pairs, rate)
+            losses[str(rate)] = _last_quarter(found)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(losses), encoding="utf-8")
+
+    return float(min(losses, key=losses.get))
+
+
+def _last_quarter(losses: list[float]) -> float:
+    return float(np.mean(losses[-max(1, len(losses) // 4) :]))
+
+
+def train(member: Member, adapted: Adapted, pairs: pd.DataFrame, rate: float) -> list[float]:
+    """Train adapters and head for one epoch, and return the loss of each step."""
+    labelled = member.group != "unlabelled"
+    tokens = adapted.tokens(pairs)
+    labels = torch.tensor(pairs["label"].to_numpy(copy=True))
+    weights = [p for p in adapted.model.parameters() if p.requires_grad]
+    if not labelled and not adapted.decodes:
+        lm_head = _outside(adapted.model.get_base_model())
+        weights += lm_head
+
+    if labelled:
+        weights += [layer.requires_grad_() for layer in adapted.head]
+
+    batches = list(_batches([len(one["input_ids"]) for one in tokens], member.block))
+    optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
+    warm_up = round(WARM_UP * len(batches))
+    schedule = get_linear_schedule_with_warmup(optimizer, warm_up, len(batches))
+    torch.manual_seed(member.block)
+    losses = []
+
+    for rows in batches:
+        loss = adapted.loss([tokens[i] for i in rows], labels[rows] if labelled else None)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+
+    return losses
+
+
+def _upper_linears(model: torch.nn.Module) -> list[str]:
+    """Return the names of the linear layers in the upper half of a model's blocks."""
+    first = model.config.num_hidden_layers // 2
+    linears = (n for n, module in model.named_modules() if isinstance(module, torch.nn.Linear))
+    numbered = ((name, re.search(r"\.(\d+)\.", name)) for name in linears)
+    return [name for name, block in numbered if block and int(block[1]) >= first]
+
+
+def _outside(model: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """Return the parameters of a fresh masked-LM head, which has to be trained along."""
+    body = f"{model.base_model_prefix}."
+    head = [p for name, p in model.named_parameters() if not name.startswith(body)]
+    return [parameter.requires_grad_() for parameter in head]
+
+
+def _batches(lengths: list[int], seed: int) -> Iterator[list[int]]:
+    """Yield batches of texts of similar lengths, in an order of chance."""
+    rng = random.Random(seed)
+    order = sorted(range(len(lengths)), key=lambda i: (lengths[i], rng.random()))
+    batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+    rng.shuffle(batches)
+    yield from batches
+
+
+def refit(
+    block: int, linear: bool, vectors: tuple[np.ndarray, ...], labels: tuple[pd.Series, ...]
+) -> list[torch.Tensor]:
+    """Return a head trained on true labels while the base stays as it is.
+
+    Parameters
+    ----------
+    block : int
+        The weights at the start are those of the block's members.
+    linear : bool
+        As a decoder's heads are.
+    vectors, labels
+        Of the pairs to train on, and of those that stop the training.
+    """
+    given, stop = (torch.from_numpy(part) for part in vectors)
+    truth, stopping = (torch.tensor(part.to_numpy(copy=True)) for part in labels)
+    head = dose.untrained(range(10_000 + block, 10_001 + block), given.shape[1], linear)
+    rows = torch.stack([torch.arange(len(truth)), truth])[None]
+    return dose.train(head, given, rows, (stop, stopping), HEAD_RATE, HEAD_STEPS)[0]
+
+
+def make(
+    member: Member, prompted: list[tuple[str, str]], folder: Path, known: np.ndarray | None = None
+) -> dict:
+    """Train a member and ask it, as far as that is not done, and return its facts.
+
+    Parameters
+    ----------
+    member : Member
+    prompted : list of (premise, hypothesis)
+    known : ndarray, optional
+        Vectors of the prompts, where they were read before: of an untouched base.
+    folder : Path
+        Gets ``member.safetensors`` (adapters and head), ``vectors.safetensors`` (what its base
+        makes of the prompts), ``answers.parquet`` (of its heads), and last ``facts.json``.
+    """
+    done = folder / "facts.json"
+    if done.is_file():
+        return json.loads(done.read_text(encoding="utf-8"))
+
+    folder.mkdir(parents=True, exist_ok=True)
+    began = time.perf_counter()
+    adapted = Adapted(member.base, member.block)
+    facts = {"base": member.base, "group": member.group, "block": member.block, "pairs": PAIRS}
+    facts["prompts"] = prompts_digest(prompted)
+    facts |= _trained(member, adapted, folder / "member.safetensors")
+    trained = time.perf_counter()
+    read = adapted.reader()
+    vectors = read(prompted) if known is None else known
+    facts |= {"training": trained - began, "reading": time.perf_counter() - trained}
+    heads = _heads(member, adapted, read)
+    test = pool("test")
+    held = torch.from_numpy(read(_texts(test)))
+    answers = []
+
+    for name, head in heads.items():
+        values = dose.logits(head, torch.from_numpy(vectors))[0].detach()
+        frame = pd.DataFrame(values.softmax(dim=1).numpy(), columns=["e", "n", "c"])
+        answers.append(frame.assign(head=name, prompt=range(len(frame))))
+        guessed = dose.logits(head, held)[0].argmax(dim=1).numpy()
+        facts[f"accuracy, {name}"] = float((guessed == test["label"].to_numpy()).mean())
+
+    save_file({"prompts": torch.from_numpy(vectors)}, folder / "vectors.safetensors")
+    pd.concat(answers or [pd.DataFrame()]).to_parquet(folder / "answers.parquet", index=False)
+    facts["seconds"] = time.perf_counter() - began
+    done.with_suffix(".part").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    done.with_suffix(".part").replace(done)
+    return facts
+
+
+def prompts_digest(prompted: list[tuple[str, str]]) -> str:
+    """Return a key of prompts, by which an analysis knows that they were asked."""
+    return key_of(*(text for pair in prompted for text in pair))
+
+
+def _trained(member: Member, adapted: Adapted, path: Path) -> dict:
+    """Train a member, or put back what was trained before; return losses."""
+    losses_of = path.with_name("losses.json")
+    if not path.is_file():
+        pairs = drawn(member, pool("train"), PAIRS)
+        rate = learning_rate(member.base, path.parents[1] / "rates.json")
+        untouched = member.group == "untouched"
+        losses = [] if untouched else train(member, adapted, pairs, rate)
+        losses_of.write_text(json.dumps([round(loss, 4) for loss in losses]), encoding="utf-8")
+        save_file(adapted.weights(), path.with_suffix(".part"))
+        path.with_suffix(".part").replace(path)
+
+    adapted.restore(load_file(path))
+    losses = json.loads(losses_of.read_text(encoding="utf-8"))
+    return {"steps": len(losses), "last loss": _last_quarter(losses) if losses else None}
+
+
+def _heads(member: Member, adapted: Adapted, read) -> dict[str, list[torch.Tensor]]:
+    """Return a member's heads: its own, and the one that is trained on its base as it is."""
+    heads = {}
+    if member.group in ("inference", "shuffled", "hypotheses"):
+        heads["own"] = adapted.head
+
+    if member.group in REFITTED:
+        true = pool("train").sample(PAIRS, random_state=member.block).reset_index(drop=True)
+        stop = pool("stop")
+        vectors = read(_texts(true)), read(_texts(stop))
+        labels = true["label"], stop["label"]
+        heads["refitted"] = refit(member.block, adapted.decodes, vectors, labels)
+
+    return heads
+
+
+def _texts(pairs: pd.DataFrame) -> list[tuple[str, str]]:
+    return list(pairs[["premise", "hypothesis"]].itertuples(index=False, name=None))

@@ -1,0 +1,457 @@
+"""The planned statistics of ``data/plans/six-bases.yml``, and the files of ``data/bases/``.
+
+Nulls and words of a base are computed when it has read all prompts, everything about its members
+when all of its blocks are complete. An interim analysis takes the blocks that are complete, and
+writes files whose names and rows say so.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import statsmodels.formula.api as smf
+from safetensors.torch import load_file
+from scipy import stats
+from statsmodels.stats.meta_analysis import combine_effects
+from statsmodels.stats.multitest import multipletests
+
+from psychometrics.asking.nulls import head_logits, kernel_of_vectors
+from psychometrics.measures.evidence import evidence_of_draws
+from psychometrics.measures.intervals import jackknife_half_width
+from psychometrics.measures.kernels import kernel_statistics
+from psychometrics.models.vectors import is_decoder
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.studies.untrained import EXPECTED
+
+from . import base_members, bases, dose
+from .base_criterion import criterion, criterion_prompts
+
+SIZES = {"start": None, "0.25": 0.25, "1": 1.0, "4": 4.0}
+"""Sizes of heads: root mean squares of the log probabilities; the start leaves them as they are."""
+COMMON = 1.0
+HEADS = 200
+OWN_HEADS = 20
+RESPONDENTS = 24
+FEWEST_BLOCKS = 3
+PRIMARY = ("embedded", "mpnet", "smollm2", "gemma-3-270m")
+INFERENCE = ("inference", "own")
+SHUFFLED = ("shuffled", "own")
+HYPOTHESES = (
+    ("H1", "criterion", INFERENCE, SHUFFLED),
+    ("H2", "silhouette", INFERENCE, SHUFFLED),
+    ("H3", "silhouette", ("inference", "untrained"), ("shuffled", "untrained")),
+    ("H4", "silhouette", INFERENCE, ("inference", "untrained")),
+    ("H5", "silhouette", ("untouched", "refitted"), ("untouched", "untrained")),
+    ("H6", "silhouette", ("unlabelled", "untrained"), ("untouched", "untrained")),
+    ("H7", "alpha", INFERENCE, SHUFFLED),
+    ("H7", "correlations", INFERENCE, SHUFFLED),
+)
+CONFIRMED = ("H1", "H2", "H3", "H4")
+SMALLEST = {"silhouette": 0.10, "criterion": 0.15, "alpha": 0.10, "correlations": 0.20}
+GROUP_STATISTICS = ("alpha", "correlations")
+
+
+def write(interim: bool = False) -> None:
+    """Write every table of which something is complete."""
+    read = [base for base in bases.BASES if bases.is_read(base)]
+    nulls = list(_nulls(read))
+
+    if nulls:
+        _save(pd.concat([kernel_rows(*null) for null in nulls]), "kernels")
+        _save(pd.concat([null_rows(*null) for null in nulls]), "nulls")
+
+    decoders = [base for base in read if is_decoder(base)]
+    if decoders:
+        words = pd.concat([word_rows(base) for base in decoders])
+        _save(words, "words")
+        _save(word_components(words), "words-components")
+
+    blocks = {
+        base: bases.done_blocks(base)
+        for base in read
+        if bases.is_complete(base) or (interim and bases.done_blocks(base))
+    }
+    if blocks:
+        mark = "interim-" if interim else ""
+        for name, table in member_tables(blocks).items():
+            _save(table.assign(interim=interim), f"{mark}{name}")
+
+
+def _save(table: pd.DataFrame, name: str) -> None:
+    path = data_dir() / "bases" / f"{name}.csv"
+    path.parent.mkdir(exist_ok=True)
+    table.to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
+
+
+# --- scores
+
+
+@functools.cache
+def _places() -> tuple:
+    return tuple(dose.templates(bases.REAL)[1])
+
+
+def scored(logits: np.ndarray, size: float | None = COMMON) -> dict[str, np.ndarray]:
+    """Return ``source, inverse, silhouette``, each (R, items), and ``decisiveness``, (R,).
+
+    Parameters
+    ----------
+    logits : ndarray, shape (R, prompts, 3)
+        Of the prompts of GAD-7, PHQ-9 and SOC-13.
+    size : float, optional
+        Root mean square to which the centred log probabilities are scaled; None leaves them.
+    """
+    logs = dose.centred_logs(logits)
+    own = np.sqrt((logs**2).mean(axis=(1, 2)))
+    scaled = logits if size is None else logs * (size / own)[:, None, None]
+    return dose.score(dose.shares(scaled, "entailment"), _places()) | {"decisiveness": own}
+
+
+def drawn_heads(vectors: np.ndarray, first: int, number: int, linear: bool) -> np.ndarray:
+    """Return the logits of untrained heads, (heads, prompts, 3), numbered from `first`."""
+    numbers = range(first, first + number)
+    return np.stack([head_logits(vectors, np.random.default_rng([0, n]), linear) for n in numbers])
+
+
+def _criterion(logits: np.ndarray) -> pd.DataFrame:
+    return criterion(dose.shares(logits, "entailment"))
+
+
+def _by_questionnaire(values: np.ndarray) -> dict[str, np.ndarray]:
+    """Return means over the items of each questionnaire, and over all, of values (R, items)."""
+    numbers = [len(load_questionnaire(name).items) for name in bases.REAL]
+    parts = np.split(values, np.cumsum(numbers)[:-1], axis=1)
+    own = {name: part.mean(axis=1) for name, part in zip(bases.REAL, parts, strict=True)}
+    return {"all": values.mean(axis=1)} | own
+
+
+# --- nulls of the untouched bases
+
+
+def _nulls(read: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield label, base and which of its vectors, of every null."""
+    for base in read:
+        if base == "embedded":
+            yield "MiniLM, 4 layers", base, "shallow"
+        yield bases.BASES[base].label, base, "prompts"
+
+
+def _untouched(base: str, parts: tuple[str, ...], key: str = "prompts") -> np.ndarray:
+    return np.concatenate([bases.untouched(base, part, key) for part in parts])
+
+
+def kernel_rows(label: str, base: str, key: str) -> pd.DataFrame:
+    """Return what no training gives in closed form, with intervals for 24 heads."""
+    names = bases.NULLS[:6]
+    loaded = [load_questionnaire(name) for name in names]
+    K = kernel_of_vectors(loaded, dose.templates(names)[0], _untouched(base, names, key))
+    return kernel_statistics(K, RESPONDENTS).assign(base=label)[
+        ["base", "statistic", "scale", "other", "value", "low", "high"]
+    ]
+
+
+def null_rows(label: str, base: str, key: str) -> pd.DataFrame:
+    """Return silhouettes and criterion of simulated heads and of random words, by size."""
+    linear = is_decoder(base)
+    vectors = _untouched(base, bases.REAL, key)
+    asked = bases.untouched(base, bases.CRITERION, key)
+    kinds = {"heads": [drawn_heads(v, 20_000, HEADS, linear) for v in (vectors, asked)]}
+
+    if linear:
+        words = load_file(bases.folder_of(base) / "untouched" / "words.safetensors")["drawn"]
+        products = [np.einsum("pd,htd->hpt", v, words.numpy()) for v in (vectors, asked)]
+        kinds["words"] = [one.astype(float) for one in products]
+
+    rows = []
+    for kind, (logits, of_criterion) in kinds.items():
+        for size, goal in SIZES.items():
+            found = _by_questionnaire(scored(logits, goal)["silhouette"])
+            rows += [(kind, size, "silhouette", name, *_spread(v)) for name, v in found.items()]
+
+        for name, values in _criterion(of_criterion).items():
+            rows.append((kind, "start", name, "", *_spread(values.to_numpy())))
+
+    names = ["kind", "size", "statistic", "questionnaire", "mean", "sd", "low", "high"]
+    table = pd.DataFrame(rows, columns=names)
+    table.insert(0, "base", label)
+    return table
+
+
+def _spread(values: np.ndarray) -> tuple[float, ...]:
+    """Return mean, standard deviation and the ends of the central 95 % of heads."""
+    return (values.mean(), values.std(ddof=1), *np.quantile(values, [0.025, 0.975]))
+
+
+# --- words of models that nobody tuned
+
+
+def word_rows(base: str) -> pd.DataFrame:
+    """Return silhouette and criterion by wording and triple, beside those of random triples."""
+    words = load_file(bases.folder_of(base) / "untouched" / "words.safetensors")
+    words = {name: rows.numpy().astype(float) for name, rows in words.items()}
+    drawn = words.pop("drawn")
+    first = bases.REAL[0]
+    rows = []
+
+    for wording in ("plain", *bases.OTHER_WORDINGS):
+        end = "" if wording == "plain" else f", {wording}"
+        vectors = bases.untouched(base, f"{first}{end}")
+        asked = bases.untouched(base, f"{bases.CRITERION}{end}")
+        null = _word_statistics(vectors, asked, drawn)
+
+        for name, triple in words.items():
+            own = _word_statistics(vectors, asked, triple[None])
+            for statistic, values in null.items():
+                value = own[statistic][0]
+                rows.append((bases.BASES[base].label, wording, name, statistic, value,
+                             *_spread(values), (values >= value).mean()))  # fmt: skip
+
+    names = ["base", "wording", "words", "statistic", "value",
+             "null mean", "null sd", "null low", "null high", "reach"]  # fmt: skip
+    return pd.DataFrame(rows, columns=names)
+
+
+def _word_statistics(vectors: np.ndarray, asked: np.ndarray, triples: np.ndarray) -> dict:
+    """Return silhouettes on the first questionnaire, and the criterion, of triples of words."""
+    places = dose.templates(bases.REAL[:1])[1]
+    logits = np.einsum("pd,htd->hpt", vectors.astype(float), triples)
+    logs = dose.centred_logs(logits)
+    size = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
+    shares = dose.shares(logs / size * COMMON, "entailment")
+    of_criterion = _criterion(np.einsum("pd,htd->hpt", asked.astype(float), triples))
+    silhouette = dose.score(shares, places)["silhouette"].mean(axis=1)
+    return {"silhouette": silhouette, "criterion": of_criterion["criterion"].to_numpy()}
+
+
+def word_components(words: pd.DataFrame) -> pd.DataFrame:
+    """Return the variance that triples and wordings make, from their crossing, by base."""
+    rows = []
+    for (base, statistic), part in words.groupby(["base", "statistic"], sort=False):
+        cells = part.pivot(index="words", columns="wording", values="value").to_numpy()
+        triples, wordings = cells.shape
+        residual = cells - cells.mean(axis=0) - cells.mean(axis=1, keepdims=True) + cells.mean()
+        error = (residual**2).sum() / max((triples - 1) * (wordings - 1), 1)
+        of_triples = max(cells.mean(axis=1).var(ddof=1) - error / wordings, 0)
+        of_wordings = max(cells.mean(axis=0).var(ddof=1) - error / triples, 0)
+        rows.append((base, statistic, *np.sqrt([of_triples, of_wordings, error])))
+
+    return pd.DataFrame(rows, columns=["base", "statistic", "sd triples", "sd wordings", "sd rest"])
+
+
+# --- members
+
+
+class Cell:
+    """Respondents of one base, group and head, a row a block: scores and statistics."""
+
+    def __init__(self, base: str, group: str, head: str, blocks: list[int]) -> None:
+        read = [_respondent(base, group, head, block) for block in blocks]
+        self.rows = pd.DataFrame([row for row, _ in read])
+        self.rows.insert(0, "block", blocks)
+        kinds = ("source", "inverse", "silhouette")
+        self.scores = tuple(np.stack([of[kind] for _, of in read]) for kind in kinds)
+
+    def statistics(self, chosen: np.ndarray) -> dict[str, float]:
+        """Return alpha and the least correlation of some blocks."""
+        parts = (values[chosen][None] for values in self.scores)
+        loaded = [load_questionnaire(name) for name in bases.REAL]
+        found = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]
+        return {name: float(found[name]) for name in GROUP_STATISTICS}
+
+
+def heads_of(group: str) -> list[str]:
+    """Return the heads that the members of a group have."""
+    own = ["own"] if group in ("inference", "shuffled", "hypotheses") else []
+    refitted = ["refitted"] if group in base_members.REFITTED else []
+    return ["untrained", *own, *refitted]
+
+
+def _respondent(base: str, group: str, head: str, block: int) -> tuple[dict, dict]:
+    """Return a respondent's statistics, and its scores of items; of untrained heads the means."""
+    folder = bases.folder_of(base) / f"{group}-{block}"
+    facts = pd.read_json(folder / "facts.json", typ="series")
+    if facts["prompts"] != base_members.prompts_digest(bases.asked_of_members()):
+        raise ValueError(f"{folder}: other prompts were asked; remove it and run again.")
+
+    if head == "untrained":
+        vectors = load_file(folder / "vectors.safetensors")["prompts"].numpy()
+        first = 30_000 + OWN_HEADS * block
+        logits = drawn_heads(vectors, first, OWN_HEADS, is_decoder(base))
+    else:
+        answers = pd.read_parquet(folder / "answers.parquet").query("head == @head")
+        values = np.maximum(answers[["e", "n", "c"]].to_numpy(dtype=float), 1e-12)
+        logits = np.log(values)[None]
+
+    real = sum(len(bases.prompted(name)) for name in bases.REAL)
+    scores = scored(logits[:, :real])
+    row = {f"silhouette {k}": v.mean() for k, v in _by_questionnaire(scores["silhouette"]).items()}
+    row["silhouette"] = row.pop("silhouette all")
+    row["silhouette as answered"] = scored(logits[:, :real], None)["silhouette"].mean()
+    row |= _criterion(logits[:, -len(criterion_prompts()) :]).mean().to_dict()
+    row["decisiveness"] = scores["decisiveness"].mean()
+    row["accuracy"] = facts.get(f"accuracy, {head}", np.nan)
+
+    return row, {kind: scores[kind].mean(axis=0) for kind in ("source", "inverse", "silhouette")}
+
+
+def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:
+    """Return the tables of members: each one, the cells of the crossing, the tests, covariates."""
+    cells = {
+        (base, group, head): Cell(base, group, head, numbers)
+        for base, numbers in blocks.items()
+        for group in bases.GROUPS
+        for head in heads_of(group)
+    }
+    members = pd.concat(
+        [
+            cell.rows.assign(base=bases.BASES[base].label, group=group, head=head)
+            for (base, group, head), cell in cells.items()
+        ]
+    )
+    tables = {"members": members, "cells": cell_means(members)}
+    enough = {base: numbers for base, numbers in blocks.items() if len(numbers) >= FEWEST_BLOCKS}
+
+    if enough:
+        tests = [_tested(cells, base, *one) for base in enough for one in HYPOTHESES]
+        tables["tests"] = pd.DataFrame(tests)
+        tables["combined"] = over_bases(tables["tests"], enough)
+        tables["covariates"] = adjusted(members)
+
+    return tables
+
+
+def cell_means(members: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of each statistic in each cell, with its 95 % t interval over blocks."""
+    rows = []
+    kept = ["silhouette", "silhouette as answered", "criterion", "negation", "relevance",
+            "sentences", "decisiveness", "accuracy"]  # fmt: skip
+    for key, part in members.groupby(["base", "group", "head"], sort=False):
+        for name in kept:
+            rows.append((*key, name, len(part), *_t_interval(part[name].to_numpy())))
+
+    names = ["base", "group", "head", "statistic", "blocks", "mean", "low", "high", "sd"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _t_interval(values: np.ndarray) -> tuple[float, float, float, float]:
+    mean = values.mean()
+    if len(values) < 2:
+        return mean, np.nan, np.nan, np.nan
+    sd = values.std(ddof=1)
+    half = stats.t.ppf(0.975, len(values) - 1) * sd / np.sqrt(len(values))
+    return mean, mean - half, mean + half, sd
+
+
+def _tested(cells: dict, base: str, name: str, statistic: str, one: tuple, other: tuple) -> dict:
+    """Return the difference of two cells of a base: paired over blocks, or by the jackknife."""
+    first = cells[base, *one]
+    second = cells[base, *other]
+    number = len(first.rows)
+
+    if statistic in GROUP_STATISTICS:
+        whole = np.arange(number)
+        samples = [whole, *(np.delete(whole, block) for block in whole)]
+        found = [first.statistics(s)[statistic] - second.statistics(s)[statistic] for s in samples]
+        value = found[0]
+        half = float(jackknife_half_width(np.array(found[1:])))
+        error = half / stats.t.ppf(0.975, number - 1)
+    else:
+        gaps = (first.rows[statistic] - second.rows[statistic]).to_numpy()
+        value = gaps.mean()
+        error = gaps.std(ddof=1) / np.sqrt(number)
+        half = stats.t.ppf(0.975, number - 1) * error
+
+    p = 2 * stats.t.sf(abs(value) / error, number - 1)
+    row = {"base": bases.BASES[base].label, "hypothesis": name, "statistic": statistic}
+    row |= {"first": ", ".join(one), "second": ", ".join(other), "blocks": number}
+    return row | {"value": value, "low": value - half, "high": value + half, "error": error, "p": p}
+
+
+def over_bases(by_base: pd.DataFrame, blocks: dict) -> pd.DataFrame:
+    """Return the random-effects mean of each hypothesis, of primary bases and of all."""
+    primary = [bases.BASES[base].label for base in blocks if base in PRIMARY]
+    kept = ["hypothesis", "statistic"]
+    rows = []
+    for which, chosen in {"primary": primary, "all": list(by_base["base"].unique())}.items():
+        known = by_base[by_base["base"].isin(chosen)].dropna(subset="error")
+        for key, part in known.groupby(kept, sort=False):
+            if len(part) < 2:
+                continue
+            row = combined(part["value"].to_numpy(), part["error"].to_numpy() ** 2)
+            rows.append(dict(zip(kept, key, strict=True)) | {"bases": which, "n": len(part)} | row)
+
+    table = pd.DataFrame(rows)
+    if table.empty:
+        return table
+    table["holm"] = np.nan
+    confirmed = (table["bases"] == "primary") & table["hypothesis"].isin(CONFIRMED)
+    table.loc[confirmed, "holm"] = multipletests(table.loc[confirmed, "p"], method="holm")[1]
+    return table.assign(verdict=[verdict(row) for _, row in table.iterrows()])
+
+
+def verdict(row: pd.Series) -> str:
+    """Return the plan's words for a combined effect.
+
+    Examples
+    --------
+    >>> verdict(pd.Series({"statistic": "silhouette", "value": 0.02, "low": -0.05, "high": 0.09,
+    ...                    "p": 0.4, "holm": 0.8}))
+    'equivalent'
+    """
+    p = row["p"] if np.isnan(row["holm"]) else row["holm"]
+    if p < 0.05:
+        return "higher" if row["value"] > 0 else "lower"
+    bound = SMALLEST[row["statistic"]]
+    return "equivalent" if -bound < row["low"] and row["high"] < bound else "not shown"
+
+
+def combined(values: np.ndarray, variances: np.ndarray) -> dict[str, float]:
+    """Return the random-effects mean of bases' effects with Hartung and Knapp's 95 % interval.
+
+    Returns
+    -------
+    dict
+        ``value, low, high, p``; ``between``, the standard deviation of effects over bases, and
+        ``i2``, the share of their variance that is not within bases.
+
+    References
+    ----------
+    Paule and Mandel (1982) for the variance between bases; Hartung and Knapp (2001).
+
+    Examples
+    --------
+    >>> found = combined(np.array([0.1, 0.2, 0.3]), np.array([0.01, 0.01, 0.01]))
+    >>> round(found["value"], 3), found["between"]
+    (0.2, 0.0)
+    """
+    found = combine_effects(values, variances, method_re="iterated", use_t=True)
+    freedom = len(values) - 1
+    mean = float(found.mean_effect_re)
+    error = float(found.sd_eff_w_re_hksj)
+    half = stats.t.ppf(0.975, freedom) * error
+    p = 2 * stats.t.sf(abs(mean) / error, freedom)
+    between = float(np.sqrt(max(found.tau2, 0)))
+    return {"value": mean, "low": mean - half, "high": mean + half, "p": float(p),
+            "between": between, "i2": float(max(found.i2, 0))}  # fmt: skip
+
+
+def adjusted(members: pd.DataFrame) -> pd.DataFrame:
+    """Return inference less shuffled labels, as answered, with and without the covariates."""
+    own = members[members["head"] == "own"].copy()
+    own["group"] = pd.Categorical(own["group"], ["shuffled", "inference", "hypotheses"])
+    rows = []
+    for statistic in ("silhouette as answered", "criterion"):
+        own["outcome"] = own[statistic]
+        for covariates in ("", " + decisiveness + accuracy"):
+            fitted = smf.ols(f"outcome ~ C(base) + C(group){covariates}", own).fit()
+            name = "C(group)[T.inference]"
+            low, high = fitted.conf_int().loc[name]
+            value = fitted.params[name]
+            rows.append((statistic, bool(covariates), len(own), value, low, high))
+
+    names = ["statistic", "adjusted", "respondents", "value", "low", "high"]
+    return pd.DataFrame(rows, columns=names)

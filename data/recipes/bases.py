@@ -1,0 +1,268 @@
+"""Asks and trains respondents on six bases: ``make bases``, or ``python -m recipes.bases``.
+
+The plan is ``data/plans/six-bases.yml``. Without an argument the work goes on where it was stopped:
+first what the untouched bases make of the prompts, then the members, block by block. Everything is
+kept in the user's cache, and nothing is computed from it. ``python -m recipes.bases analyse``
+computes the planned statistics of what is complete and writes ``data/bases/``; with ``--interim``
+also of bases whose blocks are not complete, into tables that say so. One process at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from psychometrics.asking.nulls import drawn_words
+from psychometrics.models.fetching import registry
+from psychometrics.models.loading import load_model, load_tokenizer
+from psychometrics.models.sources import base_path, fetch_indexed, find
+from psychometrics.models.vectors import (
+    is_decoder,
+    last_states,
+    pair_vectors,
+    word_vectors,
+    worded,
+)
+from psychometrics.paths import cache_dir
+
+from . import base_members, dose
+from .base_criterion import criterion_prompts
+from .base_members import GROUPS, WORDING, Member
+
+NULLS = (
+    "gad7", "phq9", "soc13", "ipip20",
+    "placebo_defects", "placebo_weather", "placebo_pleasures", "placebo_habits",
+)  # fmt: skip
+ASKED = ("gad7", "phq9", "soc13", "placebo_defects", "placebo_weather")
+"""Questionnaires of the nulls, and of the members, which the plan trimmed."""
+REAL = ASKED[:3]
+CRITERION = "criterion"
+OTHER_WORDINGS = {
+    "follow": '"{premise}" Does it follow that "{hypothesis}"? Answer:',
+    "question": "Passage: {premise} Question: Is it true that {hypothesis} Answer:",
+}
+TRIPLES = {
+    "yes, maybe, no": (" yes", " maybe", " no"),
+    "Yes, Maybe, No": (" Yes", " Maybe", " No"),
+    "true, maybe, false": (" true", " maybe", " false"),
+    "True, Maybe, False": (" True", " Maybe", " False"),
+    "right, perhaps, wrong": (" right", " perhaps", " wrong"),
+    "always, sometimes, never": (" always", " sometimes", " never"),
+}
+"""Words for entailment, neutral and contradiction; the last triple shares words with the items."""
+DRAWN = 200
+
+
+class Base(NamedTuple):
+    """A base of the plan: its name in tables, its blocks, and after which turn they begin."""
+
+    label: str
+    blocks: int
+    after: int = 0
+
+
+BASES = {
+    "embedded": Base("MiniLM, 6 layers", 12),
+    "mpnet": Base("MPNet", 8),
+    "smollm2": Base("SmolLM2", 6),
+    "gemma-3-270m": Base("Gemma 3 270M", 6),
+    "qwen2.5-coder-0.5b": Base("Qwen2.5 0.5B", 4, after=12),
+    "qwen2.5-coder-1.5b": Base("Qwen2.5 1.5B", 0),
+}
+LARGEST = "qwen2.5-coder-1.5b"
+SHALLOW = 4
+"""The embedded encoder is also read after four layers."""
+
+
+def folder_of(base: str) -> Path:
+    """Return where everything about a base is kept."""
+    return cache_dir() / "bases" / Path(base).name
+
+
+@functools.cache
+def prompted(part: str) -> list[tuple[str, str]]:
+    """Return the pairs of a questionnaire, or of the criterion."""
+    table = criterion_prompts() if part == CRITERION else dose.templates((part,))[0]
+    return list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
+
+
+def asked_of_members() -> list[tuple[str, str]]:
+    """Return the pairs that a member answers: questionnaires, then the criterion."""
+    return [pair for part in (*ASKED, CRITERION) for pair in prompted(part)]
+
+
+# --- the untouched bases
+
+
+def untouched_parts(base: str) -> dict[str, tuple[str, str]]:
+    """Return part and wording of each file of an untouched base, in the order of their making."""
+    parts = {part: (part, WORDING) for part in (*NULLS, CRITERION)}
+    if is_decoder(base):
+        for name, wording in OTHER_WORDINGS.items():
+            parts |= {f"{part}, {name}": (part, wording) for part in (REAL[0], CRITERION)}
+    return parts
+
+
+def read_untouched(base: str) -> None:
+    """Read all prompts on an untouched base, as far as that is not done."""
+    folder = folder_of(base) / "untouched"
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = untouched_parts(base)
+    missing = {k: v for k, v in parts.items() if not (folder / f"{k}.safetensors").is_file()}
+    read = _untouched_reader(base) if missing else None
+
+    for name, (part, wording) in missing.items():
+        began = time.perf_counter()
+        _keep(read(prompted(part), wording), folder / f"{name}.safetensors")
+        _say(f"{base}: {name} read in {time.perf_counter() - began:.0f} s")
+
+    read = None  # the largest base would not fit into memory twice
+    if is_decoder(base) and not (folder / "words.safetensors").is_file():
+        _keep(_words(base), folder / "words.safetensors")
+        word_vectors.cache_clear()
+
+
+def _untouched_reader(base: str) -> Callable:
+    """Return a function from pairs and a wording to vectors by name."""
+    source = base_path() if base == "embedded" else find(base)
+    decodes = is_decoder(base)
+    model, tokenizer = load_model(source, "causal" if decodes else "encoder")
+
+    def read(pairs: list[tuple[str, str]], wording: str) -> dict[str, np.ndarray]:
+        if decodes:
+            return {"prompts": last_states(model, tokenizer, worded(pairs, wording))}
+        layers = pair_vectors(model, tokenizer, pairs)
+        shallow = {"shallow": layers[SHALLOW].copy()} if base == "embedded" else {}
+        return {"prompts": layers[-1].copy()} | shallow
+
+    return read
+
+
+def _words(base: str) -> dict[str, np.ndarray]:
+    """Return the output vectors of the plan's triples, and of triples drawn at random."""
+    drawn = [drawn_words(base, np.random.default_rng([4, number])) for number in range(DRAWN)]
+    model, _ = load_model(find(base), "causal")
+    tokenizer = load_tokenizer(find(base))
+    rows = model.get_output_embeddings().weight.detach().float()
+    named = {}
+
+    for name, words in TRIPLES.items():
+        ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
+        if all(len(of_word) == 1 for of_word in ids):
+            named[name] = rows[[of_word[0] for of_word in ids]].numpy()
+
+    return {"drawn": np.stack(drawn)} | named
+
+
+def _keep(arrays: dict[str, np.ndarray], path: Path) -> None:
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()}
+    save_file(tensors, path.with_suffix(".part"))
+    path.with_suffix(".part").replace(path)
+
+
+def untouched(base: str, name: str, key: str = "prompts") -> np.ndarray:
+    """Return vectors of an untouched base that were read before."""
+    return load_file(folder_of(base) / "untouched" / f"{name}.safetensors")[key].numpy()
+
+
+def is_read(base: str) -> bool:
+    """Return whether everything about an untouched base is there."""
+    folder = folder_of(base) / "untouched"
+    names = [*untouched_parts(base)] + ["words"] * is_decoder(base)
+    return all((folder / f"{name}.safetensors").is_file() for name in names)
+
+
+# --- the members
+
+
+def order() -> Iterator[list[Member]]:
+    """Yield turns of members, so that a balanced part of the design exists after any time.
+
+    A turn is a block of each base; the costliest base begins when the others have theirs.
+    """
+    last = max(base.after + base.blocks for base in BASES.values())
+    for turn in range(1, 1 + last):
+        yield [
+            Member(name, group, turn - base.after)
+            for name, base in BASES.items()
+            if 0 < turn - base.after <= base.blocks
+            for group in GROUPS
+        ]
+
+
+def is_complete(base: str) -> bool:
+    """Return whether all members of a base are there."""
+    return BASES[base].blocks > 0 and len(done_blocks(base)) == BASES[base].blocks
+
+
+def done_blocks(base: str) -> list[int]:
+    """Return the blocks of which all members are there."""
+    numbers = range(1, 1 + BASES[base].blocks)
+    return [number for number in numbers if all(_is_done(Member(base, g, number)) for g in GROUPS)]
+
+
+def _is_done(member: Member) -> bool:
+    return (_member_folder(member) / "facts.json").is_file()
+
+
+def _member_folder(member: Member) -> Path:
+    return folder_of(member.base) / member.name
+
+
+def run() -> None:
+    """Do everything that is missing: nulls, members, and the largest base's nulls in between."""
+    for base in BASES:
+        if base in registry():
+            fetch_indexed(base)
+
+        if base != LARGEST:
+            read_untouched(base)
+
+    for turn, members in enumerate(order(), start=1):
+        if turn == 3 and LARGEST in BASES:
+            read_untouched(LARGEST)
+
+        for member in members:
+            _make(member)
+
+
+def _make(member: Member) -> None:
+    if _is_done(member):
+        return
+    known = None
+    if member.group == "untouched":
+        parts = [untouched(member.base, part) for part in (*ASKED, CRITERION)]
+        known = np.concatenate(parts)
+
+    facts = base_members.make(member, asked_of_members(), _member_folder(member), known)
+    _say(f"{member.base} {member.name}: {facts['seconds']:.0f} s")
+
+
+def _say(text: str) -> None:
+    print(time.strftime("%Y-%m-%d %H:%M:%S"), text, flush=True)
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("step", nargs="?", choices=["run", "analyse"], default="run")
+    parser.add_argument("--interim", action="store_true")
+    given = parser.parse_args()
+
+    if given.step == "run":
+        run()
+    else:
+        from . import base_tables
+
+        base_tables.write(given.interim)
+
+
+if __name__ == "__main__":
+    _main()

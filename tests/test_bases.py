@@ -1,0 +1,207 @@
+"""The study of six bases: its harness on tiny models, its criterion, and its combination."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import psychometrics as pm
+from psychometrics.asking.nulls import head_logits
+from psychometrics.measures.reliability import alphas
+from recipes import base_criterion, base_members, base_tables, bases
+from recipes.bases import Base
+from tests.tiny import save_tiny_decoder
+
+PLANNED = dict(bases.BASES)
+WORDS = ("good", "bad", "calm", "tense", "warm", "cold")
+
+
+@pytest.fixture(scope="module")
+def study(tiny_model, tmp_path_factory):
+    """Two tiny bases whose members of one block are made, of few pairs and two questionnaires."""
+    folder = tmp_path_factory.mktemp("bases")
+    decoder = save_tiny_decoder(folder / "tiny-llama", spread=1)
+    rows = [(f"I am {a}.", f"I am {b}.", n % 3) for n, a in enumerate(WORDS) for b in WORDS]
+    pairs = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
+    names = {str(tiny_model): Base("tiny encoder", 1), str(decoder): Base("tiny decoder", 1)}
+    (folder / "data").mkdir()
+    base_tables._places.cache_clear()
+
+    with pytest.MonkeyPatch.context() as patch:
+        small = {"PAIRS": 32, "TRIED": 32, "HEAD_STEPS": 20, "RATES": (1e-3, 2e-3)}
+        for name, value in (small | {"pool": lambda part: pairs}).items():
+            patch.setattr(base_members, name, value)
+
+        for name in ("NULLS", "ASKED", "REAL"):
+            patch.setattr(bases, name, ("challenges", "gad7"))
+
+        patch.setattr(bases, "BASES", names)
+        patch.setattr(bases, "DRAWN", 4)
+        patch.setattr(bases, "drawn_words", lambda base, rng: rng.normal(size=(3, 32)))
+        patch.setattr(bases, "cache_dir", lambda: folder / "cache")
+        patch.setattr(base_tables, "HEADS", 4)
+        patch.setattr(base_tables, "OWN_HEADS", 4)
+        patch.setattr(base_tables, "EXPECTED", {("challenges", "gad7"): 1})
+        patch.setattr(base_tables, "data_dir", lambda: folder / "data")
+        bases.run()
+        yield names
+
+    base_tables._places.cache_clear()
+
+
+def test_a_run_makes_every_member_once_and_a_second_run_nothing(study, monkeypatch):
+    for base in study:
+        assert bases.is_read(base)
+        assert bases.is_complete(base)
+    made = sorted((bases.cache_dir()).rglob("*.*"))
+    times = [path.stat().st_mtime_ns for path in made]
+    monkeypatch.setattr(base_members, "train", None)
+    bases.run()
+    assert [path.stat().st_mtime_ns for path in made] == times
+
+
+def test_members_of_a_block_differ_in_what_adapted_them_and_share_their_start(study):
+    base = next(iter(study))
+    facts = bases.folder_of(base)
+    vectors = {
+        group: load_file(facts / f"{group}-1" / "vectors.safetensors")["prompts"]
+        for group in bases.GROUPS
+    }
+    untouched = bases.untouched(base, "challenges")
+    part = vectors["untouched"][: len(untouched)].numpy()
+    assert part == pytest.approx(untouched, abs=1e-5)
+    for group in set(bases.GROUPS) - {"untouched"}:
+        assert not torch.allclose(vectors[group], vectors["untouched"], atol=1e-3), group
+
+    answers = pd.read_parquet(facts / "shuffled-1" / "answers.parquet")
+    assert set(answers["head"]) == {"own", "refitted"}
+    assert answers[["e", "n", "c"]].sum(axis=1).to_numpy() == pytest.approx(1, abs=1e-5)
+
+
+def test_a_member_that_was_stopped_after_training_is_asked_without_being_trained_again(
+    study, monkeypatch, tmp_path
+):
+    base = next(iter(study))
+    member = bases.Member(base, "inference", 1)
+    prompted = bases.asked_of_members()
+    folder = tmp_path / "one"
+    whole = base_members.make(member, prompted, folder)
+    before = pd.read_parquet(folder / "answers.parquet")
+    (folder / "facts.json").unlink()
+    (folder / "answers.parquet").unlink()
+    monkeypatch.setattr(base_members, "train", None)
+    again = base_members.make(member, prompted, folder)
+    assert again["last loss"] == whole["last loss"]
+    pd.testing.assert_frame_equal(pd.read_parquet(folder / "answers.parquet"), before)
+
+
+def test_shuffled_labels_keep_pairs_and_counts_and_hypotheses_lose_their_premises():
+    rows = [(f"p{n}", f"h{n}", n % 3) for n in range(60)]
+    pairs = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
+    true, shuffled, alone = (
+        base_members.drawn(bases.Member("any", group, 4), pairs, 30)
+        for group in ("inference", "shuffled", "hypotheses")
+    )
+    assert shuffled["premise"].tolist() == true["premise"].tolist()
+    assert shuffled["label"].value_counts().to_dict() == true["label"].value_counts().to_dict()
+    assert shuffled["label"].tolist() != true["label"].tolist()
+    assert set(alone["premise"]) == {""}
+    assert alone["label"].tolist() == true["label"].tolist()
+
+
+def test_the_order_has_a_block_of_every_base_before_the_next_and_all_in_the_end(
+    monkeypatch,
+):
+    monkeypatch.setattr(bases, "BASES", PLANNED)
+    turns = list(bases.order())
+    planned = {
+        name: base.blocks * len(bases.GROUPS) for name, base in bases.BASES.items() if base.blocks
+    }
+    counts = pd.Series([member.base for turn in turns for member in turn]).value_counts()
+    assert counts.to_dict() == planned
+    assert {member.base for member in turns[0]} == {
+        "embedded", "mpnet", "smollm2", "gemma-3-270m"
+    }  # fmt: skip
+    assert len({member for turn in turns for member in turn}) == sum(planned.values())
+
+
+def test_the_criterion_is_one_for_who_reads_the_premise_and_zero_on_average_for_random_heads():
+    table = base_criterion.criterion_prompts()
+    sign = np.where(table["end"] == "always", 1.0, -1.0)
+    sides = {"plain": 1, "true": 1, "not true": -1, "always": 1, "never": -1, "bus +": 0,
+             "bus -": 0, "first": -1, "second": 1}  # fmt: skip
+    judge = np.exp(sign * table["version"].map(sides).to_numpy() - 3)
+    found = base_criterion.criterion(np.stack([judge, 0.05 / judge]))
+    columns = ["negation", "relevance", "sentences"]
+    assert found.loc[0, columns].to_numpy(float) == pytest.approx(1)
+    assert found.loc[1, columns].to_numpy(float) == pytest.approx(-1)
+
+    vectors = np.random.default_rng(0).normal(size=(len(table), 30))
+    heads = [head_logits(vectors, np.random.default_rng(n), linear=True)[:, 0] for n in range(300)]
+    shares = np.exp(np.stack(heads)) / 3
+    assert abs(base_criterion.criterion(shares)["criterion"].mean()) < 0.03
+
+
+def test_who_ignores_the_premise_does_not_meet_the_criterion():
+    table = base_criterion.criterion_prompts()
+    codes, _ = pd.factorize(table["hypothesis"])
+    shares = np.random.default_rng(0).uniform(0.1, 0.9, codes.max() + 1)[codes]
+    assert base_criterion.criterion(shares[None]).iloc[0].tolist() == [0, 0, 0, 0]
+
+
+def test_an_analysis_waits_for_complete_bases_and_an_interim_one_says_so(study, monkeypatch):
+    folder = base_tables.data_dir() / "bases"
+    longer = {name: base._replace(blocks=3) for name, base in study.items()}
+    monkeypatch.setattr(bases, "BASES", longer)
+    base_tables.write()
+    written = {path.stem for path in folder.iterdir()}
+    assert written == {"kernels", "nulls", "words", "words-components"}
+    base_tables.write(interim=True)
+    assert pd.read_csv(folder / "interim-members.csv")["interim"].all()
+    assert not (folder / "members.csv").exists()
+
+    bases.run()
+    base_tables.write()
+    tests = pd.read_csv(folder / "tests.csv")
+    assert set(tests["hypothesis"]) == {f"H{n}" for n in range(1, 8)}
+    single = tests[~tests["statistic"].isin(base_tables.GROUP_STATISTICS)]
+    assert single["low"].le(single["value"]).all()
+    assert single["value"].le(single["high"]).all()
+    assert not pd.read_csv(folder / "members.csv")["interim"].any()
+    over = pd.read_csv(folder / "combined.csv")
+    assert set(over["bases"]) == {"all"}
+    assert over["n"].eq(2).all()
+
+
+def test_closed_form_alpha_is_that_of_simulated_heads_on_the_same_vectors(study):
+    base = next(iter(study))
+    loaded = [pm.load_questionnaire(name) for name in bases.NULLS]
+    kernels = base_tables.kernel_rows("tiny", base, "prompts").set_index(["statistic", "scale"])
+    vectors = np.concatenate([bases.untouched(base, name) for name in bases.NULLS])
+    heads = base_tables.drawn_heads(vectors, 0, 400, linear=True)
+    source = base_tables.scored(heads, None)["source"][:, -len(loaded[1].items) :]
+    alpha = np.squeeze(alphas(np.cov(source.T)[None]))
+    assert kernels.loc[("alpha", "gad7"), "value"] == pytest.approx(float(alpha), rel=0.1)
+
+
+def test_a_common_size_makes_answers_as_decided_and_leaves_their_order(study):
+    logits = (
+        np.random.default_rng(0).normal(size=(3, 2832, 3)) * np.array([0.1, 1, 9])[:, None, None]
+    )
+    base_tables._places.cache_clear()
+    found = base_tables.scored(logits)
+    assert found["decisiveness"] == pytest.approx([0.08, 0.8, 7.2], rel=0.1)
+    larger = base_tables.scored(logits * 5)
+    assert larger["silhouette"] == pytest.approx(found["silhouette"], abs=1e-9)
+
+
+def test_bases_that_agree_have_no_variance_between_and_those_that_do_not_a_wider_interval():
+    variances = np.full(4, 0.01)
+    alike = base_tables.combined(np.array([0.2, 0.21, 0.19, 0.2]), variances)
+    apart = base_tables.combined(np.array([-0.4, 0.8, 0.1, 0.3]), variances)
+    assert alike["between"] == 0
+    assert apart["between"] > 0.3
+    assert apart["high"] - apart["low"] > alike["high"] - alike["low"]
