@@ -60,7 +60,7 @@ _Conditions = Annotated[
         "--condition",
         "-c",
         help="name=value of the mode, the asking or the endpoint, such as role=hero, "
-        "dtype=float32, timeout=30, max_cost=2; may be repeated.",
+        "dtype=float32, device=cpu, timeout=30, max_cost=2; may be repeated.",
     ),
 ]
 _AnswerFile = Annotated[
@@ -474,7 +474,8 @@ def _study_run(
 ) -> None:
     """Ask all that a study asks; a run that was stopped goes on where it was.
 
-    -c takes settings of the endpoint alone, which the plan leaves open; max_cost is for all of it.
+    -c takes what the plan leaves open: the device, and settings of the endpoint, of which max_cost
+    is for the whole run.
     """
     how = _conditions(condition) | ({"dry_run": True} if dry_run else {})
     summary = pm.study.run_study(study, store, **how)
@@ -771,7 +772,9 @@ def _improve(
     report = output.with_name(f"{output.stem}_candidates.csv")
     pm.improving.check_new(output, report)
     how = pm.book.parse_parameters(condition or [])
-    found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
+    with pm.models.loading.computing_on(how.get("device")):
+        found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
+
     found.write(output, report)
     items = pm.improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
     shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
