@@ -598,8 +598,7 @@ class _OtherRun(_Prose):
         self.sentences = sentences
         self.chapter = chapter_of(executed)
         self.fragments = {
-            _normal(re.sub(r"\s*\([^()]*\)$", "", row.sentence)).rstrip("."): row.verdict
-            for row in sentences.itertuples()
+            _normal(row.sentence).rstrip("."): row.verdict for row in sentences.itertuples()
         }
 
     def banner(self) -> str:
