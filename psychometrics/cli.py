@@ -711,7 +711,9 @@ def _train_nli(
     if (output is None) == (base_file is None):
         raise ParameterError("Name a base and a folder, or --base-file and a folder.")
     output = output or Path(base)
-    there = next(filter(Path.exists, (output, *output.parents)))
+    with pm.exceptions.writing(output):  # such as too long a name
+        there = next(filter(Path.exists, (output, *output.parents)))
+
     if not there.is_dir():
         raise ParameterError(f"{there} is a file: name a folder for the model.")
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from .asking.answers import check_choice
+from .asking.answers import check_choice, check_kinds
 from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
 from .exceptions import ParameterError, PsychometricsError, writing
 from .paths import book_dir, data_dir, notebooks_dir
@@ -189,6 +189,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     from nbconvert.filters.markdown_mistune import InvalidNotebook
 
     check_choice(("page", "report", "slides"), kind=kind)
+    check_kinds(locals(), {"executed": str | Path, "output": str | Path | None})
     executed = Path(executed)
 
     if len(executed.name.encode(errors="replace")) > 255 or not executed.is_file():
@@ -389,7 +390,7 @@ def _plain(notebook, executed: Path, kind: str):
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
             own = {"attachments": cell.attachments} if "attachments" in cell else {}
-            cells.append(new_markdown_cell(prose.cell(cell.source), **own))
+            cells.append(new_markdown_cell(_few_brackets(prose.cell(cell.source)), **own))
         elif cell.cell_type == "code":
             cell.metadata["folded"] = kind == "report" or "hide-input" in tags
             cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
@@ -406,6 +407,14 @@ def _plain(notebook, executed: Path, kind: str):
 
     notebook.cells = _slides(cells) if kind == "slides" else cells
     return notebook, prose.held
+
+
+def _few_brackets(text: str) -> str:
+    """Return Markdown whose brackets are plain signs if there are more than any chapter has.
+
+    The library that reads Markdown tries each opening bracket with all that follow.
+    """
+    return text if text.count("[") < 2000 else text.replace("[", "&#91;")
 
 
 def _slides(cells: list) -> list:
