@@ -97,6 +97,28 @@ def check_columns(
         raise ParameterError(f"{where} is there twice; keep one row of it.")
 
 
+def check_loaded(questionnaires: Iterable[Questionnaire]) -> None:
+    """Refuse names and files where questionnaires belong that are loaded.
+
+    Raises
+    ------
+    ParameterError
+
+    Examples
+    --------
+    >>> check_loaded(["gad7"])
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: 'gad7' is no loaded questionnaire: load it by \
+load_questionnaire.
+    """
+    for one in questionnaires:
+        if not isinstance(one, Questionnaire):
+            raise ParameterError(
+                f"{one!r:.60} is no loaded questionnaire: load it by load_questionnaire."
+            )
+
+
 def check_three(answers: pd.DataFrame) -> None:
     """Refuse answers of a respondent that does not tell neutral from contradiction.
 

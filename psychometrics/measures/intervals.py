@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..asking.answers import check_choice, check_columns
+from ..asking.answers import check_choice, check_columns, check_loaded
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .scoring import keyed_items
@@ -366,6 +366,7 @@ def scale_intervals(
     [[4.0, 2.0, 6.0]]
     """
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
+    check_loaded([questionnaire])
 
     if not questionnaire.scales:
         raise ParameterError(f"{questionnaire.id} has no scale.")

@@ -148,6 +148,9 @@ def null_distribution(
     >>> found.shape, bool(found["statistic"].between(0.3, 0.37).all())
     ((4, 1), True)
     """
+    if not callable(statistic):
+        raise ParameterError(f"statistic must be a function of answers, got {statistic!r:.60}.")
+
     rows = []
     drawn = _drawn(questionnaires, null, respondents, draws, base, layers, seed, wording)
     for answers in drawn:
@@ -284,6 +287,10 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     >>> found["statistic"].tolist()
     ['alpha', 'omega', 'first component']
     """
+    square = isinstance(covariance, pd.DataFrame) and covariance.index.equals(covariance.columns)
+    if not square or covariance.empty or covariance.index.nlevels < 2:
+        raise ParameterError("kernel_statistics: the covariance is not that of kernel; make it so.")
+
     labels = [" ".join(dict.fromkeys(filter(None, name[:2]))) for name in covariance.index]
     sizes = pd.Series(labels).value_counts(sort=False)
     matrix = covariance.to_numpy(dtype=float)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice, check_columns, check_three
+from ..asking.answers import check_choice, check_columns, check_loaded, check_three
 from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 
@@ -381,6 +381,8 @@ def keyed_items(
     """
     if isinstance(items, Iterator):
         return pd.concat([keyed_items(part, questionnaire, scale) for part in items])
+    check_columns(items, ["questionnaire"])
+    check_loaded([questionnaire])
     own = items[items["questionnaire"] == questionnaire.id]
     _check(own, ("respondent_id", "item_id"), ["score"])
     own = own.astype({"score": float})

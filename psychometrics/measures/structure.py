@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, stats
 
-from ..asking.answers import check_columns, check_numbers
+from ..asking.answers import check_columns, check_loaded, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .scoring import keyed_items
@@ -237,6 +237,7 @@ def _pooled(
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Keyed items of all scales side by side, of respondents with every item, and scales' sizes."""
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
+    check_loaded(questionnaires)
     parts = []
     sizes = {}
     for questionnaire in questionnaires:
