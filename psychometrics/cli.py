@@ -60,7 +60,7 @@ _Conditions = Annotated[
         "--condition",
         "-c",
         help="name=value of the mode, the asking or the endpoint, such as role=hero, "
-        "dtype=float32, timeout=30, max_cost=2; may be repeated.",
+        "dtype=float32, device=cpu, timeout=30, max_cost=2; may be repeated.",
     ),
 ]
 _AnswerFile = Annotated[
@@ -475,7 +475,8 @@ def _study_run(
 ) -> None:
     """Ask all that a study asks; a run that was stopped goes on where it was.
 
-    -c takes settings of the endpoint alone, which the plan leaves open; max_cost is for all of it.
+    -c takes what the plan leaves open: the device, and settings of the endpoint, of which max_cost
+    is for the whole run.
     """
     how = _conditions(condition) | ({"dry_run": True} if dry_run else {})
     summary = pm.study.run_study(study, store, **how)
@@ -712,7 +713,9 @@ def _train_nli(
     if (output is None) == (base_file is None):
         raise ParameterError("Name a base and a folder, or --base-file and a folder.")
     output = output or Path(base)
-    there = next(filter(Path.exists, (output, *output.parents)))
+    with pm.exceptions.writing(output):  # such as too long a name
+        there = next(filter(Path.exists, (output, *output.parents)))
+
     if not there.is_dir():
         raise ParameterError(f"{there} is a file: name a folder for the model.")
 
@@ -773,7 +776,9 @@ def _improve(
     report = output.with_name(f"{output.stem}_candidates.csv")
     pm.improving.check_new(output, report)
     how = pm.book.parse_parameters(condition or [])
-    found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
+    with pm.models.loading.computing_on(how.get("device")):
+        found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
+
     found.write(output, report)
     items = pm.improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
     shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]

@@ -46,7 +46,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from .asking.population import population
 from .checks import check_kinds, check_numbers
 from .data import NLI_LABELS, fetch, text_table
-from .exceptions import DataError, ParameterError, out_of_memory
+from .exceptions import DataError, ParameterError, out_of_memory, writing
 from .models.loading import (
     OF_HEADS,
     counts_its_blocks,
@@ -176,6 +176,7 @@ def train_nli(
     2
     """
     chosen = _Settings.of(settings)
+    _make_folder(output)
     set_seed(chosen.seed)
     pairs = _labelled(data, split=True)
     pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
@@ -376,6 +377,7 @@ def train_acceptability(
     2
     """
     chosen = _Settings.of(settings, lr=5e-4, dropout=0.0)
+    _make_folder(output)
     set_seed(chosen.seed)
     labels = ("unacceptable", "acceptable")
     model, tokenizer = _fresh(base, "classifier", labels, chosen.layers, chosen.dropout)
@@ -855,6 +857,12 @@ def _training_arguments(
     arguments._n_gpu = min(1, arguments.n_gpu)
 
     return arguments
+
+
+def _make_folder(folder: str | Path) -> None:
+    """Make a folder before anything is read for it, which can take minutes."""
+    with writing(folder):
+        Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def _finished(folder: Path, digest: str) -> dict | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from psychometrics.page import _normal
 
 from psychometrics import claims
 from psychometrics.exceptions import DataError
@@ -291,7 +293,7 @@ def test_a_false_sentence_is_found_where_its_data_are_at_hand(data, runs, monkey
 
 def _judged(runs, data, cell: str, rule: str, bar: str) -> tuple[str, str]:
     head = "chapter,sentence,cell,rule,bar,needs\n"
-    (data.parent / "expectations.csv").write_text(f'{head}09-own,it is,"{cell}",{rule},{bar},\n')
+    (data.parent / "expectations.csv").write_text(f'{head}09-own,it is,"{cell}",{rule},"{bar}",\n')
     row = claims.judged_sentences(runs / "09-own.ipynb").iloc[0]
     return row["verdict"], row["shown"]
 
@@ -306,6 +308,14 @@ def _judged(runs, data, cell: str, rule: str, bar: str) -> tuple[str, str]:
         ("09/tab-own[rise, r]", "includes", "0.5", "holds here"),
         ("09/tab-own[rise, r low]", "below a hundredth of", "11", "holds here"),
         ("09/tab-own[rise, r low]", "below a hundredth of", "9", "does not hold here"),
+        ("09/tab-own[rise, r]", "at least", "0.4", "holds here"),
+        ("09/tab-own[rise, r]", "within a tenth of", "0.43", "holds here"),
+        ("09/tab-own[rise, r]", "within a tenth of", "0.5", "does not hold here"),
+        ("09/tab-own[rise, r]", "has the sign of", "-1", "does not hold here"),
+        ("09/tab-own[rise, r]", "nearer zero than", "-0.5", "holds here"),
+        ("09/tab-own[rise, r]", "farther from zero than", "-0.5", "does not hold here"),
+        ("09/tab-own[*, r]", "above", "09/tab-own[*, r low]", "holds here"),
+        ("09/tab-none[*, r]", "above", "0", "cannot be said here"),
         ("09/tab-own[fall, r]", "above", "0", "cannot be said here"),
         ("09/tab-own[rise, what]", "above", "0", "cannot be said here"),
         ("08/tab-own[rise, r]", "above", "0", "cannot be said here"),
@@ -315,6 +325,28 @@ def test_a_sentence_of_the_book_holds_fails_or_cannot_be_said_for_another_run(
     data, runs, cell, rule, bar, verdict
 ):
     assert _judged(runs, data, cell, rule, bar)[0] == verdict
+
+
+def test_a_star_stands_for_every_row_and_each_must_meet_the_rule(data, runs):
+    shown = 'scale,who,r,r low,r high\n"a, b",one,0.4,0.1,0.7\nc,one,0.5,0.2,0.6\nc,two,-1,-2,0\n'
+    (runs / "09-own" / "tab-own.csv").write_text(shown)
+    judged = functools.partial(_judged, runs, data)
+
+    assert judged("09/tab-own[*, one, r]", "above", "0.3")[0] == "holds here"
+    assert judged("09/tab-own[*, one, r]", "above", "0.45")[0] == "does not hold here"
+    assert judged("09/tab-own[c, *, r]", "below", "09/tab-own[c, *, r high]")[0] == "holds here"
+    assert judged("09/tab-own[*, *, r]", "has the sign of", "1")[0] == "does not hold here"
+    assert claims.expectations(runs)["value"].tolist() == [0.4, 0.5, -1.0]
+
+
+def test_every_sentence_with_a_rule_is_a_quotation_from_its_chapter():
+    table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
+    lost = []
+    for chapter, part in table.groupby("chapter"):
+        cells = json.loads((notebooks_dir() / f"{chapter}.ipynb").read_text(encoding="utf-8"))
+        text = _normal("\n".join("".join(cell["source"]) for cell in cells["cells"]))
+        lost += [one for one in part["sentence"] if _normal(one).rstrip(".") not in text]
+    assert not lost
 
 
 def test_a_sentence_with_several_cells_holds_only_if_it_holds_in_each(data, runs):

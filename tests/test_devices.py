@@ -86,6 +86,57 @@ def test_the_command_takes_a_device(ended, tiny_model):
         assert "device='cpu'" in errors
 
 
+STUDY = """
+title: One model
+question: Does the command take a device?
+planned: {date: 2026-11-24}
+questionnaires: [challenges]
+respondents: [%s]
+analyses: [scores]
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "scores challenges --respondents {model}",
+        "profile {model} --questionnaires challenges",
+        "compare {model} minilm-mnli-l3-s16 --questionnaires challenges",
+        "study run {study}",
+        "improve gad7",
+    ],
+)
+def test_every_command_that_computes_refuses_a_device_that_is_not_there_at_once(
+    ended, tiny_model, tmp_path, command, monkeypatch
+):
+    monkeypatch.setattr("psychometrics.book._papermill", lambda *_: pytest.fail("it was run"))
+    study = tmp_path / "study.yaml"
+    study.write_text(STUDY % tiny_model, encoding="utf-8")
+    words = command.format(model=tiny_model, study=study).split()
+
+    code, _, errors = ended(*words, "-c", "device=cuda:9")
+
+    assert code == 1
+    assert "cuda:9" in errors
+
+
+def test_a_study_and_a_profile_compute_on_the_device_that_is_named(
+    tiny_model, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PSYCHOMETRICS_DEVICE", "cuda:7")
+    study = tmp_path / "study.yaml"
+    study.write_text(STUDY % tiny_model, encoding="utf-8")
+
+    summary = pm.study.run_study(study, tmp_path / "store", progress=False, device="cpu")
+    assert summary["failed"] == {}
+    assert summary["asked"] == 192
+
+    how = {"against": None, "store": tmp_path / "store"}
+    found = pm.profiles.assess(tiny_model, "challenges", device="cpu", **how)
+    assert found["scores"]["score"].notna().all()
+    assert not [row for row in found["asked"].index if row.startswith("left out")]
+
+
 def test_a_batch_has_more_tokens_the_more_memory_is_free_and_the_smaller_the_model(
     cuda, monkeypatch
 ):

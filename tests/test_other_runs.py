@@ -13,14 +13,22 @@ from bs4 import BeautifulSoup
 from psychometrics import book, claims
 from psychometrics.paths import notebooks_dir
 from psychometrics.publishing.page import _normal
+from tests.tiny import save_tiny_masked_lm
 
 CHAPTERS = {
     "01-first-score": {"respondent": "{first}", "null_respondents": 20},
+    "02-prompt-design": {"respondents": "{all}"},
     "03-assessment": {"respondents": "{all}"},
     "04-consistency": {"respondents": "{all}", "populations": 5},
     "05-relations": {"respondents": "{all}", "populations": 5},
+    "06-other-explanations": {"respondents": "{all}", "populations": 5},
+    "07-interventions": {
+        "respondents": "{all}", "models": 3, "live": 0, "epochs": 2, "measure_at": "2",
+        "masked_lm": "{masked}",
+    },
+    "10-self-report": {"respondent": "{first}", "runs": 3},
     "11-ways-of-asking": {"respondents": "{all}", "people": 20},
-}
+}  # fmt: skip
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.xdist_group("other_runs")]
 
@@ -30,12 +38,13 @@ def pages(tmp_path_factory, save_tiny_model):
     """Function that runs a chapter by three models with random weights, once: its copy and page."""
     folder = tmp_path_factory.mktemp("other")
     models = [str(save_tiny_model(folder / f"tiny{n}", "bert", seed=n)) for n in range(3)]
+    masked = str(save_tiny_masked_lm(folder / "masked", like=Path(models[0])))
     made: dict[str, tuple[Path, str]] = {}
 
     def run(chapter: str) -> tuple[Path, str]:
         if chapter not in made:
             parameters = {
-                name: value.format(first=models[0], all=",".join(models))
+                name: value.format(first=models[0], masked=masked, all=",".join(models))
                 if isinstance(value, str)
                 else value
                 for name, value in CHAPTERS[chapter].items()
@@ -101,7 +110,7 @@ def test_a_sentence_that_does_not_hold_is_marked_wherever_it_is_said(pages, chap
     text = re.sub(r"\[ (.*? here) \]", r"[\1]", text)
     marked = 0
     for row in judged[judged["verdict"] != "holds here"].itertuples():
-        fragment = _normal(re.sub(r"\s*\([^()]*\)$", "", row.sentence)).rstrip(".")
+        fragment = _normal(row.sentence).rstrip(".")
         for found in re.finditer(re.escape(fragment), text):
             marked += 1
             end = re.search(r"\[(holds|does not hold|cannot be said) here\]", text[found.end() :])
@@ -118,10 +127,23 @@ def test_a_number_that_this_run_lacks_is_no_dash(pages, chapter):
     assert not re.search(r"(^|\s)–[.,;]?(\s|$)", text)
 
 
-def test_alpha_over_three_respondents_is_not_printed_and_the_page_says_why(pages):
-    executed, html = pages("04-consistency")
-    table = pd.read_csv(executed.with_suffix("") / "tab-reliability.csv")
-    assert table[["alpha", "low", "high", "p", "omega"]].isna().all(axis=None)
-    assert set(table["verdict"]) == {"not printed"}
-    assert table["null"].notna().all()
-    assert "alpha and omega are not printed below 10 respondents" in html
+@pytest.mark.parametrize(
+    ("chapter", "table", "hidden", "shown"),
+    [
+        ("04-consistency", "reliability", ["alpha", "low", "high", "p", "omega"], "null"),
+        ("04-consistency", "silhouettes", [], "mean"),
+        ("05-relations", "correlations", ["ρ", "low", "high", "p", "corrected"], "null"),
+        ("05-relations", "placebos", ["ρ", "low", "high", "p"], "null"),
+        ("05-relations", "multiverse", ["min", "median", "max"], "untrained, median"),
+        ("06-other-explanations", "tab-power", [], "null"),
+    ],
+)
+def test_what_three_respondents_cannot_show_is_not_printed_and_the_page_says_why(
+    pages, chapter, table, hidden, shown
+):
+    executed, html = pages(chapter)
+    found = pd.read_csv(executed.with_suffix("") / f"tab-{table.removeprefix('tab-')}.csv")
+
+    assert found[hidden].isna().all(axis=None)
+    assert found[shown].notna().any()
+    assert "below 10 on one base their intervals would say nothing" in html

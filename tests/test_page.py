@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 import nbformat
@@ -242,6 +243,25 @@ def test_a_page_of_anothers_notebook_loads_nothing_and_runs_nothing_of_it(kind, 
     assert "model_module" not in text
     assert "Slider" in text, "the text of a widget is shown"
     assert "HELDFORMULA7X" in text
+
+
+@pytest.mark.parametrize("executed", [5, None, b"x.ipynb", ["x.ipynb"]])
+def test_a_page_is_made_of_a_name_alone(executed):
+    with pytest.raises(ParameterError, match="executed"):
+        page.write_page(executed)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("text", ["[", "[]", "![a]("])
+def test_a_cell_of_brackets_keeps_nobody_waiting(tmp_path, text):
+    cells = [nbformat.v4.new_markdown_cell(text * 10_000)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "other.ipynb")
+
+    began = time.perf_counter()
+    html = page.write_page(tmp_path / "other.ipynb").read_text(encoding="utf-8")
+
+    assert time.perf_counter() - began < 15
+    assert html.count("[") >= 10_000
 
 
 @needs_browser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 from pathlib import Path
@@ -58,6 +59,42 @@ def test_every_mistake_is_told_at_once(lines):
         "item 5 (gad7_5), text: must be text, got True; put it in quotes.",
         "itmes: is not a known key; remove or rename it.",
     ]
+
+
+MISTAKES = [
+    (("licence",), None),
+    (("itmes",), []),
+    (("options", 1, "label"), False),
+    (("options", 1, "value"), 0),
+    (("scales", 0, "mode"), "median"),
+    (("scales", 1, "items"), ["gad7_1", "nix"]),
+    (("scales", 1, "reverse"), ["gad7_2"]),
+    (("scales", 1, "parent"), "nix"),
+    (("norms",), [{"scale": "nix", "group": "g", "n": 9, "mean": 1, "sd": 1, "citation": "c"}]),
+    (("items", 1, "keying"), 2),
+    (("items", 2, "templates", 0, "terms"), None),
+    (("items", 3, "weights"), [[1]]),
+    (("items", 4, "text"), True),
+    (("items", 5, "id"), "gad7_7"),
+    (("items", 6, "colour"), "red"),
+]
+
+
+@pytest.mark.parametrize("pair", list(itertools.combinations(MISTAKES, 2)))
+def test_mistakes_of_parts_and_between_parts_are_told_together(lines, pair):
+    def wrong(*mistakes):
+        content = yaml.safe_load((questionnaires_dir() / "gad7.yaml").read_text())
+        content["scales"].append({"id": "second", "title": "Second", "items": ["gad7_1"]})
+        for *places, last in (place for place, _ in mistakes):
+            value = next(value for place, value in mistakes if place == (*places, last))
+            part = functools.reduce(lambda inner, key: inner[key], places, content)
+            if value is None:
+                part.pop(last, None)
+            else:
+                part[last] = value
+        return set(lines(content, "gad7.yaml"))
+
+    assert wrong(*pair) == wrong(pair[0]) | wrong(pair[1])
 
 
 def test_parts_that_do_not_fit_together_are_told_at_once(lines):

@@ -69,6 +69,13 @@ def changed(trained: Path, base: Path) -> set[str]:
     return {name for name in before if not torch.equal(before[name], after[name])}
 
 
+@pytest.mark.parametrize("folder", ["/proc/x/y", "x" * 300])
+def test_a_folder_that_cannot_be_made_is_refused_before_the_pairs_are_read(ended, folder):
+    code, _, errors = ended("train-nli", "minilm", folder, "--data", "nowhere.csv")
+    assert code == 1
+    assert folder in errors
+
+
 def test_a_trained_folder_is_a_respondent_that_learned_its_pairs(tiny_model, tmp_path):
     manifest = train_nli(tiny_model, PAIRS, tmp_path / "out", epochs=30, lr=5e-3, batch_size=8,
                          progress=False)  # fmt: skip

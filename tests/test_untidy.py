@@ -313,3 +313,44 @@ def test_the_order_of_rows_and_columns_changes_nothing(name, mess):
     nothing_missing_is_certain(first, case.triples)
     if first is not None and case.order:
         pd.testing.assert_frame_equal(_sorted(first), _sorted(second), check_dtype=False)
+
+
+LOADED = pm.load_questionnaire("gad7")
+OF_FRAMES = {
+    "evidence": lambda table: pm.evidence.evidence(table, [LOADED], {}),
+    "jackknife": lambda table: pm.evidence.jackknife(pd.DataFrame.mean, table, ["a", "b", "b"]),
+    "item_contrasts": lambda table: pm.validity.item_contrasts(table, np.zeros((2, 3))),
+    "kernel_statistics": pm.nulls.kernel_statistics,
+    "keyed_items": lambda table: pm.scoring.keyed_items(table, LOADED),
+    "profiles": lambda table: pm.evidence.profiles(table, [LOADED]),
+    "unpack_bits": pm.beliefs.unpack_bits,
+}
+
+
+@pytest.mark.parametrize("name", OF_FRAMES)
+@pytest.mark.parametrize(
+    "table",
+    [
+        None, 5, "text", [1, 2], {}, pd.DataFrame(), pd.DataFrame({"respondent_id": ["a", "b"]}),
+        pd.DataFrame([[1, 2]], columns=["respondent_id", "respondent_id"]),
+    ],
+    ids=lambda table: type(table).__name__,
+)  # fmt: skip
+def test_what_is_not_the_table_that_a_measure_needs_is_refused(name, table):
+    with pytest.raises(ParameterError):
+        OF_FRAMES[name](table)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda table: pm.scoring.keyed_items(table, "gad7"),
+        lambda table: pm.evidence.profiles(table, ["gad7"]),
+        lambda table: pm.intervals.scale_intervals(table, "gad7"),
+        lambda table: pm.structure.heterotrait_monotrait(table, ["gad7"]),
+    ],
+)
+def test_a_name_in_the_place_of_a_loaded_questionnaire_is_refused_with_the_way_to_load_it(measure):
+    row = {"respondent_id": "a", "questionnaire": "gad7", "item_id": "gad7_1", "score": 1.0}
+    with pytest.raises(ParameterError, match="load_questionnaire"):
+        measure(pd.DataFrame([row]))

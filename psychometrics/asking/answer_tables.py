@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,8 +132,8 @@ def read_table(source: str | Path | pd.DataFrame) -> AnswerTable:
         raise ParameterError(
             f"{path}: answers are read from {', '.join(_ENDINGS)}; save it as one."
         )
-    if not path.is_file():
-        raise DataError(f"{path} is not a file: name a table of answers.")
+    if not os.path.isfile(path):  # Path.is_file raises where a name is too long
+        raise DataError(f"{str(path)[:200]} is not a file: name a table of answers.")
 
     if ending in (".csv", ".tsv", ".tab", ".txt"):
         cells = text_table(path)

@@ -146,6 +146,9 @@ def null_distribution(
     >>> found.shape, bool(found["statistic"].between(0.3, 0.37).all())
     ((4, 1), True)
     """
+    if not callable(statistic):
+        raise ParameterError(f"statistic must be a function of answers, got {statistic!r:.60}.")
+
     rows = []
     drawn = _drawn(questionnaires, null, respondents, draws, base, layers, seed, wording)
     for answers in drawn:

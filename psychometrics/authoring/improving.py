@@ -287,7 +287,7 @@ def improve(
     seed : int
         Seed of the halves and of the prompts by chance.
     **asking
-        ``store``, ``dtype`` and ``progress`` of :func:`psychometrics.asking.ask`.
+        ``store``, ``dtype``, ``device`` and ``progress`` of :func:`psychometrics.asking.ask`.
 
     Returns
     -------

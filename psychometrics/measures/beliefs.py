@@ -16,6 +16,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
+from ..asking.answers import check_columns
 from ..exceptions import ParameterError
 
 _CLOSE = 1e-12  # two sums of the same shares may differ by rounding
@@ -127,8 +128,13 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
     >>> unpack_bits(one, 3)["hits"].tolist()
     [[[False, True, True]]]
     """
-    shape = (packed["respondent_id"].nunique(), -1, ranks)
+    check_columns(packed, ["respondent_id"])
     columns = packed.columns.drop(["respondent_id", "template"], errors="ignore")
+    is_packed = packed[columns].map(lambda cell: isinstance(cell, bytes)).all(axis=None)
+    if packed.empty or columns.empty or not is_packed:
+        raise ParameterError("unpack_bits: the table has no rows of packed bits; name such a one.")
+
+    shape = (packed["respondent_id"].nunique(), -1, ranks)
     rows = {name: np.frombuffer(b"".join(packed[name]), dtype=np.uint8) for name in columns}
     rows = {name: row.reshape(len(packed), -1) for name, row in rows.items()}
     bits = {name: np.unpackbits(row, axis=1, count=ranks) for name, row in rows.items()}

@@ -14,6 +14,7 @@ from scipy import stats
 from ..checks import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from ..questionnaires.answers import check_loaded
 from .intervals import jackknife_half_width, merge_near_ties
 from .kernels import scale_statistics
 from .scoring import raw_scores, template_cubes, two_way
@@ -26,6 +27,7 @@ _DECIMALS = 6
 """Decimals of silhouettes that single precision resolves on any processor."""
 _LARGEST_FACTOR = 1000
 """Largest factor of a size; long before it each answer is one class."""
+_KINDS = ("source", "inverse", "silhouette")
 _PROMPT = ["item_id", "template", "polarity", "term", "intensifier"]
 
 
@@ -68,6 +70,8 @@ def profiles(
     >>> profiles(answers, [load_questionnaire("challenges")]).shape
     (3, 12)
     """
+    check_loaded(questionnaires)
+    check_columns(answers, [*_PROMPT, "respondent_id", "questionnaire"], ["weight"])
     keys = {item.id: item.keying for q in questionnaires for item in q.items}
     lacking = {q.id for q in questionnaires} - set(answers["questionnaire"].unique())
 
@@ -153,13 +157,17 @@ def evidence(
     >>> bool(found["source and inverse"] > 0.5)  # the normalisation's doing
     True
     """
+    check_loaded(questionnaires)
+    if not isinstance(table, pd.DataFrame) or not {*_KINDS} <= {*table.columns.get_level_values(0)}:
+        raise ParameterError("evidence: the table is not that of profiles; make it by profiles.")
+
     if bases is not None:
         found = {
             base: evidence(table[np.asarray(bases) == base], questionnaires, expected)
             for base in pd.unique(np.asarray(bases))
         }
         return _with_mean(pd.DataFrame(found).T, bases)
-    cubes = (table[name].to_numpy()[None] for name in ("source", "inverse", "silhouette"))
+    cubes = (table[name].to_numpy()[None] for name in _KINDS)
     return evidence_of_draws(*cubes, questionnaires, expected).iloc[0].rename(None)
 
 
@@ -303,6 +311,9 @@ def jackknife(
     >>> float(found.loc["a", "x"].round(3))
     2.054
     """
+    if not isinstance(table, pd.DataFrame) or len(table) != np.size(bases):
+        raise ParameterError("jackknife: a table with one row for each of the bases is needed.")
+
     found = {}
     for base in pd.unique(np.asarray(bases)):
         part = table[np.asarray(bases) == base]

@@ -12,6 +12,7 @@ from scipy import special
 from ..checks import check_choice, check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from ..questionnaires.answers import check_loaded
 from .scoring import keyed_items
 
 
@@ -366,6 +367,7 @@ def scale_intervals(
     [[4.0, 2.0, 6.0]]
     """
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
+    check_loaded([questionnaire])
 
     if not questionnaire.scales:
         raise ParameterError(f"{questionnaire.id} has no scale.")

@@ -61,6 +61,10 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     >>> found["statistic"].tolist()
     ['alpha', 'omega', 'first component']
     """
+    square = isinstance(covariance, pd.DataFrame) and covariance.index.equals(covariance.columns)
+    if not square or covariance.empty or covariance.index.nlevels < 2:
+        raise ParameterError("kernel_statistics: the covariance is not that of kernel; make it so.")
+
     labels = [" ".join(dict.fromkeys(filter(None, name[:2]))) for name in covariance.index]
     sizes = pd.Series(labels).value_counts(sort=False)
     matrix = covariance.to_numpy(dtype=float)

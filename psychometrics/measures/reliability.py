@@ -468,6 +468,9 @@ def design_study(
     >>> found[["run", "relative"]].round(2).to_numpy().tolist()
     [[2.0, 0.72], [3.0, 0.79], [10.0, 0.93]]
     """
+    if not isinstance(sizes, Mapping):
+        raise ParameterError(f"sizes must give numbers by facet, got {sizes!r:.60}.")
+
     others = [facet for facet in facets if facet != target]
     planned = {}
     for facet, numbers in sizes.items():

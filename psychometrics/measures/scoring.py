@@ -13,6 +13,7 @@ import pandas as pd
 from ..checks import check_choice, check_columns, check_three
 from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
+from ..questionnaires.answers import check_loaded
 
 _KEYS = ("respondent_id", "questionnaire", "mode", "run")
 """What tells the askings of a questionnaire apart, in a table of answers to items."""
@@ -381,6 +382,8 @@ def keyed_items(
     """
     if isinstance(items, Iterator):
         return pd.concat([keyed_items(part, questionnaire, scale) for part in items])
+    check_columns(items, ["questionnaire"])
+    check_loaded([questionnaire])
     own = items[items["questionnaire"] == questionnaire.id]
     _check(own, ("respondent_id", "item_id"), ["score"])
     own = own.astype({"score": float})

@@ -12,6 +12,7 @@ from scipy import optimize, stats
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from ..questionnaires.answers import check_loaded
 from .scoring import keyed_items
 
 _LEAST = 4
@@ -237,6 +238,7 @@ def _pooled(
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Keyed items of all scales side by side, of respondents with every item, and scales' sizes."""
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
+    check_loaded(questionnaires)
     parts = []
     sizes = {}
     for questionnaire in questionnaires:

@@ -158,6 +158,8 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
     >>> item_contrasts(table, np.random.default_rng(0).normal(size=(len(table), 5))).shape
     (4, 5)
     """
+    words = ["questionnaire", "item_id", "template", "term", "intensifier"]
+    check_columns(prompts, words, ["weight", "polarity"])
     weight = prompts["weight"].to_numpy()
     polarity = prompts["polarity"].to_numpy()
     asked = prompts.assign(respondent_id="base").reset_index(drop=True)

@@ -421,12 +421,20 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
 def computing_on(device: str | None) -> Iterator[None]:
     """Make a device the default one within the block, where it is given.
 
+    Raises
+    ------
+    RespondentError
+        The device is unknown or not on this machine.
+
     Examples
     --------
     >>> with computing_on("cpu"):
     ...     resolve_device(None)
     device(type='cpu')
     """
+    if device is not None:
+        resolve_device(device)
+
     token = _DEVICE.set(device or _DEVICE.get())
     try:
         yield

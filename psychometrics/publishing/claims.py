@@ -19,7 +19,7 @@ import pandas as pd
 from ..data import available
 from ..exceptions import DataError
 from ..paths import book_dir, data_dir
-from .record import cell, number, with_interval
+from .record import cell, number, starred, with_interval
 
 STUDIES = {
     "empalc": "EMPALC",
@@ -227,11 +227,14 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``data/expectations.csv``: ``chapter, sentence, cell``; ``rule``, which is ``above``,
-        ``below``, ``below a hundredth of`` or ``equal``, or, of the cell's interval, ``excludes``
-        or ``includes``; ``bar``, a number or an address; and ``needs``, external data without
-        which the chapter shows something else. Also ``value`` (None if the chapter does not show
-        the cell) and ``holds``.
+        ``data/expectations.csv``: ``chapter``; ``sentence``, a quotation from the chapter's text
+        or captions; ``cell``, in which a star stands for every label; ``rule``, which is
+        ``above``, ``below``, ``at least``, ``below a hundredth of``, ``within a tenth of``,
+        ``equal``, ``has the sign of``, ``nearer zero than`` or ``farther from zero than``, or, of
+        the cell's interval, ``excludes`` or ``includes``; ``bar``, a number or an address, whose
+        stars stand for the cell's; and ``needs``, external data without which the chapter shows
+        something else. Also ``value`` (None if the chapter does not show the cell) and ``holds``.
+        A cell with stars has a row for each match.
         Chapters that are not in the folder are left out, and sentences whose data are not at hand.
 
     Examples
@@ -243,8 +246,12 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
     at_hand = table["needs"].map(lambda key: not key or available(key))
     executed = table["chapter"].isin([path.stem for path in runs.glob("*.ipynb")])
-    table = table[executed & at_hand].copy()
-    found = [_rule_met(row, runs, row.chapter) for row in table.itertuples()]
+    table = table[executed & at_hand]
+    rows = [
+        one for row in table.itertuples(index=False) for one in _written_out(row, runs, row.chapter)
+    ]
+    table = pd.DataFrame(rows, columns=table.columns)
+    found = [_rule_met(row, runs, row.chapter) for row in rows]
     table["value"] = [value for value, _, _ in found]
     table["holds"] = [bool(holds) for _, _, holds in found]
     return table
@@ -300,9 +307,9 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     table = table[table["chapter"] == chapter_of(executed)]
     rows = []
     for sentence, part in table.groupby("sentence", sort=False):
-        judged = [_judged_cell(row, executed) for row in part.itertuples()]
-        verdict = max((verdict for verdict, _, _ in judged), key=SENTENCE_VERDICTS.index)
-        why, shown = next(rest for first, *rest in judged if first == verdict)
+        cells = [verdict for row in part.itertuples() for verdict in _judged_cells(row, executed)]
+        verdict = max((verdict for verdict, _, _ in cells), key=SENTENCE_VERDICTS.index)
+        why, shown = next(cell[1:] for cell in cells if cell[0] == verdict)
         rows.append({"sentence": sentence, "verdict": verdict, "why": why, "shown": shown})
 
     return pd.DataFrame(rows, columns=["sentence", "verdict", "why", "shown"])
@@ -440,34 +447,64 @@ def _holds(value: float | str, rule: str, bar: float | str) -> bool:
         "below": value < bar,
         "below a hundredth of": value < abs(bar) / 100,
         "equal": math.isclose(value, bar),
+        "has the sign of": value * bar > 0,
+        "at least": value >= bar - 1e-9,
+        "nearer zero than": abs(value) < abs(bar),
+        "farther from zero than": abs(value) > abs(bar),
+        "within a tenth of": abs(value - bar) <= abs(bar) / 10,
     }
 
     return rules[rule]
 
 
-def _judged_cell(row: tuple, executed: Path) -> tuple[str, str, str]:
-    """Return the verdict on one cell of a sentence, the reason, and the table it is in."""
-    holds = SENTENCE_VERDICTS[0]
-    fails = SENTENCE_VERDICTS[2]
-    unknown = SENTENCE_VERDICTS[1]
+def _judged_cells(row: tuple, executed: Path) -> list[tuple[str, str, str]]:
+    """Return the verdict on each cell of a rule, the reason, and the table it is in."""
     address = _within(row.cell, row.chapter)
     shown = address.partition("[")[0]
 
     if row.needs and not available(row.needs):
-        return unknown, f"it needs {row.needs}", shown
+        return [(SENTENCE_VERDICTS[1], f"it needs {row.needs}", shown)]
 
     here = row._replace(cell=address, bar=_within(row.bar, row.chapter))
     if any("/" in text.partition("[")[0] for text in (here.cell, here.bar) if "[" in text):
-        return unknown, "it is about another chapter, too", shown
+        return [(SENTENCE_VERDICTS[1], "it is about another chapter, too", shown)]
 
-    value, bar, met = _rule_met(here, executed.parent, executed.stem)
+    rows = _written_out(here, executed.parent, executed.stem)
+    return [(*_judged_cell(one, executed), shown) for one in rows]
+
+
+def _judged_cell(row: tuple, executed: Path) -> tuple[str, str]:
+    """Return the verdict on one cell and the reason."""
+    value, bar, met = _rule_met(row, executed.parent, executed.stem)
     if met is None:
-        return unknown, f"this run has no value in {here.cell} or {bar}", shown
+        return SENTENCE_VERDICTS[1], f"this run has no value in {row.cell} or {bar}"
 
     words = value if isinstance(value, str) else number(value, ".3g")
     needed = number(bar, ".3g") if isinstance(bar, float) else bar
-    reason = f"{here.cell} is {words}; the rule is “{row.rule} {needed}”"
-    return (holds if met else fails), reason, shown
+    reason = f"{row.cell} is {words}; the rule is “{row.rule} {needed}”"
+    return SENTENCE_VERDICTS[0 if met else 2], reason
+
+
+def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:
+    """Return a rule for each row of the table that its stars match; as it is if there is none."""
+    if "*" not in row.cell:
+        return [row]
+
+    try:
+        matches = starred(row.cell, runs, chapter)
+    except DataError:
+        return [row]
+
+    rows = [row._replace(cell=_filled(row.cell, m), bar=_filled(row.bar, m)) for m in matches]
+    return rows or [row]
+
+
+def _filled(address: str, labels: list[str]) -> str:
+    """Return an address with labels in the place of its stars."""
+    for label in labels:
+        written = f'"{label}"' if "," in label else label
+        address = address.replace("*", written, 1)
+    return address
 
 
 def _rule_met(row: tuple, runs: Path, chapter: str) -> tuple[object, object, bool | None]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from ..checks import check_choice
+from ..checks import check_choice, check_kinds
 from ..exceptions import ParameterError, PsychometricsError, writing
 from ..paths import book_dir, data_dir, notebooks_dir
 from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
@@ -185,6 +185,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     import nbformat
 
     check_choice(("page", "report", "slides"), kind=kind)
+    check_kinds(locals(), {"executed": str | Path, "output": str | Path | None})
     executed = Path(executed)
 
     if len(executed.name.encode(errors="replace")) > 255 or not executed.is_file():
@@ -398,7 +399,7 @@ def _plain(notebook, executed: Path, kind: str):
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
             own = {"attachments": cell.attachments} if "attachments" in cell else {}
-            cells.append(new_markdown_cell(prose.cell(cell.source), **own))
+            cells.append(new_markdown_cell(_few_brackets(prose.cell(cell.source)), **own))
         elif cell.cell_type == "code":
             cell.metadata["folded"] = kind == "report" or "hide-input" in tags
             cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
@@ -415,6 +416,14 @@ def _plain(notebook, executed: Path, kind: str):
 
     notebook.cells = _slides(cells) if kind == "slides" else cells
     return notebook, prose.held
+
+
+def _few_brackets(text: str) -> str:
+    """Return Markdown whose brackets are plain signs if there are more than any chapter has.
+
+    The library that reads Markdown tries each opening bracket with all that follow.
+    """
+    return text if text.count("[") < 2000 else text.replace("[", "&#91;")
 
 
 def _slides(cells: list) -> list:
@@ -607,8 +616,7 @@ class _OtherRun(_Prose):
         self.sentences = sentences
         self.chapter = chapter_of(executed)
         self.fragments = {
-            _normal(re.sub(r"\s*\([^()]*\)$", "", row.sentence)).rstrip("."): row.verdict
-            for row in sentences.itertuples()
+            _normal(row.sentence).rstrip("."): row.verdict for row in sentences.itertuples()
         }
 
     def banner(self) -> str:

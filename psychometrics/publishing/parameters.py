@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat
 from ..asking.population import population
 from ..checks import check_choice
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
+from ..models.loading import computing_on
 from ..models.sources import find
 from ..modes import identify, mode_named
 from ..modes.completions import lexicon, model_names, templates
@@ -286,7 +287,11 @@ class _Report(_Page):
     def _check_asking(self, models: list[str], named: bool = False) -> None:
         """Refuse what asking would refuse; with ``named``, models that fail are a page's rows."""
         mode = mode_named(self.mode)
-        own = {k: v for k, v in self.conditions.items() if k not in ("store", "dtype")}
+        others = ("store", "dtype", "device")
+        own = {name: value for name, value in self.conditions.items() if name not in others}
+        with computing_on(self.conditions.get("device")):
+            pass  # only whether the device is there
+
         store = self.conditions.get("store")
         if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
             raise ParameterError(f"store: {store!r} is no folder; name one, or a URL.")

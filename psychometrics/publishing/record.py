@@ -255,6 +255,31 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
     return found
 
 
+def starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
+    """Return the labels that the stars of an address stand for, in each row that it matches.
+
+    Examples
+    --------
+    >>> starred("04/tab-power[*, auc]", Path("a-folder-without-runs"))
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: 04/tab-power[*, auc]: no chapter 04 was executed.
+    """
+    chapter, name, labels = _parts(address, chapter)
+    path = _path(address, chapter, name, runs)
+    _, rows = _read(path, path.stat().st_mtime_ns)
+    wanted = labels[:-1]
+
+    matches = [
+        row
+        for row in rows
+        if all(label in ("*", own) for label, own in zip(wanted, row, strict=False))
+    ]
+    return [
+        [own for label, own in zip(wanted, row, strict=False) if label == "*"] for row in matches
+    ]
+
+
 def printed(text: str, runs: Path, chapter: str = "") -> str:
     """Return what the role ``num`` prints: a cell by its address, behind ``:`` in a format.
 
@@ -513,15 +538,9 @@ def _linked(text: str) -> str:
 
 def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], str]:
     """The row of an address, by column, and the address's column."""
-    match = _ADDRESS.fullmatch(address.strip())
-    if match is None:
-        raise DataError(f"{address} is not an address like 04/tab-power[silhouette, auc].")
-
-    where = match[1] or chapter
-    path = _path(address, where, match[2], runs)
+    where, name, labels = _parts(address, chapter)
+    path = _path(address, where, name, runs)
     head, rows = _read(path, path.stat().st_mtime_ns)
-    labels = next(csv.reader([match[3]], skipinitialspace=True))
-    labels = [label.strip() for label in labels]
     if len(labels) > 1 and labels[-1] in head:
         column = labels.pop()
     elif "value" in head:
@@ -530,7 +549,7 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
         column = head[-1] if len(head) == len(labels) + 1 else None
 
     if column is None:
-        raise DataError(f"{address}: {match[2]} has no column '{labels[-1]}', only {head}.")
+        raise DataError(f"{address}: {name} has no column '{labels[-1]}', only {head}.")
 
     if re.fullmatch(r"#-?\d+", labels[0]):
         number = int(labels[0][1:])
@@ -540,8 +559,18 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
         found = [row for row in rows if row[: len(labels)] == labels]
 
     if len(found) != 1:
-        raise DataError(f"{address}: {match[2]} has {len(found)} rows {', '.join(labels)}.")
+        raise DataError(f"{address}: {name} has {len(found)} rows {', '.join(labels)}.")
     return dict(zip(head, map(_meant, found[0]), strict=True)), column
+
+
+def _parts(address: str, chapter: str) -> tuple[str, str, list[str]]:
+    """Return the chapter, the table and the labels of an address."""
+    match = _ADDRESS.fullmatch(address.strip())
+    if match is None:
+        raise DataError(f"{address} is not an address like 04/tab-power[silhouette, auc].")
+
+    labels = next(csv.reader([match[3]], skipinitialspace=True))
+    return match[1] or chapter, match[2], [label.strip() for label in labels]
 
 
 def _path(address: str, chapter: str, name: str, runs: Path) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from ..checks import check_columns
@@ -56,3 +58,25 @@ def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
 
     extra = [column for column in frame.columns if column not in COLUMNS]
     return frame[[*COLUMNS, *extra]].reset_index(drop=True)
+
+
+def check_loaded(questionnaires: Iterable[Questionnaire]) -> None:
+    """Refuse names and files where questionnaires belong that are loaded.
+
+    Raises
+    ------
+    ParameterError
+
+    Examples
+    --------
+    >>> check_loaded(["gad7"])
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: 'gad7' is no loaded questionnaire: load it by \
+load_questionnaire.
+    """
+    for one in questionnaires:
+        if not isinstance(one, Questionnaire):
+            raise ParameterError(
+                f"{one!r:.60} is no loaded questionnaire: load it by load_questionnaire."
+            )

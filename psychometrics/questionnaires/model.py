@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 
@@ -272,8 +273,8 @@ class Questionnaire(Part):
         return {**content, "scales": whole}
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Questionnaire:
-        mistakes = _mistakes(self)
+    def _parts_fit(self, info: ValidationInfo) -> Questionnaire:
+        mistakes = _mistakes(self, info.context or set())
         if mistakes:
             raise ValueError("\n".join(mistakes))
         return self
@@ -351,12 +352,86 @@ def checked(content: object, place: str, schema: type[Part] = Questionnaire):
         for m in found
         if m["type"] != "too_short" or m["loc"] not in inside
     ]
+    if schema is Questionnaire:
+        told.append([f", {line}" for line in _mistakes_of_the_rest(content, found)])
+
     lines = dict.fromkeys(f"{place}{_on_one_line(line)}." for lines in told for line in lines)
-    raise QuestionnaireError("\n".join(dict.fromkeys(lines)))
+    raise QuestionnaireError("\n".join(lines))
 
 
-def _mistakes(questionnaire: Questionnaire) -> list[str]:
-    """What each part on its own cannot see."""
+def _mistakes_of_the_rest(content: dict, found: list[dict]) -> list[str]:
+    """Return what the right parts of a wrong questionnaire do wrong together."""
+    places = [mistake["loc"] for mistake in found]
+    if () in places or ("items",) in places:
+        return []
+
+    right = {key: value for key, value in content.items() if (key,) not in places}
+    right |= {key: stand_in for key, stand_in in _STAND_INS.items() if (key,) in places}
+    unsure: set[str | int] = set()
+
+    for key in {place[0] for place in places} - _STAND_INS.keys():
+        inside = {place[1:] for place in places if place[0] == key and len(place) > 1}
+        if key in _LISTS and inside:
+            right[key] = _right_entries(key, content[key], inside, unsure)
+        else:
+            unsure.add("options" if key == "response" else key)
+            right.pop(key, None)
+
+    try:
+        Questionnaire.model_validate(right, context=unsure)
+    except ValidationError as error:
+        rest = [mistake for mistake in error.errors() if mistake["loc"] == ()]
+        return [line for mistake in rest for line in str(mistake["ctx"]["error"]).split("\n")]
+
+    return []
+
+
+def _right_entries(
+    key: str, entries: list, wrong: set[tuple], unsure: set[str | int]
+) -> list[dict[str, object]]:
+    """Return entries without their wrong keys, and note what the others then do not show."""
+    right = []
+    for at, entry in enumerate(entries):
+        off = {place[1] if len(place) > 1 else None for place in wrong if place[0] == at}
+        if not off:
+            right.append(entry)
+            continue
+
+        kept = entry if isinstance(entry, dict) and None not in off else {}
+        if key == "items" and off & {None, *_ASKED}:
+            unsure.add(at)
+        if "id" in off or not kept:
+            unsure.add(key)
+
+        dropped = off | ({"reverse"} if "items" in off else set())
+        right.append(
+            _stand_in(key, at) | {name: kept[name] for name in kept if name not in dropped}
+        )
+
+    return right
+
+
+def _stand_in(key: str, at: int) -> dict[str, object]:
+    """Return what an entry of a list must have, unlike any other entry."""
+    if key == "items":
+        return {"id": f"stand-in-{at}", "text": f"Stand-in {at}"}
+    if key == "scales":
+        return {"id": f"stand-in-{at}", "title": "stand-in", "items": "all"}
+    return {"value": 1e6 + at, "label": f"stand-in {at}"}
+
+
+_STAND_INS = dict.fromkeys(
+    ("id", "title", "short_title", "measures", "citation", "source", "licence"), "stand-in"
+)
+"""Values in the place of missing or wrong ones that other parts do not depend on."""
+_LISTS = ("items", "scales", "options", "response")
+"""Lists whose right entries are checked although others are wrong."""
+_ASKED = ("terms", "templates", "candidates", "intensifiers", "options", "weights")
+"""Keys of an item on which its other keys depend."""
+
+
+def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]:
+    """Return what each part on its own cannot see, but nothing that rests on an unsure part."""
     ids = [item.id for item in questionnaire.items]
     found = _twice("items", ids)
     found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
@@ -365,34 +440,44 @@ def _mistakes(questionnaire: Questionnaire) -> list[str]:
         found += _level_mistakes(f"candidate {number}", levels)
 
     found += _option_mistakes("options", questionnaire.options)
-    if not any(item.templates or questionnaire.choices(item) for item in questionnaire.items):
+    asked = any(item.templates or questionnaire.choices(item) for item in questionnaire.items)
+    if not asked and not unsure & {"items", "options"}:
         found.append("items: none has templates or options, so none can be asked; add them")
 
-    if not questionnaire.scales and not questionnaire.categories:
+    grouped = questionnaire.scales or questionnaire.categories
+    if not grouped and not unsure & {"scales", "categories"}:
         found.append("scales: is missing; add it, or categories")
 
     first: dict[tuple, str] = {}
     for number, item in enumerate(questionnaire.items, start=1):
+        if number - 1 in unsure:
+            continue
+
         same = first.setdefault((_fold(item.text), item.options, item.templates), item.id)
         if same != item.id:
             found.append(f"items: '{item.id}' is the same question as '{same}'; keep one")
 
-        found += _item_mistakes(f"item {number} ({item.id})", questionnaire, item)
+        found += _item_mistakes(f"item {number} ({item.id})", questionnaire, item, unsure)
 
-    found += _scale_mistakes(questionnaire, ids)
+    found += _scale_mistakes(questionnaire, ids, unsure)
     found += _twice("categories", questionnaire.categories)
+    if unsure & {"categories", "bias"}:
+        return found
+
     if len(questionnaire.bias) not in (0, len(questionnaire.categories)):
         found.append("bias: must have one number for each category; correct it")
 
     return found
 
 
-def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list[str]:
+def _item_mistakes(
+    place: str, questionnaire: Questionnaire, item: Item, unsure: set[str | int]
+) -> list[str]:
     found = _level_mistakes(place, item.intensifiers or ())
     options = questionnaire.choices(item)
     found += _option_mistakes(place, item.options or ())
 
-    if item.templates and not questionnaire.levels(item):
+    if item.templates and not questionnaire.levels(item) and "intensifiers" not in unsure:
         found.append(f"{place}: has templates, but there are no intensifiers; add them")
 
     if len(options) == 1:
@@ -408,8 +493,15 @@ def _item_mistakes(place: str, questionnaire: Questionnaire, item: Item) -> list
     for at, candidate in enumerate(item.candidates, start=1):
         found += _candidate_mistakes(f"{place}, candidate {at}", item, candidate)
 
+    if "categories" in unsure:
+        return found
+
     categories = len(questionnaire.categories)
-    if categories and [len(row) for row in item.weights or ()] != [categories] * len(options):
+    if (
+        "options" not in unsure
+        and categories
+        and [len(row) for row in item.weights or ()] != [categories] * len(options)
+    ):
         found.append(
             f"{place}: weights must be {len(options)} options by {categories} categories; "
             "correct them"
@@ -448,18 +540,21 @@ def _option_mistakes(place: str, options: tuple[Option, ...]) -> list[str]:
     return found
 
 
-def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
+def _scale_mistakes(
+    questionnaire: Questionnaire, ids: list[str], unsure: set[str | int]
+) -> list[str]:
     found = _twice("scales", [scale.id for scale in questionnaire.scales])
     parents = {scale.id: scale.parent for scale in questionnaire.scales}
     for scale in questionnaire.scales:
         place = f"scale {scale.id}"
-        if scale.parent is not None and parents.get(scale.parent, "") is not None:
+        child = scale.parent is not None and parents.get(scale.parent, "") is not None
+        if child and "scales" not in unsure:
             found.append(f"{place}: its parent must be a scale without a parent; correct it")
 
         found += [
             f"{place}: there is no item '{name}'; correct it"
             for name in scale.items
-            if name not in ids
+            if name not in ids and "items" not in unsure
         ]
         found += _twice(place, scale.items) + _twice(f"{place}, reverse", scale.reverse)
         found += [
@@ -471,7 +566,7 @@ def _scale_mistakes(questionnaire: Questionnaire, ids: list[str]) -> list[str]:
     found += [
         f"norms: there is no scale '{norm.scale}'; correct it"
         for norm in questionnaire.norms
-        if norm.scale not in parents
+        if norm.scale not in parents and "scales" not in unsure
     ]
 
     for norm in questionnaire.norms:

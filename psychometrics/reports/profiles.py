@@ -20,7 +20,7 @@ from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.kernels import kernel_statistics
 from ..measures.norms import compare_norms, norm_table
 from ..measures.scoring import item_scores, keyed_items
-from ..models.loading import load_config, load_model
+from ..models.loading import computing_on, load_config, load_model
 from ..models.sources import SMOLLM2, find, read_json
 from ..modes import identify, load_respondent
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
@@ -47,6 +47,7 @@ def assess(
     base: str | Path | None = None,
     store: str | Path | None = None,
     dtype: str | None = None,
+    device: str | None = None,
     **conditions: object,
 ) -> dict[str, pd.DataFrame]:
     """Ask a model, score it, and judge the scores by :mod:`psychometrics.reports.rules`.
@@ -58,8 +59,8 @@ def assess(
         endpoint.
     questionnaires : str, Path or Questionnaire, or several
         With scales.
-    mode, store, dtype, **conditions
-        As in :func:`psychometrics.asking.ask`.
+    mode, store, dtype, device, **conditions
+        As in :func:`psychometrics.asking.ask`; null respondents are computed on the device, too.
     against : str, optional
         Respondents to compare with, asked in the same way: ``"embedded"``, or names. By default
         the embedded population in mode ``nli``, whose scores on the book's questionnaires are
@@ -94,6 +95,63 @@ def assess(
     >>> found["scores"]["scale"].tolist()
     ['challenges']
     """
+    with computing_on(device):
+        return _assessed(model, questionnaires, mode, against, base, store, dtype, conditions)
+
+
+def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:
+    """Return how far models differ from the first, item by item.
+
+    Parameters
+    ----------
+    found : dict
+        What :func:`assess` returned, by the names of the models.
+    questionnaires : str, Path or Questionnaire, or several
+        The questionnaires that were asked.
+
+    Returns
+    -------
+    DataFrame
+        One row per scale and model after the first: ``questionnaire, scale, model``; the
+        ``difference`` from the first model with its 95 % interval ``low, high``, paired over the
+        ``n`` items; ``null``, for answers to prompts the share of pairs of random heads whose
+        interval excludes 0, too.
+    """
+    (_, one), *rest = found.items()
+    to_prompts = "terms" in set(one["flags"]["check"])
+    rows = []
+    for questionnaire in _load(questionnaires):
+        for scale in questionnaire.scales:
+            own = _keyed(one["items"], questionnaire, scale).reset_index(drop=True)
+            for name, tables in rest:
+                other = _keyed(tables["items"], questionnaire, scale).reset_index(drop=True)
+                apart = (other - own).stack().dropna().to_numpy(dtype=float)
+                apart = apart * _size(scale, to_prompts)
+                row = {"questionnaire": questionnaire.id, "scale": scale.id, "model": name}
+                row |= dict.fromkeys(("difference", "low", "high"), np.nan)
+
+                if len(apart):
+                    low, high = map(float, mean_interval(apart))
+                    row |= {"difference": apart.mean(), "low": low, "high": high}
+
+                row |= {"n": len(apart), "null": np.nan}
+                if len(apart) and to_prompts:
+                    nulls = (
+                        _keyed(both["null_items"], questionnaire, scale).to_numpy(dtype=float)
+                        for both in (one, tables)
+                    )
+                    row["null"] = _differing(*nulls)
+
+                rows.append(row)
+
+    columns = ["questionnaire", "scale", "model", "difference", "low", "high", "n", "null"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _assessed(
+    model, questionnaires, mode: str, against: str | None, base, store, dtype, conditions: dict
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of :func:`assess`, on the device that is the default one."""
     loaded = _load(questionnaires)
     who = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
     how = {"mode": mode, "store": store, "dtype": dtype, **conditions}
@@ -169,55 +227,6 @@ def _part_of(frame: pd.DataFrame | None, questionnaire: Questionnaire) -> pd.Dat
     if frame is None or frame.empty:
         return None
     return frame[frame["questionnaire"] == questionnaire.id]
-
-
-def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:
-    """Return how far models differ from the first, item by item.
-
-    Parameters
-    ----------
-    found : dict
-        What :func:`assess` returned, by the names of the models.
-    questionnaires : str, Path or Questionnaire, or several
-        The questionnaires that were asked.
-
-    Returns
-    -------
-    DataFrame
-        One row per scale and model after the first: ``questionnaire, scale, model``; the
-        ``difference`` from the first model with its 95 % interval ``low, high``, paired over the
-        ``n`` items; ``null``, for answers to prompts the share of pairs of random heads whose
-        interval excludes 0, too.
-    """
-    (_, one), *rest = found.items()
-    to_prompts = "terms" in set(one["flags"]["check"])
-    rows = []
-    for questionnaire in _load(questionnaires):
-        for scale in questionnaire.scales:
-            own = _keyed(one["items"], questionnaire, scale).reset_index(drop=True)
-            for name, tables in rest:
-                other = _keyed(tables["items"], questionnaire, scale).reset_index(drop=True)
-                apart = (other - own).stack().dropna().to_numpy(dtype=float)
-                apart = apart * _size(scale, to_prompts)
-                row = {"questionnaire": questionnaire.id, "scale": scale.id, "model": name}
-                row |= dict.fromkeys(("difference", "low", "high"), np.nan)
-
-                if len(apart):
-                    low, high = map(float, mean_interval(apart))
-                    row |= {"difference": apart.mean(), "low": low, "high": high}
-
-                row |= {"n": len(apart), "null": np.nan}
-                if len(apart) and to_prompts:
-                    nulls = (
-                        _keyed(both["null_items"], questionnaire, scale).to_numpy(dtype=float)
-                        for both in (one, tables)
-                    )
-                    row["null"] = _differing(*nulls)
-
-                rows.append(row)
-
-    columns = ["questionnaire", "scale", "model", "difference", "low", "high", "n", "null"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 @contextlib.contextmanager

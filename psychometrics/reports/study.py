@@ -27,6 +27,7 @@ from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.items import adjust
 from ..measures.reliability import reliability_table
 from ..measures.scoring import item_scores, keyed_items
+from ..models.loading import computing_on
 from ..modes import identify, mode_named
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.model import Part, checked
@@ -203,8 +204,9 @@ def run_study(
     progress : bool
         Show a progress bar for each combination.
     **limits
-        Settings of the endpoint, which the plan leaves open: prices, ``timeout``, ``concurrency``,
-        ``max_cost`` of the whole run; after a ``dry_run`` nothing is recorded.
+        What the plan leaves open: the ``device``, and settings of the endpoint, such as prices,
+        ``timeout``, ``concurrency`` and ``max_cost`` of the whole run; after a ``dry_run`` nothing
+        is recorded.
 
     Returns
     -------
@@ -227,6 +229,7 @@ def run_study(
 file or directory); name a readable file.
     """
     study = load_study(path)
+    device = limits.pop("device", None)
     planned = sorted(Endpoint.gathered(limits).keys() - {"endpoint"})
 
     if planned:
@@ -234,10 +237,11 @@ file or directory); name a readable file.
     dry = bool(limits.get("dry_run"))
     record = None if dry else _record(path, study)
     summary = {"asked": 0, "from_store": 0, "unanswered": 0, "seconds": 0.0, "failed": {}}
-    for answers in _answers(study, Path(path), store, progress, summary["failed"], limits):
-        told = answers.attrs["summary"]
-        for name in ("asked", "from_store", "unanswered", "seconds"):
-            summary[name] = round(summary[name] + told[name], 2)
+    with computing_on(device):
+        for answers in _answers(study, Path(path), store, progress, summary["failed"], limits):
+            told = answers.attrs["summary"]
+            for name in ("asked", "from_store", "unanswered", "seconds"):
+                summary[name] = round(summary[name] + told[name], 2)
 
     if dry:
         return summary | {"changed": [], "plan": True}

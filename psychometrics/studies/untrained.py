@@ -26,6 +26,8 @@ EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 PLACEBOS = tuple(f"placebo_{kind}" for kind in ("defects", "pleasures", "habits", "weather"))
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 """Sizes of untrained heads as multiples of a member's; None leaves their starting values."""
+_OF_SINGLE_RESPONDENTS = ("silhouette", "lowest", "items at")
+"""How the names of evidence begin that does not rest on differences between respondents."""
 WORDS = "words"
 """In the place of a size: random words of the decoder, which have a size of their own."""
 _REAL = ("gad7", "phq9", "soc13")
@@ -73,45 +75,30 @@ class _Comparison:
 
     @property
     def enough(self) -> list[str]:
-        """Bases with three respondents or more, without whom nothing is said of differences."""
-        counts = self.base.value_counts()
-        return list(counts.index[counts > 2])
+        """Bases with enough respondents for statistics of the differences between them."""
+        return [kind for kind in self.base.value_counts().index if kind not in _too_few(self.base)]
 
     @property
     def remarks(self) -> list[str]:
         """What to know of respondents that are few, or no members of the book."""
         counts = self.base.value_counts()
-        few = [
-            f"{kind} ({counts[kind]}): only silhouettes are shown. What rests on differences "
-            "between respondents needs three on one base."
-            for kind in counts.index.difference(self.enough)
+        said = [
+            f"{kind} ({counts[kind]}): only silhouettes are printed. Alpha, omega, correlations "
+            f"and ratios rest on differences between respondents; below {_fewest(kind)} on one "
+            "base their intervals would say nothing."
+            for kind in counts.index
+            if kind not in self.enough
         ]
 
-        if "others" not in counts:
-            return few
-        said = ["others: their untrained heads stand on the book's encoder, not on their own base."]
-
-        if self._too_few:
+        if "others" in counts:
             said.append(
-                f"others ({counts['others']}): alpha and omega are not printed below "
-                f"{FEWEST_RESPONDENTS} respondents; their intervals would say nothing."
+                "others: their untrained heads stand on the book's encoder, not on their own base."
             )
-
-        return few + said
-
-    @property
-    def _too_few(self) -> list[str]:
-        """Bases whose alpha and omega are not printed; the book's own two are never among them."""
-        number = (self.base == "others").sum()
-        return ["others", "both"] if 0 < number < FEWEST_RESPONDENTS else []
+        return said
 
     def rows(self, labels: dict[str, str], value: str) -> pd.DataFrame:
         """Return rows of ``found`` by label and base, with the observed values named `value`."""
         part = self.found.swaplevel()[_SHOWN].loc[[*labels]].copy()
-        kinds, bases = (part.index.get_level_values(level) for level in ("evidence", "base"))
-        hidden = kinds.str.contains(r"^(?:alpha|omega)\b") & bases.isin(self._too_few)
-        part.loc[hidden, ["observed", "low", "high", "p"]] = np.nan
-        part.loc[hidden, "verdict"] = "not printed"
         part = part.rename(labels, level="evidence")
         return part.rename_axis(["label", "base"]).rename(columns={"observed": value})
 
@@ -182,7 +169,31 @@ def compare(
     other = (" (by base: " + by_base + ")").where(by_depth != by_base, "")
     found = every_size.loc["matched"].assign(verdict=by_depth + other)
 
+    # what so few respondents cannot show is not shown
+    hidden = [kind for kind in observed.columns if not kind.startswith(_OF_SINGLE_RESPONDENTS)]
+    for kind in _too_few(base):
+        observed.loc[kind, hidden] = np.nan
+        values = ["observed", "low", "high", "p", "reach"]
+        found.loc[[(kind, name) for name in hidden], values] = np.nan
+        found.loc[[(kind, name) for name in hidden], "verdict"] = "not printed"
+
     return _Comparison(loaded, answers, own, base, draws, observed, found, depth, how)
+
+
+def _fewest(kind: str) -> int:
+    """Return the fewest respondents of a base whose differences are reported.
+
+    The book's own members of a base are enough, as their intervals are shown.
+    """
+    families = population_table()["family"].map(_BASES)
+    members = int((families == kind).sum())
+    return min(FEWEST_RESPONDENTS, members or FEWEST_RESPONDENTS)
+
+
+def _too_few(base: pd.Series) -> list[str]:
+    """Return the bases with too few respondents, and then also the mean over bases."""
+    kinds = [kind for kind, number in base.value_counts().items() if number < _fewest(kind)]
+    return [*kinds, "both"] if kinds else []
 
 
 def _intervals(observed: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
