@@ -607,10 +607,22 @@ def test_runs_of_one_model_are_within_it_and_never_respondents():
     assert found["scales"]["respondents"].tolist() == [1]
     assert np.isnan(found["scales"]["alpha"].iloc[0])
     (row,) = found["runs"].to_dict("records")
-    assert (row["respondents"], row["runs"]) == (1, 50)
+    assert (row["units"], row["rows"]) == (1, 50)
     assert row["within"] > 0
     several = _empty("random", respondents=8, runs=50)
-    assert pm.answer_profiles.assess_answers(several, "gad7")["runs"]["share_within"].iloc[0] > 0.9
+    assert pm.answer_profiles.assess_answers(several, "gad7")["runs"]["share"].iloc[0] < 0.1
+
+
+def test_the_share_of_bias_is_shown_beside_chance_where_a_scale_has_items_of_both_kinds():
+    found = pm.answer_profiles.assess_answers(_read(_people(), "ipip20"), "ipip20")
+    bias = found["bias"].set_index("scale")
+    assert list(bias.index) == [scale.id for scale in MINI.scales]
+    assert (bias["bias"] < bias["random_low"]).all()  # these people have traits
+    keys = pd.Series(MINI.keys(MINI.scales[0]))
+    wide = _people()[list(keys.index)]
+    r = np.corrcoef(*(wide[keys.index[keys == sign]].mean(axis=1) for sign in (1, -1)))[0, 1]
+    assert bias["bias"].iloc[0] == pytest.approx((1 + r) / 2)
+    assert pm.answer_profiles.assess_answers(_empty("random"), "gad7")["bias"].empty
 
 
 def test_profile_writes_a_page_about_a_file(tmp_path, monkeypatch):
