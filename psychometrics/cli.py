@@ -96,6 +96,8 @@ _Against = Annotated[
 _Output = Annotated[Path | None, Option("--output", "-o", help="The file, see above.")]
 _TABLES = (".csv", ".json", ".parquet", ".sav")
 _PROFILED = "gad7,phq9,soc13"
+_SIDE_BY_SIDE = 12
+"""Most respondents of a file that are compared without being named."""
 _Pdf = Annotated[bool, Option("--pdf", help="Print the page to a .pdf file, too.")]
 
 
@@ -412,21 +414,32 @@ def _profile(
 @app.command("compare", rich_help_panel=_STUDIES)
 def _compare(
     models: Annotated[
-        list[str], Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.")
-    ],
-    questionnaires: _Profiled = "gad7,phq9,soc13",
+        list[str] | None,
+        Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.", show_default=False),
+    ] = None,
+    questionnaires: _Profiled = _PROFILED,
     against: _Against = "default",
     mode: _Mode = "nli",
     condition: _Conditions = None,
     output: _Output = None,
     pdf: _Pdf = False,
     dry_run: _DryRun = False,
+    answer_file: _AnswerFile = None,
 ) -> None:
-    """Write a page (.html or .pdf) with models side by side and their paired differences."""
+    """Write a page (.html or .pdf) with models side by side and their paired differences.
+
+    With --answers, the page is about the respondents of a file, or about those that are named.
+    """
+    models = models or []
     if dry_run:
         _answers(_names(questionnaires), ",".join(models), mode, condition, dry_run)
 
-    asked = {"models": models} | _asked(questionnaires, against, mode, condition)
+    if answer_file is None:
+        asked = {"models": models} | _asked(questionnaires, against, mode, condition)
+    else:
+        answers, asked = _from_file(answer_file, questionnaires, mode, condition)
+        asked["models"] = _side_by_side(answers, models)
+
     tables = _report("compare", asked, output or Path("compare.html"), pdf)
     for row in tables["tab-compare-scores"].itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
@@ -471,12 +484,17 @@ def _study_run(
     store: _Store = None,
     condition: _Conditions = None,
     dry_run: _DryRun = False,
+    answer_file: _AnswerFile = None,
 ) -> None:
     """Ask all that a study asks; a run that was stopped goes on where it was.
 
     -c takes settings of the endpoint alone, which the plan leaves open; max_cost is for all of it.
+    A study in mode file asks nobody: its answers are in --answers.
     """
     how = _conditions(condition) | ({"dry_run": True} if dry_run else {})
+    if answer_file is not None:
+        how["answers"] = answer_file
+
     summary = pm.study.run_study(study, store, **how)
 
     if dry_run:
@@ -863,19 +881,11 @@ def _answers(
 
 def _answers_in(file: Path, questionnaires: list, respondents: str, mode: str, condition):
     """Read answers to questionnaires from a file; what was read is said first."""
-    import pandas as pd
-
     if (respondents, mode) != ("embedded", "nli"):
         raise ParameterError("--answers is read in place of asking: leave out whom and how to ask.")
 
-    settings = _conditions(condition)
-    for name in settings:
-        pm.answers.check_choice(pm.asking.answer_files.SETTINGS, condition=name)
-
-    parts = [pm.read_answers(file, questionnaire, **settings) for questionnaire in questionnaires]
-    answers = pd.concat(parts, ignore_index=True)
-    answers.attrs = parts[0].attrs
-    return answers
+    read = pm.asking.answer_files.read_all
+    return read(file, questionnaires, progress=True, **_conditions(condition))
 
 
 def _profile_answers(
@@ -890,20 +900,41 @@ def _profile_answers(
     """Write the page about a file of answers."""
     if model is not None:
         raise ParameterError("The page is about all in --answers: leave the model out.")
-    if questionnaires == _PROFILED:
-        raise ParameterError("Name what was answered by --questionnaires.")
 
-    loaded = [pm.load_questionnaire(name) for name in _names(questionnaires)]
-    _answers_in(file, loaded, "embedded", mode, condition)
-
-    asked = {"answers": str(file.expanduser().absolute()), "settings": _conditions(condition)}
-    asked["questionnaires"] = _names(questionnaires)
+    _, asked = _from_file(file, questionnaires, mode, condition)
     page = output or Path(f"profile-{file.name.partition('.')[0]}.html")
     tables = _report("answers", asked, page, pdf)
     for row in tables["tab-answers-scales"].itertuples():
         value = f"alpha {row.alpha:.2f} ({row.alpha_low:.2f} to {row.alpha_high:.2f}), "
         value = "" if math.isnan(row.alpha) else value
         typer.echo(f"{row.questionnaire}, {row.scale}: {value}{row.reading}")
+
+
+def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):
+    """Read answers for a page; the answers, and the page's parameters."""
+    if questionnaires == _PROFILED:
+        raise ParameterError("Name what was answered by --questionnaires.")
+
+    names = _names(questionnaires)
+    answers = _answers_in(file, names, "embedded", mode, condition)
+    asked = {"answers": str(file.expanduser().absolute()), "settings": _conditions(condition)}
+    return answers, asked | {"questionnaires": names}
+
+
+def _side_by_side(answers, named: list[str]) -> list[str]:
+    """Return the respondents of a file to compare: those that are named, or all of a few."""
+    known = answers["respondent_id"].unique().tolist()
+    for name in named:
+        pm.answers.check_choice(known, respondent=name)
+
+    chosen = named or known
+    most = len(named) or _SIDE_BY_SIDE
+    if not 2 <= len(chosen) <= most:
+        raise ParameterError(
+            f"compare: --answers gives {len(chosen)} respondent(s) for a page of 2 to "
+            f"{_SIDE_BY_SIDE}; name those to compare."
+        )
+    return chosen
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):

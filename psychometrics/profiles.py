@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from . import __version__
+from .asking.answers import check_choice
 from .asking.ask import ask
 from .asking.population import population, population_table, untouched_bases
 from .asking.store import key_of
@@ -123,20 +124,7 @@ def assess(
     with _leaving_out(left_out, "others"):
         others = _others(chosen, who["respondent_id"], loaded, how)
 
-    parts: dict[str, list] = {}
-    for questionnaire in loaded:
-        own, drawn, rest = (
-            frame[frame["questionnaire"] == questionnaire.id]
-            if frame is not None and len(frame)
-            else None
-            for frame in (answers, null, others)
-        )
-        level = _ERROR / len(loaded)
-        judged = _judged(own, questionnaire, drawn, rest, accuracy, stand, level)
-        for name, part in judged.items():
-            parts.setdefault(name, []).append(part)
-
-    found = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
+    found = _judge_all(loaded, answers, null, others, accuracy, stand)
     found["norms"], found["kernel"] = pd.DataFrame(), pd.DataFrame()
     with _leaving_out(left_out, "norms"):
         found["norms"] = _norms(found["scores"], loaded, who) if null is None else pd.DataFrame()
@@ -155,6 +143,52 @@ def assess(
         found["asked"].loc[f"left out: {section}"] = reason
 
     return found
+
+
+def judge_respondents(
+    answers: pd.DataFrame,
+    questionnaires: str | Path | Questionnaire | Iterable,
+    names: Sequence[str],
+) -> dict[str, dict[str, pd.DataFrame]]:
+    """Judge respondents by their own answers to items, whoever asked them.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.asking.answer_files.read_answers` gives them.
+    questionnaires : str, Path or Questionnaire, or several
+        With scales: all that the answers are to.
+    names : sequence of str
+        Respondents.
+
+    Returns
+    -------
+    dict of dict of DataFrame
+        By respondent, ``scores, flags, nulls, items`` and ``null_items`` as :func:`assess` gives
+        them. The null is the same answers dealt to the items at random.
+
+    Raises
+    ------
+    ParameterError
+        A respondent has no answers.
+
+    Examples
+    --------
+    >>> from psychometrics.measures.styles import empty_answers
+    >>> answers = empty_answers("gad7", "agree")
+    >>> name = answers["respondent_id"].iloc[0]
+    >>> judge_respondents(answers, "gad7", [name])[name]["scores"]["mark"].tolist()
+    ['✗']
+    """
+    loaded = _load(questionnaires)
+    known = answers["respondent_id"].unique()
+    for name in names:
+        check_choice(known, respondent=name)
+
+    return {
+        name: _judge_all(loaded, answers[answers["respondent_id"] == name], None, None, None, {})
+        for name in names
+    }
 
 
 def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:
@@ -244,6 +278,26 @@ def _load(questionnaires) -> list[Questionnaire]:
     if without:
         raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
     return loaded
+
+
+def _judge_all(
+    loaded: list[Questionnaire], answers, null, others, accuracy, base: dict
+) -> dict[str, pd.DataFrame]:
+    """Tables of all questionnaires, which share the page's probability of an error."""
+    parts: dict[str, list] = {}
+    for questionnaire in loaded:
+        own, drawn, rest = (
+            frame[frame["questionnaire"] == questionnaire.id]
+            if frame is not None and len(frame)
+            else None
+            for frame in (answers, null, others)
+        )
+        level = _ERROR / len(loaded)
+        judged = _judged(own, questionnaire, drawn, rest, accuracy, base, level)
+        for name, part in judged.items():
+            parts.setdefault(name, []).append(part)
+
+    return {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
 
 
 def _judged(

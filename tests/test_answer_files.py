@@ -638,9 +638,31 @@ def test_profile_writes_a_page_about_a_file(tmp_path, monkeypatch):
     assert kept["scale"].tolist() == [scale.id for scale in MINI.scales]
 
 
+def test_compare_puts_the_respondents_of_a_file_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = _people(3).rename(columns={"id": "model"}).assign(model=["a", "b", "c"])
+    items = [item.id for item in MINI.items]
+    reverse = [item for scale in MINI.scales for item in scale.reverse]
+    table.loc[0, items] = 3
+    table.loc[1, items] = [2 if item in reverse else 4 for item in items]
+    table.to_csv("models.csv", index=False)
+
+    words = "compare a b --answers models.csv --questionnaire ipip20 -o both.html"
+    result = _command(*words.split())
+    assert result.exit_code == 0, result.output
+    differences = pd.read_csv("runs/both/tab-compare-differences.csv")
+    assert differences["model"].unique().tolist() == ["b"]
+    assert differences["difference"].tolist() == [1.0] * len(MINI.scales)
+    assert "60 answers" in (tmp_path / "both.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "words",
     [
+        "compare --answers people.csv --questionnaire ipip20",
+        "compare 1 --answers people.csv --questionnaire ipip20",
+        "compare 1 nobody --answers people.csv --questionnaire ipip20",
+        "compare 1 2 --answers people.csv",
         "profile",
         "profile --answers people.csv",
         "profile m --answers people.csv --questionnaire gad7",
@@ -649,9 +671,9 @@ def test_profile_writes_a_page_about_a_file(tmp_path, monkeypatch):
         "profile --answers nowhere.csv --questionnaire ipip20",
     ],
 )
-def test_profile_refuses_what_does_not_fit_a_file(words, tmp_path, monkeypatch):
+def test_pages_refuse_what_does_not_fit_a_file(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _people(12).to_csv("people.csv", index=False)
+    _people(13).to_csv("people.csv", index=False)
     result = _command(*words.split())
     assert isinstance(result.exception, ParameterError | DataError)
     assert not list(tmp_path.glob("*.html"))

@@ -20,7 +20,7 @@ from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from .answer_cells import read_cells
 from .answer_layout import lay_out
 from .answer_tables import Notes, library, listed, read_table, several
-from .answers import COLUMNS, check_columns, check_kinds, tidy
+from .answers import COLUMNS, check_choice, check_columns, check_kinds, tidy
 
 _MODE = "file"
 """What stands in the column ``mode`` of answers that were read, unless the table has its own."""
@@ -145,6 +145,48 @@ def read_answers(
         print(notes, file=sys.stderr)
 
     return frame
+
+
+def read_all(
+    source: str | Path | pd.DataFrame,
+    questionnaires: Sequence[str | Path | Questionnaire],
+    progress: bool = False,
+    **settings: object,
+) -> pd.DataFrame:
+    """Read the answers to several questionnaires from one table.
+
+    Parameters
+    ----------
+    source : str, Path or DataFrame
+    questionnaires : sequence of str, Path or Questionnaire
+    progress, **settings
+        As in :func:`read_answers`.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`read_answers` gives it; ``attrs["summary"]["read"]`` is about all of them.
+
+    Raises
+    ------
+    ParameterError, DataError
+        As in :func:`read_answers`, or there is no such setting.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"model": ["a"], "gad1": [1], "phq1": [2]})
+    >>> read_all(table, ["gad7", "phq9"])["questionnaire"].unique().tolist()
+    ['gad7', 'phq9']
+    """
+    for name in settings:
+        check_choice(SETTINGS, condition=name)
+
+    parts = [read_answers(source, one, progress=progress, **settings) for one in questionnaires]
+    answers = pd.concat(parts, ignore_index=True)
+    summary = dict(parts[0].attrs["summary"])
+    summary["read"] = [row for part in parts for row in part.attrs["summary"]["read"]]
+    answers.attrs = {"summary": summary}
+    return answers
 
 
 def write_answers(table: pd.DataFrame, path: str | Path, questionnaires: Sequence = ()) -> None:
