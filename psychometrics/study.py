@@ -142,7 +142,8 @@ def load_study(path: str | Path, was_run: bool = False) -> _Study:
         ``spread`` of the items' differences (1) for its power, and in words ``exclusions`` and the
         ``stopping`` rule; ``questionnaires`` and ``respondents``, as the commands take them;
         ``mode``, or ``file`` where answers are read from a table; ``conditions``, a list of values
-        for each, of which all combinations are asked; ``seeds``; ``analyses``, some of scores, expectations, effects, reliability and evidence.
+        for each, of which all combinations are asked; ``seeds``; ``analyses``, some of scores,
+        expectations, effects, reliability and evidence.
     was_run : bool
         Refuse a study that was not run.
 
