@@ -3,6 +3,7 @@ from . import (
     answer_profiles,
     asking,
     book,
+    checklist,
     claims,
     data,
     endpoints,

@@ -525,8 +525,9 @@ def _study_report(
     folder = study.with_suffix("")
     page = output or folder / "report.html"
     asked = {"study": str(study), "store": store}
-    pm.runs.write_report("study", asked, [page], folder / "report.ipynb")
-    typer.echo(f"open {page}")
+    tables = pm.runs.write_report("study", asked, [page], folder / "report.ipynb")
+    pm.checklist.to_markdown(tables["tab-study-checklist"], page.with_name("checklist.md"))
+    typer.echo(f"open {page}; {page.with_name('checklist.md')} is the reporting checklist")
 
 
 @app.command("fill-in", rich_help_panel=_ASKING)
@@ -821,6 +822,10 @@ def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
     """Write a report and, where wanted, its print; its tables by name."""
     pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
     tables = pm.runs.write_report(notebook, asked, pages)
+    if f"tab-{notebook}-checklist" in tables:
+        pages.append(page.with_name(f"{page.stem}-checklist.md"))
+        pm.checklist.to_markdown(tables[f"tab-{notebook}-checklist"], pages[-1])
+
     typer.echo(", ".join(map(str, pages)))
     return tables
 

@@ -634,6 +634,8 @@ def test_profile_writes_a_page_about_a_file(tmp_path, monkeypatch):
     assert len(result.stdout.splitlines()) == 1 + len(MINI.scales)
     page = (tmp_path / "profile-people.html").read_text(encoding="utf-8")
     assert "240 answers" in page
+    lines = (tmp_path / "profile-people-checklist.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2 + 18
     kept = pd.read_csv("runs/profile-people/tab-answers-scales.csv")
     assert kept["scale"].tolist() == [scale.id for scale in MINI.scales]
 
