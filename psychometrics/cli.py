@@ -462,8 +462,19 @@ _StudyFile = Annotated[Path, Argument(metavar="STUDY", help="A .yaml file.")]
 
 
 @_study_app.command("check")
-def _study_check(study: _StudyFile) -> None:
-    """Check a study's file and print what would be asked; nobody is asked."""
+def _study_check(
+    study: _StudyFile,
+    width: Annotated[
+        float | None, Option(help="Wanted width of the 95 % interval of one model's score.")
+    ] = None,
+    condition: _Conditions = None,
+    answer_file: _AnswerFile = None,
+) -> None:
+    """Check a study's file and print what would be asked; nobody is asked.
+
+    With --width, and a pilot with several runs of each model in --answers, also how many runs an
+    interval of this width needs, and how well the models would be ordered by them.
+    """
     loaded = pm.study.load_study(study)
     ways = len(loaded.combinations) * len(loaded.seeds)
     typer.echo(f"{loaded.title}: {loaded.question}")
@@ -476,6 +487,29 @@ def _study_check(study: _StudyFile) -> None:
     if power:
         shares = ", ".join(f"{share:.0%}" for share in power)
         typer.echo(f"simulated power for the smallest effect of interest: {shares}")
+
+    if (width is None) != (answer_file is None):
+        raise ParameterError("study check: --width and a pilot in --answers need each other.")
+    if answer_file is not None:
+        questionnaires = [
+            pm.study.load_beside(name, study.parent) for name in loaded.questionnaires
+        ]
+        pilot = _answers_in(answer_file, questionnaires, "embedded", "nli", condition)
+        _say_runs(pm.study.runs_for(pilot, width), width)
+
+
+def _say_runs(table, width: float) -> None:
+    """Say for each scale how many runs an interval needs."""
+    for row in table.itertuples():
+        if math.isnan(row.needed):
+            typer.echo(f"{row.questionnaire}, {row.scale}: the pilot has no two runs of a model")
+            continue
+
+        order = "" if math.isnan(row.order) else f"; they order the models with {row.order:.2f}"
+        typer.echo(
+            f"{row.questionnaire}, {row.scale}: {row.needed:.0f} runs of each model for an "
+            f"interval of {width:g} ({row.assured:.0f} to be sure of it){order}"
+        )
 
 
 @_study_app.command("run")

@@ -25,10 +25,10 @@ from .asking.population import population, readable_names
 from .asking.store import key_of
 from .endpoints.endpoint import Endpoint
 from .exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
-from .measures.intervals import mean_interval, scale_intervals
+from .measures.intervals import mean_interval, runs_needed, scale_intervals
 from .measures.items import adjust
-from .measures.reliability import reliability_table
-from .measures.scoring import item_scores, keyed_items
+from .measures.reliability import design_study, reliability_table
+from .measures.scoring import item_scores, keyed_items, scale_scores
 from .modes import identify, mode_named
 from .profiles import assess, judge_respondents
 from .questionnaires import Questionnaire, Scale, load_questionnaire
@@ -192,6 +192,69 @@ file or directory); name a readable file.
         raise ParameterError(f"{path} was not run: psychometrics study run {path}")
 
     return study
+
+
+def load_beside(name: str, folder: Path) -> Questionnaire:
+    """Load a questionnaire of a study: a file in the study's folder, or one of the project.
+
+    Examples
+    --------
+    >>> load_beside("gad7", Path()).short_title
+    'GAD-7'
+    """
+    beside = folder / name
+    return load_questionnaire(beside if beside.is_file() else name)
+
+
+def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
+    """Return from a pilot how many runs a study needs, for every scale.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        Of a pilot with two runs of a respondent or more, as :func:`psychometrics.asking.ask` or
+        :func:`psychometrics.asking.answer_files.read_answers` gives answers to items.
+    width : float
+        Of the 95 % interval of one respondent's score, in points of the scale.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, scale``; ``needed`` and ``assured`` as in
+        :func:`psychometrics.measures.intervals.runs_needed`, of the respondent that needs most;
+        ``order``, how well the mean over so many runs as needed would order the respondents, by
+        :func:`psychometrics.measures.reliability.design_study`. Missing where the pilot does not
+        say it, such as the order of a single respondent.
+
+    Raises
+    ------
+    ParameterError
+        The width is not positive, or there are no scores.
+
+    Examples
+    --------
+    >>> from psychometrics.measures.styles import empty_answers
+    >>> pilot = empty_answers("gad7", "habit", respondents=4, runs=6)
+    >>> narrow, wide = (runs_for(pilot, width)["needed"].iloc[0] for width in (2, 8))
+    >>> bool(narrow > wide)
+    True
+    """
+    scores = scale_scores(answers).dropna(subset="score")
+    by = ["questionnaire", "scale"]
+    runs = runs_needed(scores, "score", width, ["respondent_id", *by])
+    table = runs.groupby(by, sort=False)[["needed", "assured"]].max().reset_index()
+    orders = []
+
+    for row in table.itertuples():
+        is_scale = (scores[by] == [row.questionnaire, row.scale]).all(axis=1)
+        try:
+            sizes = {"run": int(row.needed)}
+            order = design_study(scores[is_scale], ["respondent_id", "run"], sizes)["relative"]
+            orders.append(order.iloc[0])
+        except (ParameterError, ValueError):  # one respondent, or runs that not all have
+            orders.append(np.nan)
+
+    return table.assign(order=orders)
 
 
 def run_study(
@@ -387,13 +450,7 @@ _SMALLEST = {
 
 
 def _load(study: _Study, folder: Path) -> list[Questionnaire]:
-    return [_load_one(name, folder) for name in study.questionnaires]
-
-
-def _load_one(name: str, folder: Path) -> Questionnaire:
-    """Files are looked for beside the study."""
-    beside = folder / name
-    return load_questionnaire(beside if beside.is_file() else name)
+    return [load_beside(name, folder) for name in study.questionnaires]
 
 
 def _respondents(study: _Study, folder: Path, listed: bool = True) -> list[str]:
@@ -420,7 +477,7 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
 
     known = {}
     for name in () if "questionnaires" in file.unknown else study.questionnaires:
-        questionnaire = tried("questionnaires", lambda name=name: _load_one(name, folder))
+        questionnaire = tried("questionnaires", lambda name=name: load_beside(name, folder))
         if questionnaire is not None:
             known[questionnaire.id] = questionnaire
 

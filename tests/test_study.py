@@ -324,3 +324,28 @@ def test_mode_file_and_a_table_need_each_other(of_a_table, study):
     for wrong in ({"path": path}, {"path": study, "answers": table}):
         with pytest.raises(ParameterError, match="need each other"):
             run_study(progress=False, **wrong)
+
+
+def test_check_says_from_a_pilot_how_many_runs_an_interval_needs(of_a_table, tmp_path):
+    # Scores 2 and 4 in turn: s = 2/sqrt(3) of 4 runs; 2 t s/sqrt(n) <= 2 first holds for n = 8.
+    path, _ = of_a_table
+    mini = load_questionnaire("ipip20")
+    rows = [
+        {"model": model, "run": run}
+        | {
+            item.id: 3 + mini.keys(scale)[item.id] * (-1) ** run
+            for scale in mini.scales
+            for item in map(mini.item, scale.items)
+        }
+        for model in ("a", "b")
+        for run in (1, 2, 3, 4)
+    ]
+    pilot = tmp_path / "pilot.csv"
+    pd.DataFrame(rows).to_csv(pilot, index=False)
+    words = ["study", "check", str(path), "--width", "2", "--answers", str(pilot)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "ipip20, neuroticism: 8 runs of each model for an interval of 2" in result.output
+
+    alone = CliRunner().invoke(app, words[:5])
+    assert isinstance(alone.exception, ParameterError)
