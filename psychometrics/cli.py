@@ -96,6 +96,8 @@ _Against = Annotated[
 _Output = Annotated[Path | None, Option("--output", "-o", help="The file, see above.")]
 _TABLES = (".csv", ".json", ".parquet", ".sav")
 _PROFILED = "gad7,phq9,soc13"
+_SIDE_BY_SIDE = 12
+"""Most respondents of a file that are compared without being named."""
 _Pdf = Annotated[bool, Option("--pdf", help="Print the page to a .pdf file, too.")]
 
 
@@ -413,21 +415,32 @@ def _profile(
 @app.command("compare", rich_help_panel=_STUDIES)
 def _compare(
     models: Annotated[
-        list[str], Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.")
-    ],
-    questionnaires: _Profiled = "gad7,phq9,soc13",
+        list[str] | None,
+        Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.", show_default=False),
+    ] = None,
+    questionnaires: _Profiled = _PROFILED,
     against: _Against = "default",
     mode: _Mode = "nli",
     condition: _Conditions = None,
     output: _Output = None,
     pdf: _Pdf = False,
     dry_run: _DryRun = False,
+    answer_file: _AnswerFile = None,
 ) -> None:
-    """Write a page (.html or .pdf) with models side by side and their paired differences."""
+    """Write a page (.html or .pdf) with models side by side and their paired differences.
+
+    With --answers, the page is about the respondents of a file, or about those that are named.
+    """
+    models = models or []
     if dry_run:
         _answers(_names(questionnaires), ",".join(models), mode, condition, dry_run)
 
-    asked = {"models": models} | _asked(questionnaires, against, mode, condition)
+    if answer_file is None:
+        asked = {"models": models} | _asked(questionnaires, against, mode, condition)
+    else:
+        answers, asked = _from_file(answer_file, questionnaires, mode, condition)
+        asked["models"] = _side_by_side(answers, models)
+
     tables = _report("compare", asked, output or Path("compare.html"), pdf)
     for row in tables["tab-compare-scores"].itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
@@ -450,8 +463,19 @@ _StudyFile = Annotated[Path, Argument(metavar="STUDY", help="A .yaml file.")]
 
 
 @_study_app.command("check")
-def _study_check(study: _StudyFile) -> None:
-    """Check a study's file and print what would be asked; nobody is asked."""
+def _study_check(
+    study: _StudyFile,
+    width: Annotated[
+        float | None, Option(help="Wanted width of the 95 % interval of one model's score.")
+    ] = None,
+    condition: _Conditions = None,
+    answer_file: _AnswerFile = None,
+) -> None:
+    """Check a study's file and print what would be asked; nobody is asked.
+
+    With --width, and a pilot with several runs of each model in --answers, also how many runs an
+    interval of this width needs, and how well the models would be ordered by them.
+    """
     loaded = pm.study.load_study(study)
     ways = len(loaded.combinations) * len(loaded.seeds)
     typer.echo(f"{loaded.title}: {loaded.question}")
@@ -465,6 +489,29 @@ def _study_check(study: _StudyFile) -> None:
         shares = ", ".join(f"{share:.0%}" for share in power)
         typer.echo(f"simulated power for the smallest effect of interest: {shares}")
 
+    if (width is None) != (answer_file is None):
+        raise ParameterError("study check: --width and a pilot in --answers need each other.")
+    if answer_file is not None:
+        questionnaires = [
+            pm.study.load_beside(name, study.parent) for name in loaded.questionnaires
+        ]
+        pilot = _answers_in(answer_file, questionnaires, "embedded", "nli", condition)
+        _say_runs(pm.study.runs_for(pilot, width), width)
+
+
+def _say_runs(table, width: float) -> None:
+    """Say for each scale how many runs an interval needs."""
+    for row in table.itertuples():
+        if math.isnan(row.needed):
+            typer.echo(f"{row.questionnaire}, {row.scale}: the pilot has no two runs of a model")
+            continue
+
+        order = "" if math.isnan(row.order) else f"; they order the models with {row.order:.2f}"
+        typer.echo(
+            f"{row.questionnaire}, {row.scale}: {row.needed:.0f} runs of each model for an "
+            f"interval of {width:g} ({row.assured:.0f} to be sure of it){order}"
+        )
+
 
 @_study_app.command("run")
 def _study_run(
@@ -472,13 +519,17 @@ def _study_run(
     store: _Store = None,
     condition: _Conditions = None,
     dry_run: _DryRun = False,
+    answer_file: _AnswerFile = None,
 ) -> None:
     """Ask all that a study asks; a run that was stopped goes on where it was.
 
     -c takes what the plan leaves open: the device, and settings of the endpoint, of which max_cost
-    is for the whole run.
+    is for the whole run. A study in mode file asks nobody: its answers are in --answers.
     """
     how = _conditions(condition) | ({"dry_run": True} if dry_run else {})
+    if answer_file is not None:
+        how["answers"] = answer_file
+
     summary = pm.study.run_study(study, store, **how)
 
     if dry_run:
@@ -509,8 +560,9 @@ def _study_report(
     folder = study.with_suffix("")
     page = output or folder / "report.html"
     asked = {"study": str(study), "store": store}
-    pm.runs.write_report("study", asked, [page], folder / "report.ipynb")
-    typer.echo(f"open {page}")
+    tables = pm.runs.write_report("study", asked, [page], folder / "report.ipynb")
+    pm.checklist.to_markdown(tables["tab-study-checklist"], page.with_name("checklist.md"))
+    typer.echo(f"open {page}; {page.with_name('checklist.md')} is the reporting checklist")
 
 
 @app.command("fill-in", rich_help_panel=_ASKING)
@@ -810,6 +862,10 @@ def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
     """Write a report and, where wanted, its print; its tables by name."""
     pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
     tables = pm.runs.write_report(notebook, asked, pages)
+    if f"tab-{notebook}-checklist" in tables:
+        pages.append(page.with_name(f"{page.stem}-checklist.md"))
+        pm.checklist.to_markdown(tables[f"tab-{notebook}-checklist"], pages[-1])
+
     typer.echo(", ".join(map(str, pages)))
     return tables
 
@@ -867,19 +923,11 @@ def _answers(
 
 def _answers_in(file: Path, questionnaires: list, respondents: str, mode: str, condition):
     """Read answers to questionnaires from a file; what was read is said first."""
-    import pandas as pd
-
     if (respondents, mode) != ("embedded", "nli"):
         raise ParameterError("--answers is read in place of asking: leave out whom and how to ask.")
 
-    settings = _conditions(condition)
-    for name in settings:
-        pm.checks.check_choice(pm.asking.answer_files.SETTINGS, condition=name)
-
-    parts = [pm.read_answers(file, questionnaire, **settings) for questionnaire in questionnaires]
-    answers = pd.concat(parts, ignore_index=True)
-    answers.attrs = parts[0].attrs
-    return answers
+    read = pm.asking.answer_files.read_all
+    return read(file, questionnaires, progress=True, **_conditions(condition))
 
 
 def _profile_answers(
@@ -894,20 +942,41 @@ def _profile_answers(
     """Write the page about a file of answers."""
     if model is not None:
         raise ParameterError("The page is about all in --answers: leave the model out.")
-    if questionnaires == _PROFILED:
-        raise ParameterError("Name what was answered by --questionnaires.")
 
-    loaded = [pm.load_questionnaire(name) for name in _names(questionnaires)]
-    _answers_in(file, loaded, "embedded", mode, condition)
-
-    asked = {"answers": str(file.expanduser().absolute()), "settings": _conditions(condition)}
-    asked["questionnaires"] = _names(questionnaires)
+    _, asked = _from_file(file, questionnaires, mode, condition)
     page = output or Path(f"profile-{file.name.partition('.')[0]}.html")
     tables = _report("answers", asked, page, pdf)
     for row in tables["tab-answers-scales"].itertuples():
         value = f"alpha {row.alpha:.2f} ({row.alpha_low:.2f} to {row.alpha_high:.2f}), "
         value = "" if math.isnan(row.alpha) else value
         typer.echo(f"{row.questionnaire}, {row.scale}: {value}{row.reading}")
+
+
+def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):
+    """Read answers for a page; the answers, and the page's parameters."""
+    if questionnaires == _PROFILED:
+        raise ParameterError("Name what was answered by --questionnaires.")
+
+    names = _names(questionnaires)
+    answers = _answers_in(file, names, "embedded", mode, condition)
+    asked = {"answers": str(file.expanduser().absolute()), "settings": _conditions(condition)}
+    return answers, asked | {"questionnaires": names}
+
+
+def _side_by_side(answers, named: list[str]) -> list[str]:
+    """Return the respondents of a file to compare: those that are named, or all of a few."""
+    known = answers["respondent_id"].unique().tolist()
+    for name in named:
+        pm.answers.check_choice(known, respondent=name)
+
+    chosen = named or known
+    most = len(named) or _SIDE_BY_SIDE
+    if not 2 <= len(chosen) <= most:
+        raise ParameterError(
+            f"compare: --answers gives {len(chosen)} respondent(s) for a page of 2 to "
+            f"{_SIDE_BY_SIDE}; name those to compare."
+        )
+    return chosen
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):

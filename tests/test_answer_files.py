@@ -607,10 +607,22 @@ def test_runs_of_one_model_are_within_it_and_never_respondents():
     assert found["scales"]["respondents"].tolist() == [1]
     assert np.isnan(found["scales"]["alpha"].iloc[0])
     (row,) = found["runs"].to_dict("records")
-    assert (row["respondents"], row["runs"]) == (1, 50)
+    assert (row["units"], row["rows"]) == (1, 50)
     assert row["within"] > 0
     several = _empty("random", respondents=8, runs=50)
-    assert pm.answer_profiles.assess_answers(several, "gad7")["runs"]["share_within"].iloc[0] > 0.9
+    assert pm.answer_profiles.assess_answers(several, "gad7")["runs"]["share"].iloc[0] < 0.1
+
+
+def test_the_share_of_bias_is_shown_beside_chance_where_a_scale_has_items_of_both_kinds():
+    found = pm.answer_profiles.assess_answers(_read(_people(), "ipip20"), "ipip20")
+    bias = found["bias"].set_index("scale")
+    assert list(bias.index) == [scale.id for scale in MINI.scales]
+    assert (bias["bias"] < bias["random_low"]).all()  # these people have traits
+    keys = pd.Series(MINI.keys(MINI.scales[0]))
+    wide = _people()[list(keys.index)]
+    r = np.corrcoef(*(wide[keys.index[keys == sign]].mean(axis=1) for sign in (1, -1)))[0, 1]
+    assert bias["bias"].iloc[0] == pytest.approx((1 + r) / 2)
+    assert pm.answer_profiles.assess_answers(_empty("random"), "gad7")["bias"].empty
 
 
 def test_profile_writes_a_page_about_a_file(tmp_path, monkeypatch):
@@ -622,13 +634,37 @@ def test_profile_writes_a_page_about_a_file(tmp_path, monkeypatch):
     assert len(result.stdout.splitlines()) == 1 + len(MINI.scales)
     page = (tmp_path / "profile-people.html").read_text(encoding="utf-8")
     assert "240 answers" in page
+    lines = (tmp_path / "profile-people-checklist.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2 + 18
     kept = pd.read_csv("runs/profile-people/tab-answers-scales.csv")
     assert kept["scale"].tolist() == [scale.id for scale in MINI.scales]
+
+
+def test_compare_puts_the_respondents_of_a_file_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = _people(3).rename(columns={"id": "model"}).assign(model=["a", "b", "c"])
+    items = [item.id for item in MINI.items]
+    reverse = [item for scale in MINI.scales for item in scale.reverse]
+    table.loc[0, items] = 3
+    table.loc[1, items] = [2 if item in reverse else 4 for item in items]
+    table.to_csv("models.csv", index=False)
+
+    words = "compare a b --answers models.csv --questionnaire ipip20 -o both.html"
+    result = _command(*words.split())
+    assert result.exit_code == 0, result.output
+    differences = pd.read_csv("runs/both/tab-compare-differences.csv")
+    assert differences["model"].unique().tolist() == ["b"]
+    assert differences["difference"].tolist() == [1.0] * len(MINI.scales)
+    assert "60 answers" in (tmp_path / "both.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     "words",
     [
+        "compare --answers people.csv --questionnaire ipip20",
+        "compare 1 --answers people.csv --questionnaire ipip20",
+        "compare 1 nobody --answers people.csv --questionnaire ipip20",
+        "compare 1 2 --answers people.csv",
         "profile",
         "profile --answers people.csv",
         "profile m --answers people.csv --questionnaire gad7",
@@ -637,9 +673,9 @@ def test_profile_writes_a_page_about_a_file(tmp_path, monkeypatch):
         "profile --answers nowhere.csv --questionnaire ipip20",
     ],
 )
-def test_profile_refuses_what_does_not_fit_a_file(words, tmp_path, monkeypatch):
+def test_pages_refuse_what_does_not_fit_a_file(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _people(12).to_csv("people.csv", index=False)
+    _people(13).to_csv("people.csv", index=False)
     result = _command(*words.split())
     assert isinstance(result.exception, ParameterError | DataError)
     assert not list(tmp_path.glob("*.html"))

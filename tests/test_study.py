@@ -253,3 +253,99 @@ def test_a_difference_is_keyed_and_its_p_value_counts_the_signs_that_give_as_muc
     found = _difference(table, questionnaire, scale, {"x": 1}, {"x": 0})
     assert found["difference"] == 1
     assert abs(found["p"] - 2 / 16) < 0.02  # of 16 signs of four items two give as much
+
+
+OF_A_TABLE = """
+title: Two temperatures
+question: Does the temperature move a neuroticism that others have asked for?
+planned:
+  date: 2026-11-22
+  expectations:
+    - says: Neuroticism is higher at temperature 1.
+      questionnaire: ipip20
+      scale: neuroticism
+      of: {temperature: 1}
+      than: {temperature: 0}
+      expect: higher
+questionnaires: [ipip20]
+respondents: [a, b, c]
+mode: file
+conditions: {temperature: [0, 1]}
+analyses: [scores, expectations, evidence]
+"""
+
+
+@pytest.fixture
+def of_a_table(tmp_path):
+    """A study in mode file, and a table in which each neurotic answer is one point higher at 1."""
+    mini = load_questionnaire("ipip20")
+    keys = mini.keys(mini.scale("neuroticism"))
+    rows = [
+        {"model": model, "temperature": f"{degree}.0"}
+        | {item.id: 3 + degree * keys.get(item.id, 0) for item in mini.items}
+        for model in ("a", "b", "somebody else")
+        for degree in (0, 1)
+    ]
+    table = tmp_path / "table.csv"
+    pd.DataFrame(rows).to_csv(table, index=False)
+    path = tmp_path / "degrees.yaml"
+    path.write_text(OF_A_TABLE)
+    return path, table
+
+
+def test_a_study_reads_a_table_whose_columns_are_its_conditions(of_a_table):
+    path, table = of_a_table
+    summary = run_study(path, progress=False, answers=table)
+    assert (summary["asked"], summary["plan"], list(summary["failed"])) == (0, True, ["c"])
+
+    tables = study_tables(path)
+    (row,) = tables["expectations"].to_dict("records")
+    assert row["difference"] == pytest.approx(1)
+    assert row["verdict"] == "✓ as expected"
+    assert set(tables["scores"]["respondent"]) == {"a", "b"}
+    assert tables["asked"].loc["table of answers", "how"] == "table.csv"
+    assert set(tables["evidence"]["mark"]) <= {"✗", "!", "✓", "–"}
+    filled = pm.checklist.of_study(load_study(path), tables)
+    assert filled.loc[["A.1", "N.1", "N.4"], "status"].eq("known").all()
+    assert filled.loc["C.1", "status"] == "missing"  # others have asked
+
+
+def test_a_table_that_was_changed_after_the_first_run_is_listed(of_a_table):
+    path, table = of_a_table
+    run_study(path, progress=False, answers=table)
+    table.write_text(table.read_text().replace("somebody else", "c"))
+    summary = run_study(path, progress=False, answers=table)
+    assert summary["changed"] == ["table of answers"]
+    assert summary["failed"] == {}
+
+
+def test_mode_file_and_a_table_need_each_other(of_a_table, study):
+    path, table = of_a_table
+    for wrong in ({"path": path}, {"path": study, "answers": table}):
+        with pytest.raises(ParameterError, match="need each other"):
+            run_study(progress=False, **wrong)
+
+
+def test_check_says_from_a_pilot_how_many_runs_an_interval_needs(of_a_table, tmp_path):
+    # Scores 2 and 4 in turn: s = 2/sqrt(3) of 4 runs; 2 t s/sqrt(n) <= 2 first holds for n = 8.
+    path, _ = of_a_table
+    mini = load_questionnaire("ipip20")
+    rows = [
+        {"model": model, "run": run}
+        | {
+            item.id: 3 + mini.keys(scale)[item.id] * (-1) ** run
+            for scale in mini.scales
+            for item in map(mini.item, scale.items)
+        }
+        for model in ("a", "b")
+        for run in (1, 2, 3, 4)
+    ]
+    pilot = tmp_path / "pilot.csv"
+    pd.DataFrame(rows).to_csv(pilot, index=False)
+    words = ["study", "check", str(path), "--width", "2", "--answers", str(pilot)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "ipip20, neuroticism: 8 runs of each model for an interval of 2" in result.output
+
+    alone = CliRunner().invoke(app, words[:5])
+    assert isinstance(alone.exception, ParameterError)

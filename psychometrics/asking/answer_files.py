@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..checks import check_columns, check_kinds
+from ..checks import check_choice, check_columns, check_kinds
 from ..exceptions import DataError, ParameterError, writing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, tidy
@@ -146,6 +146,48 @@ def read_answers(
         print(notes, file=sys.stderr)
 
     return frame
+
+
+def read_all(
+    source: str | Path | pd.DataFrame,
+    questionnaires: Sequence[str | Path | Questionnaire],
+    progress: bool = False,
+    **settings: object,
+) -> pd.DataFrame:
+    """Read the answers to several questionnaires from one table.
+
+    Parameters
+    ----------
+    source : str, Path or DataFrame
+    questionnaires : sequence of str, Path or Questionnaire
+    progress, **settings
+        As in :func:`read_answers`.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`read_answers` gives it; ``attrs["summary"]["read"]`` is about all of them.
+
+    Raises
+    ------
+    ParameterError, DataError
+        As in :func:`read_answers`, or there is no such setting.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"model": ["a"], "gad1": [1], "phq1": [2]})
+    >>> read_all(table, ["gad7", "phq9"])["questionnaire"].unique().tolist()
+    ['gad7', 'phq9']
+    """
+    for name in settings:
+        check_choice(SETTINGS, condition=name)
+
+    parts = [read_answers(source, one, progress=progress, **settings) for one in questionnaires]
+    answers = pd.concat(parts, ignore_index=True)
+    summary = dict(parts[0].attrs["summary"])
+    summary["read"] = [row for part in parts for row in part.attrs["summary"]["read"]]
+    answers.attrs = {"summary": summary}
+    return answers
 
 
 def write_answers(table: pd.DataFrame, path: str | Path, questionnaires: Sequence = ()) -> None:

@@ -156,33 +156,24 @@ def _refuse_prompts(table: AnswerTable) -> None:
 
 def _long_columns(table: AnswerTable, names: ItemNames, asked: dict):
     """Return the columns of items and values, and the items by what their cells say."""
-    values = [asked["value"]] if asked["value"] else _common(table, _VALUES)
     candidates = [asked["item"]] if asked["item"] else _common(table, _ITEMS)
-    best = None
+    cells = {column: table.cells[column].dropna().unique() for column in candidates}
+    found = {column: names.find_all(texts) for column, texts in cells.items()}
 
-    for column in candidates:
-        cells = table.cells[column].dropna().unique()
-        found = names.find_all(cells)
-        if found and (best is None or len(set(found.values())) > len(set(best[1].values()))):
-            best = column, found
+    if not any(found.values()):  # whole prompts may hold the items' texts
+        for column, texts in cells.items():
+            inside = {text: names.within(text) for text in texts}
+            found[column] = {text: item for text, item in inside.items() if item}
 
-    for column in candidates if best is None else ():
-        inside = {cell: names.within(cell) for cell in table.cells[column].dropna().unique()}
-        found = {cell: item for cell, item in inside.items() if item}
-        if found and (best is None or len(set(found.values())) > len(set(best[1].values()))):
-            best = column, found
+    best = max(found, key=lambda column: len(set(found[column].values())), default=None)
+    if asked["item"] and not found[best]:
+        shown_cells = listed(cells[best].tolist(), 5)
+        said = f"{table.place}, column {best}: no cell is an item; it has {shown_cells}."
+        raise ParameterError(said)
 
-    values = [name for name in values if best and name != best[0]]
-    if best is None or not values:
-        if asked["item"] and best is None:
-            cells = listed(table.cells[asked["item"]].unique().tolist(), 5)
-            raise ParameterError(
-                f"{table.place}, column {asked['item']}: no cell is an item; it has {cells}."
-            )
-
-        return None
-
-    return best[0], values[0], best[1]
+    values = [asked["value"]] if asked["value"] else _common(table, _VALUES)
+    values = [name for name in values if name != best]
+    return (best, values[0], found[best]) if best and found[best] and values else None
 
 
 def _headers(table: AnswerTable, asked: dict) -> list[str]:

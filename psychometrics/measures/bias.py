@@ -354,10 +354,8 @@ def runs_and_units(
 
     Parameters
     ----------
-    items : DataFrame
-        Raw item scores, as :func:`psychometrics.measures.scoring.item_scores` gives them. Rows with
-        a gap in a scale are left out of it.
-    questionnaires : str, Path or Questionnaire, or several
+    items, questionnaires
+        As in :func:`bias_shares`.
     unit : str
         The column whose values are the models.
 
@@ -369,7 +367,7 @@ def runs_and_units(
         intraclass correlation :math:`\rho` with its 95 % interval, and ``effective``,
         :math:`n_\text{eff}`, no more than the rows. By chance the variance between units can be
         estimated below 0, where units differ less than their rows let expect.
-        Missing where there is one unit or no unit has two rows.
+        Missing where no unit has two rows; of one unit only ``within`` is known.
 
     Raises
     ------
@@ -411,19 +409,22 @@ def _one_way(scores: pd.Series) -> dict[str, float]:
     means = groups.mean()
     units = len(counts)
     rows = len(scores)
-    found = {"units": units, "rows": rows}
     names = ("between", "within", "share", "low", "high", "effective")
+    found = {"units": units, "rows": rows} | dict.fromkeys(names, np.nan)
 
-    if units < 2 or rows == units:
-        return found | dict.fromkeys(names, np.nan)
+    if rows == units:
+        return found
+
+    ms_within = (groups.var(ddof=0) * counts).sum() / (rows - units)
+    if units == 1:
+        return found | {"within": ms_within}
 
     per_unit = (rows - (counts**2).sum() / rows) / (units - 1)
     ms_between = (counts * (means - scores.mean()) ** 2).sum() / (units - 1)
-    ms_within = (groups.var(ddof=0) * counts).sum() / (rows - units)
     between = (ms_between - ms_within) / per_unit
 
     if ms_between + ms_within <= _ROUNDING * (scores**2).mean():
-        return found | dict.fromkeys(names, np.nan)
+        return found
 
     share = between / (between + ms_within)
     low = np.nan

@@ -336,9 +336,13 @@ class _Answers(_Page, of="answers"):
 
 class _Compare(_Report, of="compare"):
     models: list[_Text] = ["minilm-both-l6-s1", "minilm-mnli-l3-s16"]
+    answers: _Text | None = None
+    settings: dict[str, str | bool] = {}
 
     def check(self) -> None:
         short = [name.rstrip("/").rpartition("/")[2] for name in self.models]
+        if self.answers is not None:  # whose respondents the notebook finds, and counts
+            return
         if len(self.models) < 2:
             raise ParameterError("Name at least two models to compare.")
         twice = {name for name in short if short.count(name) > 1}

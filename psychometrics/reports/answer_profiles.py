@@ -11,6 +11,7 @@ from scipy import stats
 
 from ..checks import check_columns
 from ..exceptions import ParameterError
+from ..measures.bias import bias_shares, orthogonality, random_share, runs_and_units
 from ..measures.intervals import mean_table
 from ..measures.reliability import alpha, alphas
 from ..measures.scoring import item_scores, keyed_items, scale_scores
@@ -57,9 +58,13 @@ def assess_answers(
         such respondents stays below in 95 %; ``reading``. ``styles``: those of
         :func:`psychometrics.measures.styles.response_styles` on average, by ``who``: these
         respondents, random ones, those with a habit. ``verdicts``: of each scale, how many of the
-        ``judged`` respondents get ✗, ! and ✓ by :mod:`psychometrics.reports.rules`. ``runs``,
-        empty where each respondent was asked once: variance of scores ``within`` and ``between``
-        respondents, and the share ``within``.
+        ``judged`` respondents get ✗, ! and ✓ by :mod:`psychometrics.reports.rules`. ``bias``, of
+        scales with items of both kinds: the share of ``bias`` in the differences between ``n``
+        respondents with its interval, what 95 % of samples that answer at random have
+        (``random_low, random_high``) and respondents with a ``habit``; the ``error_part``; alpha as
+        keyed and if no answer is reversed (:func:`psychometrics.measures.bias.bias_shares`).
+        ``runs``, empty where each respondent was asked once:
+        :func:`psychometrics.measures.bias.runs_and_units`.
 
     Raises
     ------
@@ -92,6 +97,7 @@ def assess_answers(
             "scales": _scales(own, questionnaire),
             "styles": _styles(own, questionnaire),
             "verdicts": _verdicts(own, questionnaire),
+            "bias": _bias(own, questionnaire),
             "runs": _runs(own, questionnaire),
         }
         for name, table in tables.items():
@@ -104,38 +110,24 @@ def assess_answers(
 def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     items = item_means(item_scores(answers))
     habitual = item_scores(empty_answers(questionnaire, "habit", respondents=_HABITUAL, runs=1))
-    scores = _mean_scores(answers, questionnaire)
+    scores = scale_scores(answers, questionnaire)
+    means = mean_table(scores, "score", ["scale"], "respondent_id").set_index("scale")
+    of_respondents = scores.groupby(["scale", "respondent_id"])["score"].mean()
+    means["sd"] = of_respondents.groupby(level="scale").std()
+
     rows = []
     for scale in questionnaire.scales:
-        own = scores.loc[scores["scale"] == scale.id, "score"].dropna()
         keys = questionnaire.keys(scale)
         row = {"scale": scale.id, "title": scale.title, "items": len(keys)}
         row["reversed"] = sum(key < 0 for key in keys.values())
-        row |= {"respondents": len(own)} | _mean_of(own)
+        row["respondents"] = int(means.loc[scale.id, "n"])
+        row["score"] = means.loc[scale.id, "mean"]
+        row |= means.loc[scale.id, ["low", "high", "sd"]].to_dict()
         row |= _alpha_of(keyed_items(items, questionnaire, scale))
         row |= _bounds(row, keyed_items(habitual, questionnaire, scale))
         rows.append(row | {"reading": _reading(row)})
 
     return pd.DataFrame(rows)
-
-
-def _mean_scores(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return each respondent's scores, means over runs."""
-    scores = scale_scores(answers, questionnaire)
-    means = scores.groupby(["respondent_id", "scale"], sort=False)["score"].mean()
-    return means.reset_index()
-
-
-def _mean_of(scores: pd.Series) -> dict[str, float]:
-    """Return the mean over respondents with its interval, and their SD."""
-    found = dict.fromkeys(("score", "low", "high", "sd"), np.nan)
-    if len(scores):
-        found["score"] = scores.mean()
-    if len(scores) > 1:
-        frame = scores.rename("score").to_frame().assign(all="all", unit=range(len(scores)))
-        ends = mean_table(frame, "score", ["all"], "unit").iloc[0]
-        found |= {"low": ends["low"], "high": ends["high"], "sd": scores.std()}
-    return found
 
 
 def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:
@@ -219,26 +211,27 @@ def _mark(answers: pd.DataFrame, found: pd.DataFrame, scale: Scale) -> str:
     return verdict(found, scale)[0]
 
 
+def _bias(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return the share of bias of scales with items of both kinds, and what chance and habit give.
+
+    What answers at random and respondents with a habit give follows from closed forms.
+    """
+    shares = bias_shares(item_scores(answers), questionnaire, draws=1)
+    wide = shares.pivot(index="scale", columns="statistic", values="value")
+    table = shares[shares["statistic"] == "bias"].set_index("scale")
+    table = table[["title", "n", "value", "low", "high"]].rename(columns={"value": "bias"})
+    table = table.join(wide[["error_part", "alpha", "alpha_raw"]]).dropna(subset="bias")
+
+    chance = [random_share(n) for n in table["n"]]
+    table["random_low"] = [row["low"] for row in chance]
+    table["random_high"] = [row["high"] for row in chance]
+    by_habit = orthogonality(questionnaire).set_index("scale")["bias_habit"]
+    table["habit"] = by_habit[table.index]
+
+    return table.reset_index()
+
+
 def _runs(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Return the variance of scores within and between respondents, where runs were repeated."""
-    columns = ["scale", "respondents", "runs", "within", "between", "share_within"]
-    scores = scale_scores(answers, questionnaire).dropna(subset="score")
-    rows = []
-    for scale, part in scores.groupby("scale", sort=False):
-        grouped = part.groupby("respondent_id", sort=False)["score"]
-        sizes = grouped.size()
-        if sizes.max() < 2:
-            continue
-
-        within = float(grouped.var().mean())
-        between = np.nan
-        if len(sizes) > 1:
-            # the means of few runs vary by what varies within, too
-            noise = within * float((1 / sizes).mean())
-            between = max(0.0, float(grouped.mean().var()) - noise)
-
-        total = within + between
-        share = within / total if total else np.nan
-        rows.append([scale, len(sizes), int(sizes.sum()), within, between, share])
-
-    return pd.DataFrame(rows, columns=columns)
+    table = runs_and_units(item_scores(answers), questionnaire)
+    return table[table["within"].notna()].drop(columns="questionnaire")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from .. import __version__
 from ..asking.ask import ask
 from ..asking.nulls import kernel, null_answers
 from ..asking.population import population, population_table, untouched_bases
+from ..checks import check_choice
 from ..data import shipped
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..measures.intervals import mean_interval, scale_intervals
@@ -99,6 +100,52 @@ def assess(
         return _assessed(model, questionnaires, mode, against, base, store, dtype, conditions)
 
 
+def judge_respondents(
+    answers: pd.DataFrame,
+    questionnaires: str | Path | Questionnaire | Iterable,
+    names: Sequence[str],
+) -> dict[str, dict[str, pd.DataFrame]]:
+    """Judge respondents by their own answers to items, whoever asked them.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.asking.answer_files.read_answers` gives them.
+    questionnaires : str, Path or Questionnaire, or several
+        With scales: all that the answers are to.
+    names : sequence of str
+        Respondents.
+
+    Returns
+    -------
+    dict of dict of DataFrame
+        By respondent, ``scores, flags, nulls, items`` and ``null_items`` as :func:`assess` gives
+        them. The null is the same answers dealt to the items at random.
+
+    Raises
+    ------
+    ParameterError
+        A respondent has no answers.
+
+    Examples
+    --------
+    >>> from psychometrics.measures.styles import empty_answers
+    >>> answers = empty_answers("gad7", "agree")
+    >>> name = answers["respondent_id"].iloc[0]
+    >>> judge_respondents(answers, "gad7", [name])[name]["scores"]["mark"].tolist()
+    ['✗']
+    """
+    loaded = _load(questionnaires)
+    known = answers["respondent_id"].unique()
+    for name in names:
+        check_choice(known, respondent=name)
+
+    return {
+        name: _judge_all(loaded, answers[answers["respondent_id"] == name], None, None, None, {})
+        for name in names
+    }
+
+
 def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:
     """Return how far models differ from the first, item by item.
 
@@ -175,15 +222,7 @@ def _assessed(
     with _leaving_out(left_out, "others"):
         others = _others(against, who["respondent_id"], loaded, how)
 
-    level = _ERROR / len(loaded)
-    parts: dict[str, list] = {}
-    for questionnaire in loaded:
-        frames = [_part_of(frame, questionnaire) for frame in (answers, null, others)]
-        judged = _judged(frames[0], questionnaire, *frames[1:], accuracy, stand, level)
-        for name, part in judged.items():
-            parts.setdefault(name, []).append(part)
-
-    tables = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
+    tables = _judge_all(loaded, answers, null, others, accuracy, stand)
     tables |= {"norms": pd.DataFrame(), "kernel": pd.DataFrame()}
     if null is None:
         with _leaving_out(left_out, "norms"):
@@ -267,6 +306,21 @@ def _load(questionnaires) -> list[Questionnaire]:
     if without:
         raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
     return loaded
+
+
+def _judge_all(
+    loaded: list[Questionnaire], answers, null, others, accuracy, base: dict
+) -> dict[str, pd.DataFrame]:
+    """Tables of all questionnaires, which share the page's probability of an error."""
+    level = _ERROR / len(loaded)
+    parts: dict[str, list] = {}
+    for questionnaire in loaded:
+        own, drawn, rest = (_part_of(frame, questionnaire) for frame in (answers, null, others))
+        judged = _judged(own, questionnaire, drawn, rest, accuracy, base, level)
+        for name, part in judged.items():
+            parts.setdefault(name, []).append(part)
+
+    return {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
 
 
 def _judged(

@@ -19,21 +19,22 @@ import pandas as pd
 from pydantic import AfterValidator, Field, ValidationError
 
 from .. import __version__
+from ..asking.answer_files import read_all
 from ..asking.ask import ask
 from ..asking.population import population, readable_names
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
-from ..measures.intervals import mean_interval, scale_intervals
+from ..measures.intervals import mean_interval, runs_needed, scale_intervals
 from ..measures.items import adjust
-from ..measures.reliability import reliability_table
-from ..measures.scoring import item_scores, keyed_items
+from ..measures.reliability import design_study, reliability_table
+from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..models.loading import computing_on
 from ..modes import identify, mode_named
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.model import Part, checked
 from ..questionnaires.readers import read
 from ..store import key_of
-from .profiles import assess
+from .profiles import assess, judge_respondents
 from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, item_means
 
 _Value = str | float | int | bool | None
@@ -54,7 +55,8 @@ def _day(text: str) -> str:
 
 _Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
 _Seed = Annotated[int, Field(strict=True, ge=0)]
-"""Modes whose respondents are an endpoint's models, people or numbers."""
+_FILE = "file"
+"""What a study has as its mode whose answers are read from a table."""
 _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
 
@@ -138,8 +140,9 @@ def load_study(path: str | Path, was_run: bool = False) -> _Study:
         (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
         ``spread`` of the items' differences (1) for its power, and in words ``exclusions`` and the
         ``stopping`` rule; ``questionnaires`` and ``respondents``, as the commands take them;
-        ``mode``; ``conditions``, a list of values for each, of which all combinations are asked;
-        ``seeds``; ``analyses``, some of scores, expectations, effects, reliability and evidence.
+        ``mode``, or ``file`` where answers are read from a table; ``conditions``, a list of values
+        for each, of which all combinations are asked; ``seeds``; ``analyses``, some of scores,
+        expectations, effects, reliability and evidence.
     was_run : bool
         Refuse a study that was not run.
 
@@ -190,8 +193,75 @@ file or directory); name a readable file.
     return study
 
 
+def load_beside(name: str, folder: Path) -> Questionnaire:
+    """Load a questionnaire of a study: a file in the study's folder, or one of the project.
+
+    Examples
+    --------
+    >>> load_beside("gad7", Path()).short_title
+    'GAD-7'
+    """
+    beside = folder / name
+    return load_questionnaire(beside if beside.is_file() else name)
+
+
+def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
+    """Return from a pilot how many runs a study needs, for every scale.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        Of a pilot with two runs of a respondent or more, as :func:`psychometrics.asking.ask` or
+        :func:`psychometrics.asking.answer_files.read_answers` gives answers to items.
+    width : float
+        Of the 95 % interval of one respondent's score, in points of the scale.
+
+    Returns
+    -------
+    DataFrame
+        ``questionnaire, scale``; ``needed`` and ``assured`` as in
+        :func:`psychometrics.measures.intervals.runs_needed`, of the respondent that needs most;
+        ``order``, how well the mean over so many runs as needed would order the respondents, by
+        :func:`psychometrics.measures.reliability.design_study`. Missing where the pilot does not
+        say it, such as the order of a single respondent.
+
+    Raises
+    ------
+    ParameterError
+        The width is not positive, or there are no scores.
+
+    Examples
+    --------
+    >>> from psychometrics.measures.styles import empty_answers
+    >>> pilot = empty_answers("gad7", "habit", respondents=4, runs=6)
+    >>> narrow, wide = (runs_for(pilot, width)["needed"].iloc[0] for width in (2, 8))
+    >>> bool(narrow > wide)
+    True
+    """
+    scores = scale_scores(answers).dropna(subset="score")
+    by = ["questionnaire", "scale"]
+    runs = runs_needed(scores, "score", width, ["respondent_id", *by])
+    table = runs.groupby(by, sort=False)[["needed", "assured"]].max().reset_index()
+    orders = []
+
+    for row in table.itertuples():
+        is_scale = (scores[by] == [row.questionnaire, row.scale]).all(axis=1)
+        try:
+            sizes = {"run": int(row.needed)}
+            order = design_study(scores[is_scale], ["respondent_id", "run"], sizes)["relative"]
+            orders.append(order.iloc[0])
+        except (ParameterError, ValueError):  # one respondent, or runs that not all have
+            orders.append(np.nan)
+
+    return table.assign(order=orders)
+
+
 def run_study(
-    path: str | Path, store: str | Path | None = None, progress: bool = True, **limits: object
+    path: str | Path,
+    store: str | Path | None = None,
+    progress: bool = True,
+    answers: str | Path | None = None,
+    **limits: object,
 ) -> dict:
     """Ask all that a study asks; what is in the store is not asked again, so that it resumes.
 
@@ -203,10 +273,13 @@ def run_study(
         As in :func:`psychometrics.asking.ask`.
     progress : bool
         Show a progress bar for each combination.
+    answers : str or Path, optional
+        In mode ``file``, the table of answers, in which the conditions are columns.
     **limits
         What the plan leaves open: the ``device``, and settings of the endpoint, such as prices,
         ``timeout``, ``concurrency`` and ``max_cost`` of the whole run; after a ``dry_run`` nothing
-        is recorded.
+        is recorded. In mode ``file`` settings of
+        :func:`psychometrics.asking.answer_files.read_answers`.
 
     Returns
     -------
@@ -229,22 +302,33 @@ def run_study(
 file or directory); name a readable file.
     """
     study = load_study(path)
+    if (answers is not None) != (study.mode == _FILE):
+        raise ParameterError(f"{path}: mode '{_FILE}' and a table of answers need each other.")
+
+    table = None
     device = limits.pop("device", None)
+    if answers is not None:
+        file = str(Path(answers).expanduser().absolute())
+        table = {"file": file, "settings": limits}
+        limits = {}
+
     planned = sorted(Endpoint.gathered(limits).keys() - {"endpoint"})
 
     if planned:
         raise ParameterError(f"{planned[0]} is part of the plan: write it into {path}.")
     dry = bool(limits.get("dry_run"))
-    record = None if dry else _record(path, study)
+    record = None if dry else _record(path, study, table)
     summary = {"asked": 0, "from_store": 0, "unanswered": 0, "seconds": 0.0, "failed": {}}
+    how = store, progress, summary["failed"], limits, table
     with computing_on(device):
-        for answers in _answers(study, Path(path), store, progress, summary["failed"], limits):
-            told = answers.attrs["summary"]
+        for part in _answers(study, Path(path), *how):
+            told = part.attrs["summary"]
             for name in ("asked", "from_store", "unanswered", "seconds"):
                 summary[name] = round(summary[name] + told[name], 2)
 
     if dry:
         return summary | {"changed": [], "plan": True}
+    record["answers"] = table
     summary["changed"] = _changed(path, study, record)
     summary["plan"] = "planned" not in summary["changed"]
     record["runs"].append({"at": _now(), "version": __version__, **summary})
@@ -295,14 +379,15 @@ file or directory); name a readable file.
     folder = Path(path).parent
     record = _read_record(_record_path(path))
     failed: dict[str, str] = {}
-    answers = list(_answers(study, Path(path), store, False, failed, {}))
+    table = record.get("answers")
+    answers = list(_answers(study, Path(path), store, False, failed, {}, table))
 
     if not answers:
         raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
     loaded = _load(study, folder)
     scored = pd.concat([_scored(part) for part in answers], ignore_index=True)
     makers = {"scores": _scores, "expectations": _expectations, "effects": _effects}
-    makers |= {"reliability": _reliability, "evidence": partial(_evidence, folder, store)}
+    makers |= {"reliability": _reliability, "evidence": partial(_evidence, folder, store, answers)}
     tables = {
         "plan": _plan(study, study.power(folder), record, _changed(path, study, record)),
         "asked": _asked(study, record, failed),
@@ -367,18 +452,12 @@ _SMALLEST = {
 
 
 def _load(study: _Study, folder: Path) -> list[Questionnaire]:
-    return [_load_one(name, folder) for name in study.questionnaires]
-
-
-def _load_one(name: str, folder: Path) -> Questionnaire:
-    """Files are looked for beside the study."""
-    beside = folder / name
-    return load_questionnaire(beside if beside.is_file() else name)
+    return [load_beside(name, folder) for name in study.questionnaires]
 
 
 def _respondents(study: _Study, folder: Path, listed: bool = True) -> list[str]:
     """All by name, with those of populations' files, which are looked for beside the study."""
-    takes_populations = mode_named(study.mode).takes_populations
+    takes_populations = study.mode != _FILE and mode_named(study.mode).takes_populations
     names = []
     for name in study.respondents:
         if name.endswith((".yaml", ".yml")):
@@ -401,7 +480,7 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
 
     known = {}
     for name in () if "questionnaires" in file.unknown else study.questionnaires:
-        questionnaire = tried("questionnaires", lambda name=name: _load_one(name, folder))
+        questionnaire = tried("questionnaires", lambda name=name: load_beside(name, folder))
         if questionnaire is not None:
             known[questionnaire.id] = questionnaire
 
@@ -433,6 +512,10 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
 def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[str]:
     """Return mistakes of seeds; ``tried`` notes those of conditions and respondents."""
     study = file.study
+    if study.mode == _FILE:
+        wrong = study.seeds != (0,) and "seeds" not in file.unknown
+        return ["seeds: runs are rows of the table of answers; leave them out."] if wrong else []
+
     first, *others = study.combinations
     conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
     if conditions is None:
@@ -452,12 +535,16 @@ def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[
 
 
 def _answers(
-    study: _Study, path: Path, store, progress: bool, failed: dict, limits: dict
+    study: _Study, path: Path, store, progress: bool, failed: dict, limits: dict, table: dict | None
 ) -> Iterator[pd.DataFrame]:
     """Answers of each combination and seed, with their conditions; failures into ``failed``."""
     budget = limits.get("max_cost")
     loaded = _load(study, path.parent)
     who = _respondents(study, path.parent)
+    if study.mode == _FILE:
+        yield from _answers_of_table(study, loaded, table, progress, failed)
+        return
+
     failures = _record_path(path).with_name("failures.csv")
 
     for chosen, seed in itertools.product(study.combinations, study.seeds):
@@ -480,6 +567,43 @@ def _answers(
         answers = answers.assign(_combination=json.dumps(chosen))
         answers.attrs = {"summary": summary}
         yield answers
+
+
+def _answers_of_table(
+    study: _Study, loaded: list[Questionnaire], table: dict, progress: bool, failed: dict
+) -> Iterator[pd.DataFrame]:
+    """Answers of each combination, as far as the table has them."""
+    names = list(study.conditions)
+    settings = {"conditions": names} | table["settings"]
+    answers = read_all(table["file"], loaded, progress, **settings)
+    summary = answers.attrs["summary"]
+
+    for name in set(study.respondents) - set(answers["respondent_id"]):
+        failed[name] = f"{table['file']} has no answers of this respondent"
+
+    answers = answers[answers["respondent_id"].isin(study.respondents)]
+    for chosen in study.combinations:
+        fits = pd.Series(True, answers.index)
+        for name, value in chosen.items():
+            fits &= answers[name].map(partial(_is_value, value=value))
+
+        if not fits.any():
+            failed[_words(chosen)] = f"{table['file']} has no row with these conditions"
+            continue
+
+        own = answers[fits].drop(columns=names)
+        own = own.assign(_combination=json.dumps(chosen))
+        unanswered = int((own["status"] != "ok").sum())
+        own.attrs = {"summary": summary | {"failed": {}, "unanswered": unanswered}}
+        yield own
+
+
+def _is_value(cell: object, value: _Value) -> bool:
+    """Whether a cell holds a condition's value: as a number, or in the same words."""
+    try:
+        return float(cell) == float(value)
+    except (TypeError, ValueError):
+        return str(cell).strip().casefold() == str(value).casefold()
 
 
 def _scored(answers: pd.DataFrame) -> pd.DataFrame:
@@ -690,7 +814,9 @@ def _reliability(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
     return table[["title", "n", "alpha", "low", "high", "note"]].rename(columns=names)
 
 
-def _evidence(folder: Path, store, study: _Study, loaded: list, scored) -> pd.DataFrame:
+def _evidence(
+    folder: Path, store, answers: list[pd.DataFrame], study: _Study, loaded: list, scored
+) -> pd.DataFrame:
     """Each respondent against null respondents, by the rules of a profile."""
     first = study.combinations[0]
     if study.seeds != (0,):
@@ -700,7 +826,10 @@ def _evidence(folder: Path, store, study: _Study, loaded: list, scored) -> pd.Da
     for name in _respondents(study, folder):
         who = readable_names([name])[name]
         try:
-            found = assess(name, loaded, study.mode, None, store=store, **first)["scores"]
+            if study.mode == _FILE:
+                found = judge_respondents(answers[0], loaded, [name])[name]["scores"]
+            else:
+                found = assess(name, loaded, study.mode, None, store=store, **first)["scores"]
         except Exception as error:
             rows.append({"respondent": who, "scale": "", "mark": "–", "verdict": str(error)})
             continue
@@ -725,6 +854,9 @@ def _asked(study: _Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
         "seconds in all": f"{sum(run['seconds'] for run in runs):.0f}",
         "package": f"psychometrics {__version__}",
     }
+    if study.mode == _FILE:
+        rows["table of answers"] = Path(record["answers"]["file"]).name
+
     rows |= {f"failed: {who}": reason for who, reason in failed.items()}
 
     return pd.DataFrame({"how": rows}).rename_axis("what")
@@ -734,12 +866,12 @@ def _record_path(path: str | Path) -> Path:
     return Path(path).with_suffix("") / "record.json"
 
 
-def _as_run(path: str | Path, study: _Study) -> dict:
+def _as_run(path: str | Path, study: _Study, table: dict | None) -> dict:
     """All that decides what a study finds: its file, its questionnaires and its models."""
     folder = Path(path).parent
     first = study.combinations[0]
     models = {}
-    for name in _respondents(study, folder):
+    for name in _respondents(study, folder) if study.mode != _FILE else []:
         try:
             identity = identify(name, study.mode, **first)
         except PsychometricsError as error:
@@ -749,21 +881,24 @@ def _as_run(path: str | Path, study: _Study) -> dict:
 
     texts = {one.id: key_of(one.model_dump_json()) for one in _load(study, folder)}
     more = {"models": models, "texts of questionnaires": texts, "package": __version__}
+    if table is not None and Path(table["file"]).is_file():
+        more["table of answers"] = key_of(Path(table["file"]).read_bytes().hex())
+
     return json.loads(study.model_dump_json()) | more
 
 
 def _changed(path: str | Path, study: _Study, record: dict) -> list[str]:
     """Names of what is not as it was at the first run."""
-    now = _as_run(path, study)
+    now = _as_run(path, study, record.get("answers"))
     return [name for name, value in now.items() if record["study"].get(name) != value]
 
 
-def _record(path: str | Path, study: _Study) -> dict:
+def _record(path: str | Path, study: _Study, table: dict | None) -> dict:
     """The record of runs, with a copy of the study as it was at the first."""
     file = _record_path(path)
     if file.is_file():
         return _read_record(file)
-    record = {"first": _now(), "study": _as_run(path, study), "runs": []}
+    record = {"first": _now(), "study": _as_run(path, study, table), "runs": []}
     _write_record(file, record)
     return record
 

@@ -1,0 +1,184 @@
+"""Fill in a reporting checklist with what a page knows, and mark what its author must add.
+
+Fourteen items are the core items of GUIDE-LLM, in our words; four are added by this book.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from .. import __version__
+from ..data import shipped
+
+STATUSES = ("known", "to be added by the author", "missing")
+"""Whether an item is answered, only its author can answer it, or the record should and cannot."""
+_LOCAL = ("nli", "mlm", "nsp", "acceptability", "causal")
+"""Modes that read weights on this machine alone; others may ask an endpoint."""
+_PAGE = f"the notebook behind this page, run with psychometrics {__version__}"
+
+
+def checklist(known: Mapping[str, str]) -> pd.DataFrame:
+    """Return the reporting checklist with what is known.
+
+    Parameters
+    ----------
+    known : mapping of str to str
+        Answers by item, such as ``"B.1"``.
+
+    Returns
+    -------
+    DataFrame
+        By ``item``: ``asks``, ``status`` (one of ``STATUSES``), ``answer`` and the item's
+        ``source``.
+
+    References
+    ----------
+    GUIDE-LLM (2026), https://llm-checklist.com/checklist, for the items A.1 to G.1.
+
+    Examples
+    --------
+    >>> table = checklist({"B.1": "MiniLM, revision 8b3219a"})
+    >>> table.loc[["A.1", "B.1", "N.1"], "status"].tolist()
+    ['to be added by the author', 'known', 'missing']
+    """
+    table = pd.read_csv(shipped("checklist.csv"), index_col="item")
+    table["answer"] = pd.Series(known, dtype=object).reindex(table.index).fillna("")
+
+    by_author = table["known_by"] == "author"
+    table["status"] = by_author.map({True: STATUSES[1], False: STATUSES[2]})
+    table.loc[table["answer"] != "", "status"] = STATUSES[0]
+
+    return table[["asks", "status", "answer", "source"]]
+
+
+def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFrame:
+    """Return the checklist of a profile.
+
+    Parameters
+    ----------
+    asked : DataFrame
+        As :func:`psychometrics.profiles.assess` gives it.
+    questionnaires : iterable of str
+
+    Examples
+    --------
+    >>> rows = {"model": "MiniLM (embedded)", "revision": "1", "mode": "nli", "conditions": "none",
+    ...         "precision": "float32", "refused or unreadable": "0"}
+    >>> asked = pd.DataFrame({"how": rows})
+    >>> of_profile(asked, ["gad7"]).loc[["B.1", "N.2"], "status"].tolist()
+    ['known', 'missing']
+    """
+    how = asked["how"]
+    known = _of_asking(how["mode"], questionnaires)
+    known["B.1"] = f"{how['model']}, revision {how['revision']}"
+    known["B.3"] = f"conditions: {how['conditions']}; precision: {how['precision']}"
+    known["E.2"] = f"left out, as refused or unreadable: {how['refused or unreadable']}"
+    known["F.1"] = _PAGE
+    known["N.1"] = how.get("null respondents", "the same answers dealt to other items at random")
+    return checklist(known)
+
+
+def of_answers(answers: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFrame:
+    """Return the checklist of a table of answers, which knows little of how it was made.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.asking.answer_files.read_all` gives it.
+    questionnaires : iterable of str
+
+    Examples
+    --------
+    >>> from psychometrics.measures.styles import empty_answers
+    >>> table = of_answers(empty_answers("gad7", respondents=3), ["gad7"])
+    >>> table.loc[["A.2", "B.1", "N.3"], "status"].tolist()
+    ['missing', 'missing', 'known']
+    """
+    respondents = answers["respondent_id"].nunique()
+    runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
+    left_out = int((answers["status"] != "ok").sum())
+    known = _placebos(questionnaires)
+    known["E.2"] = f"answers that are missing or cannot be read: {left_out} (see What was read)"
+    known["N.1"] = "random answers, and respondents with nothing but a habit"
+    known["N.3"] = f"{respondents} respondents; {runs} runs, of which those of one are averaged"
+    return checklist(known)
+
+
+def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
+    """Return the checklist of a study that was run.
+
+    Parameters
+    ----------
+    study : Study
+        As :func:`psychometrics.study.load_study` gives it.
+    tables : mapping
+        As :func:`psychometrics.study.study_tables` gives them.
+    """
+    how = tables["asked"]["how"]
+    plan = tables["plan"]["value"]
+    known = _of_asking(study.mode, study.questionnaires)
+    known["A.1"] = study.question
+    known["B.1"] = f"{how['respondents']}; the record keeps their fingerprints; {how['runs']}"
+    known["B.3"] = f"conditions: {how['conditions']}; seeds: {how['seeds']}"
+    known["E.2"] = f"answers refused or unreadable, which are left out: {how['without an answer']}"
+    known["F.1"] = f"the study's file and {_PAGE}"
+    known["N.4"] = f"planned on {plan['planned on']}; {plan['plan']}"
+
+    if isinstance(tables.get("evidence"), pd.DataFrame):
+        known["N.1"] = "null respondents, or the same answers dealt at random: see Evidence"
+    if isinstance(tables.get("reliability"), pd.DataFrame):
+        known["N.3"] = "alpha over respondents; those of expectations are over items"
+
+    return checklist(known)
+
+
+def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
+    """Write a checklist as a Markdown table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`checklist` gives it, with or without its index.
+    path : str or Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "checklist.md"
+    >>> to_markdown(checklist({}), path)
+    >>> path.read_text().splitlines()[2]
+    '| A.1 | What the language models were used for | to be added by the author |  | GUIDE-LLM |'
+    """
+    frame = table if "item" in table else table.reset_index()
+    rows = [list(frame.columns), ["---"] * frame.shape[1], *frame.fillna("").to_numpy().tolist()]
+    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    Path(path).write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
+    """What a mode of this package says of how it asks; a table of answers says nothing."""
+    names = list(questionnaires)
+    known = _placebos(names)
+    if mode == "file":
+        return known
+
+    known["A.2"] = "fully automated"
+    known["C.1"] = f"psychometrics prompts {names[0]} --mode {mode} prints them, and so for each"
+
+    if mode in _LOCAL:
+        known["B.2"] = f"weights on this machine, mode {mode}, a separate call for each prompt"
+        known["B.5"] = "no state is kept"
+        known["C.2"] = "none"
+    else:
+        known["B.2"] = f"mode {mode}"
+
+    return known
+
+
+def _placebos(questionnaires: Iterable[str]) -> dict[str, str]:
+    placebos = [name for name in map(str, questionnaires) if "placebo" in name]
+    return {"N.2": ", ".join(placebos)} if placebos else {}
