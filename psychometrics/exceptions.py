@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import warnings
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
+from types import ModuleType
 
 KINDS = {
     "gated": "the hub gives it only to those who accepted its terms",
@@ -20,6 +22,23 @@ KINDS = {
     "other": "anything else",
 }
 """Why a model cannot answer, in the ``kind`` of a :class:`RespondentError`."""
+
+
+EXTRAS = {
+    "datasets": "train",
+    "matplotlib": "figures",
+    "seaborn": "figures",
+    "sentence_transformers": "book",
+    "bleach": "book",
+    "bs4": "book",
+    "jupyter_book": "book",
+    "latex2mathml": "book",
+    "nbconvert": "book",
+    "nbformat": "book",
+    "papermill": "book",
+    "pypdf": "book",
+}
+"""Packages that not everybody needs, and the extra of the project that installs each."""
 
 
 class PsychometricsError(Exception):
@@ -78,6 +97,49 @@ class DataError(PsychometricsError, OSError):
 
 class ParameterError(PsychometricsError, ValueError):
     """A parameter's name or value is wrong."""
+
+
+class MissingPackageError(PsychometricsError, ImportError):
+    """A package of an extra is not installed; the message has the command that installs it."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(
+            f"{package}: it is not installed; "
+            f"pip install 'psychometrics-of-language-models[{EXTRAS[package]}]'.",
+            name=package,
+        )
+
+
+def needed(module: str) -> ModuleType:
+    """Import a module of an extra.
+
+    Parameters
+    ----------
+    module : str
+        A module of one of :data:`EXTRAS`, such as ``"matplotlib.pyplot"``.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    MissingPackageError
+        It is not installed.
+
+    Examples
+    --------
+    >>> needed("matplotlib.pyplot").__name__
+    'matplotlib.pyplot'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+
+        raise MissingPackageError(package) from None
 
 
 @contextmanager
