@@ -12,9 +12,9 @@ rounding:
 
 A decoder reads once what neighbouring texts begin with, and of the last layer only the last tokens.
 
-The multiplications that a processor packs are private functions of torch, tried with torch 2.8.0,
-2.10.0 and 2.13.0. Each packed layer is compared once with the plain one; where they differ, or a
-function is gone, the plain one is used.
+The multiplications that a processor packs are private functions of torch, tried with torch 2.13.0.
+Each packed layer is compared once with the plain one; where they differ, or a function is gone, the
+plain one is used.
 """
 
 from __future__ import annotations
