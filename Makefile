@@ -8,7 +8,7 @@ QUICK := house scoring reliability validity items irt norms styles bias interval
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population data elsewhere mutants sums tables picture course constraints clean
+.PHONY: book pdf test quick faults bench lint population data elsewhere mutants sums tables release picture course constraints clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -75,6 +75,9 @@ course: $(VENV)/installed  ## write forty items for a class, with answers that n
 
 tables: $(VENV)/installed  ## keep the tables of the built book, and print what moved
 	$(BIN)/python -m data.make.tables
+
+release: $(VENV)/installed  ## describe the release for archives, and list what only an owner can give
+	$(BIN)/python -m data.make.metadata
 
 picture: $(VENV)/installed  ## draw the README's picture anew
 	$(BIN)/python -m data.make.picture
