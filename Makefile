@@ -8,7 +8,7 @@ QUICK := house scoring reliability validity items irt norms styles bias interval
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population data elsewhere mutants sums tables release picture course constraints clean
+.PHONY: book pdf test quick faults bench lint population data elsewhere mutants sums tables release picture course bank constraints clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -72,6 +72,9 @@ sums:  ## keep the SHA-256 of shipped tables and weights, which are checked when
 
 course: $(VENV)/installed  ## write forty items for a class, with answers that no page has (SEED=7)
 	$(BIN)/python -m data.make.course --seed $(or $(SEED),0)
+
+bank: $(VENV)/installed  ## write the exercises as a question bank (Moodle XML, QTI), with solutions for teachers
+	$(BIN)/python -m data.make.question_bank
 
 tables: $(VENV)/installed  ## keep the tables of the built book, and print what moved
 	$(BIN)/python -m data.make.tables
