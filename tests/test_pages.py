@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -167,3 +169,22 @@ def test_a_mode_made_by_the_guide_answers(tmp_path):
     assert set(scores["respondent_id"]) == {"constant-1"}
     # Two plain and two reversed items: (1 + 1 + 5 + 5) / 4.
     assert scores.set_index("scale").loc["extraversion", "score"] == 3
+
+
+def test_a_published_book_has_canonical_addresses_and_a_sitemap_of_all_pages(tmp_path):
+    pages = _extension("pages")
+    config = SimpleNamespace(book_repository="noether/book", html_theme_options={})
+    pages._say(None, config)
+    assert config.html_baseurl == "https://noether.github.io/book/"
+    app = SimpleNamespace(
+        config=config,
+        builder=SimpleNamespace(name="html"),
+        env=SimpleNamespace(found_docs={"index", "chapters/01-first-score"}),
+        outdir=tmp_path,
+    )
+    pages._sitemap(app, None)
+    urls = ElementTree.fromstring((tmp_path / "sitemap.xml").read_bytes())
+    assert [url[0].text for url in urls] == [
+        "https://noether.github.io/book/chapters/01-first-score.html",
+        "https://noether.github.io/book/index.html",
+    ]
