@@ -15,13 +15,7 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
-from .exceptions import (
-    EXTRAS,
-    MissingPackageError,
-    ParameterError,
-    PsychometricsError,
-    writing,
-)
+from .exceptions import MissingPackageError, ParameterError, PsychometricsError, writing
 
 _ASKING = "Ask and score"
 _QUESTIONNAIRES = "Questionnaires"
@@ -1038,7 +1032,7 @@ def main() -> None:
         typer.echo(f"psychometrics: {error}", err=True)
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+        if error.name not in MissingPackageError.extras:
             raise
 
         typer.echo(f"psychometrics: {MissingPackageError(error.name)}", err=True)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 from types import ModuleType
+from typing import ClassVar
 
 KINDS = {
     "gated": "the hub gives it only to those who accepted its terms",
@@ -22,23 +23,6 @@ KINDS = {
     "other": "anything else",
 }
 """Why a model cannot answer, in the ``kind`` of a :class:`RespondentError`."""
-
-
-EXTRAS = {
-    "datasets": "train",
-    "matplotlib": "figures",
-    "seaborn": "figures",
-    "sentence_transformers": "book",
-    "bleach": "book",
-    "bs4": "book",
-    "jupyter_book": "book",
-    "latex2mathml": "book",
-    "nbconvert": "book",
-    "nbformat": "book",
-    "papermill": "book",
-    "pypdf": "book",
-}
-"""Packages that not everybody needs, and the extra of the project that installs each."""
 
 
 class PsychometricsError(Exception):
@@ -100,12 +84,30 @@ class ParameterError(PsychometricsError, ValueError):
 
 
 class MissingPackageError(PsychometricsError, ImportError):
-    """A package of an extra is not installed; the message has the command that installs it."""
+    """A package of an extra is not installed; the message has the command that installs it.
+
+    ``extras`` names the packages that not everybody needs, each with its extra of the project.
+    """
+
+    extras: ClassVar = {
+        "datasets": "train",
+        "matplotlib": "figures",
+        "seaborn": "figures",
+        "sentence_transformers": "book",
+        "bleach": "book",
+        "bs4": "book",
+        "jupyter_book": "book",
+        "latex2mathml": "book",
+        "nbconvert": "book",
+        "nbformat": "book",
+        "papermill": "book",
+        "pypdf": "book",
+    }
 
     def __init__(self, package: str) -> None:
         super().__init__(
             f"{package}: it is not installed; "
-            f"pip install 'psychometrics-of-language-models[{EXTRAS[package]}]'.",
+            f"pip install 'psychometrics-of-language-models[{self.extras[package]}]'.",
             name=package,
         )
 
@@ -116,7 +118,7 @@ def needed(module: str) -> ModuleType:
     Parameters
     ----------
     module : str
-        A module of one of :data:`EXTRAS`, such as ``"matplotlib.pyplot"``.
+        A module of one of ``MissingPackageError.extras``, such as ``"matplotlib.pyplot"``.
 
     Returns
     -------
@@ -136,7 +138,7 @@ def needed(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in EXTRAS:
+        if package not in MissingPackageError.extras:
             raise
 
         raise MissingPackageError(package) from None

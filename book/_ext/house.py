@@ -15,7 +15,9 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-PACKAGE = Path(__file__).parents[2] / "psychometrics"
+import psychometrics
+
+PACKAGE = Path(psychometrics.__file__).parent
 WIDTH = 360  # of the picture; a phone of 390 pixels shows it at nearly its own size
 LETTER = 7  # width of a letter of 12 pixels
 HEIGHT = 24  # of a box
