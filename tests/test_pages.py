@@ -188,3 +188,8 @@ def test_a_published_book_has_canonical_addresses_and_a_sitemap_of_all_pages(tmp
         "https://noether.github.io/book/chapters/01-first-score.html",
         "https://noether.github.io/book/index.html",
     ]
+
+
+def test_the_first_cell_on_colab_installs_what_chapters_import():
+    source = _extension("pages").install_cell("noether/book")["source"]
+    assert "[book] @ git+https://github.com/noether/book'" in source

@@ -147,7 +147,8 @@ def install_cell(repository):
         "import importlib.util",
         "",
         'if importlib.util.find_spec("psychometrics") is None:',
-        f"    %pip install --quiet git+https://github.com/{repository}",
+        "    %pip install --quiet "
+        f"'psychometrics-of-language-models[book] @ git+https://github.com/{repository}'",
         "    !psychometrics fetch-model",
     ]
 
