@@ -9,7 +9,7 @@ QUICK := house scoring reliability validity items irt norms styles bias interval
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population bases data elsewhere mutants sums tables picture course constraints clean
+.PHONY: book pdf test quick faults bench lint population bases data elsewhere mutants sums tables release picture course bank constraints clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -79,8 +79,14 @@ sums:  ## keep the SHA-256 of shipped tables and weights, which are checked when
 course: $(VENV)/installed  ## write forty items for a class, with answers that no page has (SEED=7)
 	$(RECIPES).course --seed $(or $(SEED),0)
 
+bank: $(VENV)/installed  ## write the exercises as a question bank (Moodle XML, QTI), with solutions for teachers
+	$(RECIPES).question_bank
+
 tables: $(VENV)/installed  ## keep the tables of the built book, and print what moved
 	$(RECIPES).tables
+
+release: $(VENV)/installed  ## describe the release for archives, and list what only an owner can give
+	$(RECIPES).metadata
 
 picture: $(VENV)/installed  ## draw the README's picture anew
 	$(RECIPES).picture

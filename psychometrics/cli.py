@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
-from .exceptions import ParameterError, PsychometricsError, writing
+from .exceptions import MissingPackageError, ParameterError, PsychometricsError, writing
 
 _ASKING = "Ask and score"
 _QUESTIONNAIRES = "Questionnaires"
@@ -26,16 +26,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Put questionnaires to language models, score the answers, build the book.",
 )
-_BOOK_PACKAGES = [
-    "bleach",
-    "bs4",
-    "jupyter_book",
-    "latex2mathml",
-    "nbconvert",
-    "nbformat",
-    "papermill",
-    "pypdf",
-]
 _QuestionnaireName = Annotated[
     str,
     Argument(metavar="QUESTIONNAIRE", help="One that `questionnaires` lists, or a file."),
@@ -1115,10 +1105,10 @@ def main() -> None:
         typer.echo(f"psychometrics: {error}", err=True)
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:
-        if error.name not in _BOOK_PACKAGES:
+        if error.name not in MissingPackageError.extras:
             raise
-        install = "pip install 'psychometrics-of-language-models[book]'"
-        typer.echo(f"psychometrics: this command needs {error.name}: {install}", err=True)
+
+        typer.echo(f"psychometrics: {MissingPackageError(error.name)}", err=True)
         raise SystemExit(1) from None
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import warnings
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
+from types import ModuleType
+from typing import ClassVar
 
 KINDS = {
     "gated": "the hub gives it only to those who accepted its terms",
@@ -78,6 +81,67 @@ class DataError(PsychometricsError, OSError):
 
 class ParameterError(PsychometricsError, ValueError):
     """A parameter's name or value is wrong."""
+
+
+class MissingPackageError(PsychometricsError, ImportError):
+    """A package of an extra is not installed; the message has the command that installs it.
+
+    ``extras`` names the packages that not everybody needs, each with its extra of the project.
+    """
+
+    extras: ClassVar = {
+        "datasets": "train",
+        "matplotlib": "figures",
+        "seaborn": "figures",
+        "sentence_transformers": "book",
+        "bleach": "book",
+        "bs4": "book",
+        "jupyter_book": "book",
+        "latex2mathml": "book",
+        "nbconvert": "book",
+        "nbformat": "book",
+        "papermill": "book",
+        "pypdf": "book",
+    }
+
+    def __init__(self, package: str) -> None:
+        super().__init__(
+            f"{package}: it is not installed; "
+            f"pip install 'psychometrics-of-language-models[{self.extras[package]}]'.",
+            name=package,
+        )
+
+
+def needed(module: str) -> ModuleType:
+    """Import a module of an extra.
+
+    Parameters
+    ----------
+    module : str
+        A module of one of ``MissingPackageError.extras``, such as ``"matplotlib.pyplot"``.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    MissingPackageError
+        It is not installed.
+
+    Examples
+    --------
+    >>> needed("matplotlib.pyplot").__name__
+    'matplotlib.pyplot'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in MissingPackageError.extras:
+            raise
+
+        raise MissingPackageError(package) from None
 
 
 @contextmanager

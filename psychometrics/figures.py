@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from .exceptions import ParameterError, writing
+from .exceptions import ParameterError, needed, writing
 from .measures.scoring import category_scores, scale_scores
 from .questionnaires import Questionnaire
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+plt = needed("matplotlib.pyplot")
 
 # Okabe and Ito's colours, which the colour-blind tell apart; the first two stand for a pair.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -36,7 +39,7 @@ _ROLES = {"trained": TRAINED, "null": NULL, "neutral": NULL}
 
 def style() -> None:
     """One look for all figures: plain axes, readable at the book's width, safe in print."""
-    sns.set_theme(context="notebook", style="ticks", palette=PALETTE, font_scale=0.95)
+    needed("seaborn").set_theme(context="notebook", style="ticks", palette=PALETTE, font_scale=0.95)
     plt.rcParams |= {
         "font.size": 11,
         "text.parse_math": False,  # a name or a text may hold a $

@@ -17,13 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 import yaml
-from datasets import Dataset
 from peft import LoraConfig, PeftModel, get_peft_model, load_peft_weights
 from pydantic import Field, FiniteFloat, PositiveInt
 from safetensors import safe_open
@@ -46,7 +45,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from .asking.population import population
 from .checks import check_kinds, check_numbers
 from .data import NLI_LABELS, fetch, text_table
-from .exceptions import DataError, ParameterError, out_of_memory, writing
+from .exceptions import DataError, ParameterError, needed, out_of_memory, writing
 from .models.loading import (
     OF_HEADS,
     counts_its_blocks,
@@ -56,6 +55,9 @@ from .models.loading import (
 )
 from .models.sources import BASE_MODEL, Source, base_path, find, read_json
 from .modes import load_respondent
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
 """Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
@@ -573,9 +575,10 @@ def _tokens(
     max_length: int = 128,
     **options: bool,
 ) -> Dataset:
+    datasets = needed("datasets")
     texts = [name for name in table if name != "label"]
     options |= {"truncation": True, "max_length": max_length}
-    return Dataset.from_dict(table).map(
+    return datasets.Dataset.from_dict(table).map(
         lambda rows: tokenizer(*(rows[name] for name in texts), **options),
         batched=True, remove_columns=texts,
     )  # fmt: skip
@@ -668,10 +671,10 @@ def _read_source(name: str) -> pd.DataFrame:
         except (ValueError, OSError) as error:  # pyarrow's errors are of these kinds, too
             raise DataError(f"{path} cannot be read ({error}): correct it.") from None
 
-    from datasets import load_dataset
+    datasets = needed("datasets")
 
     try:
-        return load_dataset(name, split="train").to_pandas()
+        return datasets.load_dataset(name, split="train").to_pandas()
     except Exception as error:
         said = f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub"
         raise DataError(f"{said} ({type(error).__name__}): check it, or the network.") from error

@@ -160,6 +160,25 @@ def test_the_version_is_printed_and_a_missing_package_is_named_with_its_extra(co
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("package", "extra", "call"),
+    [
+        ("datasets", "train", "pm.training._tokens(None, {})"),
+        ("matplotlib", "figures", "pm.figures.style()"),
+        ("seaborn", "figures", "pm.figures.style()"),
+        ("sentence_transformers", "book", "pm.models.loading.load_sentence_encoder('x')"),
+    ],
+)
+def test_a_missing_extra_is_named_from_python_too(package, extra, call):
+    hidden = (
+        f"import sys; sys.modules['{package}'] = None\nimport psychometrics as pm\n"
+        f"try: {call}\nexcept pm.exceptions.PsychometricsError as error: print(error)"
+    )
+    ended = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True)
+    assert ended.stdout.startswith(f"{package}: ")
+    assert f"[{extra}]" in ended.stdout
+
+
 def test_train_nli_makes_a_respondent(command, tiny_model, tmp_path):
     rows = [["I feel calm.", "I feel calm.", "entailment"], ["I feel calm.", "It is.", "neutral"]]
     pairs = pd.DataFrame(rows * 8, columns=["premise", "hypothesis", "label"])

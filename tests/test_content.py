@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,6 +43,15 @@ def test_agreement_matches_fleiss_published_example():
     found = content.rater_agreement(sheets, ["natural"]).loc["natural"]
     assert found["krippendorff_alpha"] == pytest.approx(0.095, abs=0.0005)
     assert found["agreement"] == pytest.approx(0.6)
+
+
+def test_krippendorffs_alpha_is_that_of_his_package_where_raters_leave_gaps():
+    rng = np.random.default_rng(2)
+    for gaps in (0.0, 0.2, 0.5):
+        codes = rng.integers(0, 4, (12, 5)).astype(float)
+        codes[1:][rng.random((11, 5)) < gaps] = np.nan
+        twin = krippendorff.alpha(codes.T, level_of_measurement="nominal")
+        assert content._krippendorff_alpha(codes, 4) == pytest.approx(twin, abs=1e-12)
 
 
 def test_similarity_is_to_the_wording_of_the_readers_own_file(tmp_path, monkeypatch):

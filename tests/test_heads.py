@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 
@@ -62,6 +63,13 @@ def test_models_without_the_head_are_refused(tiny_model):
         embedded.load_masked_lm(str(tiny_model))
     with pytest.raises(RespondentError, match="3 outputs, not two"):
         embedded.acceptability(["I am."], str(tiny_model))
+
+
+def test_without_its_package_the_base_comes_from_a_commit_of_the_hub(monkeypatch):
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
+    model, _, commit = sources.base_path().partition("@")
+    assert model == sources.BASE_MODEL
+    assert re.fullmatch("[0-9a-f]{40}", commit)
 
 
 def test_an_altered_base_is_refused(tmp_path, monkeypatch):

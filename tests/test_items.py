@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pingouin
 import pytest
 import statsmodels.api as sm
 from scipy.stats import chi2, pearsonr
@@ -167,6 +168,15 @@ def test_corrections_of_four_p_values_by_hand_and_a_gap_is_no_test(method, corre
     found = classical.adjust(p, method)
     assert found.tolist() == pytest.approx(corrected, nan_ok=True)
     assert found.index.tolist() == list("abcde")
+
+
+@pytest.mark.parametrize("method", ["holm", "fdr_bh", "bonferroni"])
+def test_corrections_are_those_of_pingouin_with_ties_and_for_a_single_test(method):
+    rng = np.random.default_rng(1)
+    for size in (1, 2, 7, 200):
+        p = rng.random(size).round(2)
+        twin = pingouin.multicomp(p, method={"bonferroni": "bonf"}.get(method, method))[1]
+        np.testing.assert_allclose(classical.adjust(pd.Series(p), method), twin, rtol=1e-12)
 
 
 @pytest.mark.parametrize("wrong", [-0.01, 1.01])

@@ -8,6 +8,7 @@ import os
 import shutil
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ from transformers import (
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.models import loading, sources
+from psychometrics.models import fast, loading, sources
 from psychometrics.models.embedded import acceptability, load_embedded, load_masked_lm
 from psychometrics.models.fast import fast_forward as forward_of
 from psychometrics.models.sources import find
@@ -782,3 +783,29 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
         assert error.value.kind == "remote code"
         assert not out.exists()
         edit(copy / "config.json", auto_map=REMOTE, model_type="acme")
+
+
+def _refuse(*given):
+    raise RuntimeError("another version of torch takes other arguments")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("activation", [None, "gelu", "relu"])
+@pytest.mark.parametrize("wrong", [lambda x, *_: x @ torch.ones(8, 4).to(x), _refuse])
+def test_a_packed_layer_that_differs_from_the_plain_one_is_not_used(
+    monkeypatch, dtype, activation, wrong
+):
+    weight = torch.linspace(-1, 1, 32).view(4, 8).to(dtype)
+    bias = torch.ones(4, dtype=dtype)
+    x = torch.linspace(0, 1, 16).view(2, 8).to(dtype)
+    expected = torch.nn.functional.linear(x, weight, bias)
+    if activation:
+        expected = getattr(torch.nn.functional, activation)(expected)
+
+    packed = fast._packed_linear(weight, bias, activation)(x)
+    fakes = SimpleNamespace(_linear_pointwise=wrong, _reorder_linear_weight=lambda w: w)
+    monkeypatch.setattr(fast, "_PACKED", fakes)
+    plain = fast._packed_linear(weight, bias, activation)
+
+    assert torch.equal(plain(x), expected)
+    torch.testing.assert_close(packed, expected, atol=0.02, rtol=0.02)

@@ -54,6 +54,7 @@ def setup(app):
     app.connect("html-page-context", _mend)
     app.connect("html-page-context", _launch, priority=901)
     app.connect("build-finished", _notebooks)
+    app.connect("build-finished", _sitemap)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}
 
 
@@ -66,6 +67,7 @@ def _say(app, config):
     if config.book_repository:
         owner, name = config.book_repository.split("/")
         config.ogp_site_url = f"https://{owner}.github.io/{name}/"
+        config.html_baseurl = config.ogp_site_url  # each page names its canonical address
 
 
 def _mend(app, pagename, templatename, context, doctree):
@@ -123,6 +125,21 @@ def _notebooks(app, exception):
             (folder / path.name).write_text(text, encoding="utf-8")
 
 
+def _sitemap(app, exception):
+    """List the addresses of all pages for search engines, if the book's address is known."""
+    base = app.config.html_baseurl
+    if exception or not base or app.builder.name != "html":
+        return
+
+    addresses = [f"<url><loc>{base}{name}.html</loc></url>" for name in sorted(app.env.found_docs)]
+    listed = "\n".join(addresses)
+    text = (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{listed}\n</urlset>\n'
+    )
+    (Path(app.outdir) / "sitemap.xml").write_text(text, encoding="utf-8")
+
+
 def install_cell(repository):
     """Does nothing where the package is installed already."""
     lines = [
@@ -130,7 +147,8 @@ def install_cell(repository):
         "import importlib.util",
         "",
         'if importlib.util.find_spec("psychometrics") is None:',
-        f"    %pip install --quiet git+https://github.com/{repository}",
+        "    %pip install --quiet "
+        f"'psychometrics-of-language-models[book] @ git+https://github.com/{repository}'",
         "    !psychometrics fetch-model",
     ]
 

@@ -124,7 +124,7 @@ def rater_agreement(
 
     References
     ----------
-    Fleiss (1971), by statsmodels; Krippendorff (2011), by the package krippendorff.
+    Fleiss (1971), by statsmodels; Krippendorff (2011), case C, nominal data.
 
     Examples
     --------
@@ -133,8 +133,7 @@ def rater_agreement(
     >>> rater_agreement(sheets, ["natural"])["fleiss_kappa"].item()
     1.0
     """
-    # Imports here for cost; both are needed for a panel only.
-    import krippendorff
+    # An import here for cost; it is needed for a panel only.
     from statsmodels.stats.inter_rater import fleiss_kappa
 
     check_columns(sheets, ["rater", *items, *criteria], once=["rater", *items])
@@ -160,13 +159,24 @@ def rater_agreement(
         row["krippendorff_alpha"] = np.nan
 
         if len(set(codes)) > 1:
-            row["krippendorff_alpha"] = krippendorff.alpha(
-                table.to_numpy().T, level_of_measurement="nominal"
-            )
+            row["krippendorff_alpha"] = _krippendorff_alpha(table.to_numpy(), len(labels))
 
         rows[criterion] = row
 
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("criterion")
+
+
+def _krippendorff_alpha(codes: np.ndarray, labels: int) -> float:
+    """Return one minus observed over expected disagreement; codes of (items, raters) may be NaN."""
+    counts = (codes[:, :, None] == np.arange(labels)).sum(axis=1)
+    counts = counts[counts.sum(axis=1) > 1]  # an item that one rated has no pair
+    raters = counts.sum(axis=1)
+    totals = counts.sum(axis=0)
+    n = totals.sum()
+    unlike = (raters**2 - (counts**2).sum(axis=1)) / (raters - 1)
+    expected = n**2 - (totals**2).sum()
+
+    return 1 - (n - 1) * unlike.sum() / expected if expected else np.nan
 
 
 def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:

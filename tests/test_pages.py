@@ -1,0 +1,195 @@
+"""Pages for people who carry on: the house as drawn, the guide followed, no place forgotten."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+from psychometrics.parameters import CHAPTERS
+
+from psychometrics.modes import MODES
+from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
+
+ROOT = book_dir().parent
+
+
+def _extension(name: str):
+    spec = importlib.util.spec_from_file_location(name, book_dir() / "_ext" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+house = _extension("house")
+
+
+@pytest.fixture
+def package(tmp_path) -> Path:
+    """A package of four rooms: the command, two that import each other, and errors."""
+    files = {
+        "__init__.py": "",
+        "__init__.pyi": "from .asking import ask\n",
+        "cli.py": '"""The command."""\nimport psychometrics as pm\npm.ask()\n',
+        "asking/__init__.py": '"""How models are asked.\n\nMore."""\n',
+        "asking/ask.py": "def ask():\n    from ..modes import one\n",
+        "modes.py": "from .asking.ask import ask\nfrom .errors import Wrong\n",
+        "errors.py": "class Wrong(Exception): pass\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "psychometrics" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    return tmp_path / "psychometrics"
+
+
+def test_the_house_is_drawn_from_imports_in_functions_and_through_lazy_names_too(package):
+    rooms = house.rooms(package)
+    assert {name: room.imports for name, room in rooms.items()} == {
+        "asking": {"modes"},
+        "cli": {"asking"},
+        "errors": set(),
+        "modes": {"asking", "errors"},
+    }
+    assert rooms["asking"].purpose == "How models are asked."
+
+
+def test_rooms_that_import_each_other_share_a_box_that_says_so(package):
+    rooms = house.rooms(package)
+    assert house.floors(rooms) == [[["errors"]], [["asking", "modes"]], [["cli"]]]
+    drawn = house.picture(rooms)
+    assert "a circle of imports" in drawn
+    assert drawn.count("<path") == 2
+
+
+def test_a_box_is_within_the_picture_and_its_text_readable_on_a_phone():
+    drawn = house.picture(house.rooms())
+    width = float(re.search(r'viewBox="0 0 (\d+)', drawn)[1])
+    boxes = re.findall(r'<rect x="([-\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn)
+    assert boxes
+    assert all(float(x) >= 0 and float(x) + float(w) <= width for x, w in boxes)
+    sizes = {float(size) for size in re.findall(r"font:(\d+)px", drawn)}
+    assert min(sizes) * 350 / width >= 10
+
+
+def _chapters() -> list[Path]:
+    return sorted(notebooks_dir().glob("[0-9]*.ipynb"))
+
+
+def _prose(path: Path) -> str:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+def test_a_chapter_has_every_place_that_the_guide_names():
+    pages = {
+        name: (book_dir() / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("index", "teaching")
+    }
+    contents = (book_dir() / "_toc.yml").read_text(encoding="utf-8")
+    exercises = pd.read_csv(data_dir() / "exercises.csv", dtype=str)
+    expectations = pd.read_csv(data_dir() / "expectations.csv", dtype=str)
+    missing = []
+    for path in _chapters():
+        name = path.stem
+        checks = set(re.findall(r"\{check\} (\S+)", _prose(path)))
+        answered = set(exercises.loc[exercises["chapter"] == name, "exercise"])
+        places = {
+            "its parameters in psychometrics/publishing/parameters.py": name in CHAPTERS,
+            "its line in book/_toc.yml": f"chapters/{name}" in contents,
+            "its card in book/index.md": f":link: chapters/{name}" in pages["index"],
+            "its row in book/teaching.md": f"(chapters/{name}.ipynb)" in pages["teaching"],
+            "its section in book/teaching.md": f"\n### {int(name[:2])}. " in pages["teaching"],
+            "its sentences in data/expectations.csv": name in set(expectations["chapter"]),
+            "its tables in data/tables (make tables)": (data_dir() / "tables" / name).is_dir(),
+            f"answers of {sorted(checks - answered)} in data/exercises.csv": checks <= answered,
+            f"fields for {sorted(answered - checks)} of data/exercises.csv": answered <= checks,
+        }
+        missing += [f"{name} lacks {what}" for what, there in places.items() if not there]
+
+    assert missing == []
+
+
+def test_a_questionnaire_has_its_row_in_the_readme():
+    told = (questionnaires_dir() / "README.md").read_text(encoding="utf-8")
+    patterns = re.findall(r"`([\w*]+\.yaml)`", told)
+    files = sorted(questionnaires_dir().glob("*.yaml"))
+    missing = [path.name for path in files if not any(path.match(one) for one in patterns)]
+    assert missing == [], "add a row to questionnaires/README.md"
+
+
+def test_a_mode_has_its_entry_in_the_reference_and_a_test():
+    reference = (book_dir() / "reference" / "respondents.md").read_text(encoding="utf-8")
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("*.py"))
+    missing = []
+    for mode, place in MODES.items():
+        module = f"psychometrics.modes.{place.partition('.')[0]}"
+        if f"automodule:: {module}\n" not in reference:
+            missing.append(f"{mode}: {module} in book/reference/respondents.md")
+        if f'"{mode}"' not in tests:
+            missing.append(f"{mode}: a test in tests/")
+
+    assert missing == []
+
+
+def test_a_mode_made_by_the_guide_answers(tmp_path):
+    page = (book_dir() / "adding.md").read_text(encoding="utf-8")
+    code = re.search(r"^   ```py\n(.*?)^   ```$", page, re.M | re.S)[1]
+    entry = re.search(r'`("constant": "constant\.Constant")`', page)[1]
+    command = re.search(r"`(psychometrics scores [^`]* constant [^`]*)`", page)[1]
+
+    package = tmp_path / "psychometrics"
+    leave = shutil.ignore_patterns("__pycache__", "_shipped")
+    shutil.copytree(ROOT / "psychometrics", package, ignore=leave)
+    for name in ("data", "questionnaires", "notebooks", "book", "pyproject.toml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+
+    lines = [line.removeprefix("   ") for line in code.splitlines()]
+    (package / "modes" / "constant.py").write_text("\n".join(lines) + "\n")
+    modes = package / "modes" / "__init__.py"
+    modes.write_text(modes.read_text().replace("MODES = {", f"MODES = {{\n    {entry},", 1))
+
+    start = "import sys; sys.path.insert(0, ''); from psychometrics.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", start, *command.split()[1:], "--json"],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert not result.returncode, result.stderr
+    scores = pd.DataFrame(json.loads(result.stdout))
+    assert set(scores["respondent_id"]) == {"constant-1"}
+    # Two plain and two reversed items: (1 + 1 + 5 + 5) / 4.
+    assert scores.set_index("scale").loc["extraversion", "score"] == 3
+
+
+def test_a_published_book_has_canonical_addresses_and_a_sitemap_of_all_pages(tmp_path):
+    pages = _extension("pages")
+    config = SimpleNamespace(book_repository="noether/book", html_theme_options={})
+    pages._say(None, config)
+    assert config.html_baseurl == "https://noether.github.io/book/"
+    app = SimpleNamespace(
+        config=config,
+        builder=SimpleNamespace(name="html"),
+        env=SimpleNamespace(found_docs={"index", "chapters/01-first-score"}),
+        outdir=tmp_path,
+    )
+    pages._sitemap(app, None)
+    urls = ElementTree.fromstring((tmp_path / "sitemap.xml").read_bytes())
+    assert [url[0].text for url in urls] == [
+        "https://noether.github.io/book/chapters/01-first-score.html",
+        "https://noether.github.io/book/index.html",
+    ]
+
+
+def test_the_first_cell_on_colab_installs_what_chapters_import():
+    source = _extension("pages").install_cell("noether/book")["source"]
+    assert "[book] @ git+https://github.com/noether/book'" in source
