@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from ..checks import check_columns
@@ -12,7 +14,7 @@ COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", 
 """First columns of every table of answers; a mode's own columns follow."""
 
 
-def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Bring answers into the form that every mode returns, and check them.
 
     Parameters
