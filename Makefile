@@ -18,9 +18,10 @@ pdf: $(VENV)/installed  ## print the built book into one file
 	test -f book/_build/html/index.html || $(BIN)/psychometrics book
 	$(BIN)/psychometrics pdf --output book/_build/book.pdf
 
-test: $(VENV)/installed  ## run the linter and the tests
+test: $(VENV)/installed  ## run the linter, the type checker and the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 
 quick: $(VENV)/installed  ## run the linter and the tests of methods, in a minute

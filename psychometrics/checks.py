@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -243,5 +244,5 @@ def _wrong_kind(name: str, message: str, value: object) -> ParameterError:
 
 
 @functools.cache
-def _validator(kind: object) -> TypeAdapter:
+def _validator(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)

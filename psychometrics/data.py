@@ -10,7 +10,7 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
@@ -28,7 +28,10 @@ NLI_LABELS = ("entailment", "neutral", "contradiction")
 @functools.cache
 def registry() -> dict[str, dict[str, str]]:
     """Read ``data/registry.yml``: repository, commit, path, sha256 and licence by key."""
-    return yaml.safe_load((data_dir() / "registry.yml").read_text(encoding="utf-8"))
+    entries: dict[str, dict[str, str]] = yaml.safe_load(
+        (data_dir() / "registry.yml").read_text(encoding="utf-8")
+    )
+    return entries
 
 
 def fetch(key: str) -> Path:
@@ -78,8 +81,12 @@ def fetch(key: str) -> Path:
 
 def available(*keys: str) -> bool:
     """Say whether files can be read without a download (in the mirror or already in the cache)."""
-    roots = [cache_dir() / "external", *filter(None, [os.environ.get(_MIRROR)])]
-    return all(any((Path(root) / _relative(key)).is_file() for root in roots) for key in keys)
+    roots = [cache_dir() / "external"]
+    mirror = os.environ.get(_MIRROR)
+    if mirror:
+        roots.append(Path(mirror))
+
+    return all(any((root / _relative(key)).is_file() for root in roots) for key in keys)
 
 
 def shipped(path: str | Path) -> Path:
@@ -189,12 +196,14 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     return table
 
 
-def _cells(text: str, path: Path, comma: str, quoting: int) -> tuple[list[str], list, list[int]]:
+def _cells(
+    text: str, path: Path, comma: str, quoting: Literal[0, 3]
+) -> tuple[list[str], list[Any], list[int]]:
     """Return a table's headers, its rows, each as long as the headers, and where they begin."""
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=comma, quoting=quoting, strict=True
     )
-    names = []
+    names: list[str] = []
     rows = []
     lines = []
     end = 0

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from tqdm import tqdm
 
@@ -26,6 +27,8 @@ class Progress(tqdm):
     spending : object
         Tokens and cost of the replies of endpoints.
     """
+
+    last_print_t: float
 
     def __init__(self, *args: object, pairs: int = 1, **options: object) -> None:
         self.pairs = pairs
@@ -69,7 +72,8 @@ class Progress(tqdm):
     def update(self, n: int = 1) -> bool | None:
         """Move on by questions that were asked now."""
         self.asked += n
-        return super().update(n)
+        shown: bool | None = super().update(n)
+        return shown
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -98,7 +102,7 @@ class _Spending:
         self.under_way = self.replies = self.estimated = self.planned = self.refused = 0
         self.priced = False
 
-    def add(self, usage: dict, prompt: int, completion: int, cost: float) -> None:
+    def add(self, usage: dict[str, Any], prompt: int, completion: int, cost: float) -> None:
         """Count a reply, whose ``usage`` may say how many of its tokens were cached."""
         details = usage.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
@@ -108,10 +112,10 @@ class _Spending:
         self.replies += 1
         self.estimated += bool(usage.get("estimated"))
 
-    def summary(self) -> dict:
+    def summary(self) -> dict[str, Any]:
         """Return what the summary of a call says of it."""
         counts = {name: self.tokens[name] for name in ("prompt", "completion", "cached")}
-        said = {"tokens": counts | {"estimated": self.estimated}}
+        said: dict[str, Any] = {"tokens": counts | {"estimated": self.estimated}}
         if self.refused:
             said["refused"] = self.refused
         if self.planned:

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from pathlib import Path
 
 import psychometrics as pm
@@ -83,8 +84,9 @@ def test_there_is_no_circle_of_imports():
 def _front_door() -> dict[str, str]:
     """The room of each public name of the package, as the stub beside it lists them."""
     rooms = {}
-    for node in ast.parse(FRONT.with_suffix(".pyi").read_text(encoding="utf-8")).body:
-        for alias in node.names:
+    tree = ast.parse(FRONT.with_suffix(".pyi").read_text(encoding="utf-8"))
+    for node in tree.body:
+        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
             rooms[alias.name] = (node.module or alias.name).split(".")[0]
     return rooms
 
@@ -275,6 +277,23 @@ def test_every_source_of_the_reference_is_in_the_references():
     pages = "".join(page.read_text() for page in (book_dir() / "reference").glob("*.md"))
     assert set(re.findall(r"\{cite:t\}`(\w+)`", pages)) <= set(known)
     assert len(known) == len(set(known))
+
+
+def test_the_stub_exports_all_that_it_imports_so_that_type_checkers_see_it():
+    for stub in PACKAGE.rglob("*.pyi"):
+        tree = ast.parse(stub.read_text(encoding="utf-8"))
+        imported = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+        names = {alias.asname or alias.name for node in imported for alias in node.names}
+        (exported,) = [node.value for node in tree.body if isinstance(node, ast.Assign)]
+        assert {*ast.literal_eval(exported)} - {"__version__"} == names, stub
+
+
+def test_rooms_of_the_type_checker_are_there_and_types_are_shipped():
+    root = Path(__file__).parents[1]
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
+    assert [name for name in settings["files"] if not (root / name).exists()] == []
+    assert settings["strict"] is True
+    assert (PACKAGE / "py.typed").is_file()
 
 
 def test_commands_name_test_files_that_are_there():

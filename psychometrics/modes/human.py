@@ -38,7 +38,9 @@ class Human(Mode):
     sends = "statements"
     needs_options = True
 
-    def identify(self, respondent: str, dtype: str | None = None, **conditions: object) -> dict:
+    def identify(
+        self, respondent: str, dtype: str | None = None, **conditions: object
+    ) -> dict[str, Any]:
         """Say who sits down to answer; a respondent is a person's name."""
         if not isinstance(respondent, str) or not respondent.strip():
             raise ParameterError(f"A person needs a name, got {respondent!r}.")
@@ -49,7 +51,7 @@ class Human(Mode):
             )
         return self._who(respondent, "person", key_of("human-1", respondent))
 
-    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+    def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return what a person reads of each item: the statement and the options."""
         self.complete(conditions)
         items = questionnaire.items
@@ -91,7 +93,11 @@ class _Sitting:
     """What a person has answered so far, saved answer by answer."""
 
     def __init__(
-        self, questionnaire: Questionnaire, identity: dict, run: int, store: str | Path | None
+        self,
+        questionnaire: Questionnaire,
+        identity: dict[str, Any],
+        run: int,
+        store: str | Path | None,
     ) -> None:
         self.questionnaire = questionnaire
         self.identity = identity
@@ -146,7 +152,7 @@ def _listed(questionnaire: Questionnaire, item: Item) -> str:
     return "\n".join(f"  {option.value:g}  {option.label}" for option in options)
 
 
-def _ask(sitting: _Sitting, read: Callable, write: Callable) -> None:
+def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any]) -> None:
     questionnaire = sitting.questionnaire
     answers = sitting.answers
     items = questionnaire.items

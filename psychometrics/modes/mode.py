@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -38,10 +38,10 @@ class Asking(NamedTuple):
     """
 
     respondent: object
-    identity: dict
+    identity: dict[str, Any]
     store: str | Path | None
     bar: Progress
-    conditions: dict
+    conditions: dict[str, Any]
 
 
 class Conditions(BaseModel):
@@ -114,7 +114,7 @@ class Mode:
         """
         return text
 
-    def complete(self, given: dict) -> dict:
+    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the conditions that were given with the defaults of all others.
 
         Raises
@@ -136,7 +136,9 @@ class Mode:
         check_model(given, self.conditions_type)
         return self.conditions | given
 
-    def identify(self, respondent: object, dtype: str | None = None, **conditions: object) -> dict:
+    def identify(
+        self, respondent: Any, dtype: str | None = None, **conditions: Any
+    ) -> dict[str, Any]:
         """Say who answers, cheaply and before any question.
 
         Returns
@@ -147,7 +149,9 @@ class Mode:
         """
         raise NotImplementedError
 
-    def check(self, questionnaire: Questionnaire, identity: dict, conditions: dict) -> None:
+    def check(
+        self, questionnaire: Questionnaire, identity: dict[str, Any], conditions: dict[str, Any]
+    ) -> None:
         """Refuse what this questionnaire cannot be asked with, before a model is loaded.
 
         Raises
@@ -164,14 +168,14 @@ class Mode:
         for item in questionnaire.items if self.needs_options else ():
             questionnaire.ends(item)
 
-    def open(self, respondent: object, identity: dict, **conditions: object) -> object:
+    def open(self, respondent: Any, identity: dict[str, Any], **conditions: Any) -> Any:
         """Return what :meth:`answer` gets as the respondent; called once per respondent.
 
         A model is loaded at its first question and then serves all questionnaires.
         """
         return respondent
 
-    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+    def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return what a respondent would be sent about a questionnaire; nobody is asked.
 
         Raises
@@ -193,7 +197,7 @@ class Mode:
             yield self.answer(questionnaire, asking)
 
     @staticmethod
-    def _when_asked(load: Callable[[], Callable]) -> Callable:
+    def _when_asked(load: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
         """Return what loads a model at its first question and keeps it for all questionnaires."""
         loaded = functools.cache(load)
 
@@ -210,7 +214,7 @@ class Mode:
         model: str | None = None,
         revision: str | None = None,
         dtype: str | None = None,
-    ) -> dict:
+    ) -> dict[str, Any]:
         """Return what :meth:`identify` does."""
         about = {"respondent_id": name, "source": source, "model": model, "revision": revision}
         return about | {"mode": self.name, "dtype": dtype, "fingerprint": fingerprint}

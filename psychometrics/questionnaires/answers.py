@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +15,7 @@ COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", 
 """First columns of every table of answers; a mode's own columns follow."""
 
 
-def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Bring answers into the form that every mode returns, and check them.
 
     Parameters

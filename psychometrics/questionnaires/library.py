@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from importlib.metadata import entry_points
 from importlib.resources import files as files_of
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -78,10 +79,10 @@ def load_questionnaire(
 
     if named == COMPASS:
         path = fetch(COMPASS)
-        content = {"id": COMPASS, "title": "Political Compass (question_llm)"}
-        content |= {"short_title": "PCT", "measures": "political position"}
-        content |= {"citation": "questionllm"}
-        return checked(read(path, path.name) | content, path.name)
+        about = {"id": COMPASS, "title": "Political Compass (question_llm)"}
+        about |= {"short_title": "PCT", "measures": "political position"}
+        about |= {"citation": "questionllm"}
+        return checked(read(path, path.name) | about, path.name)
 
     known = _perturbation(named)
     if known:
@@ -102,7 +103,7 @@ def load_questionnaire(
 
 
 def load_questionnaires(
-    given: str | Path | Questionnaire | Iterable, texts: bool = True
+    given: str | Path | Questionnaire | Iterable[Any], texts: bool = True
 ) -> list[Questionnaire]:
     """Read one questionnaire or several: what every function does with its ``questionnaires``.
 
@@ -121,8 +122,9 @@ def load_questionnaires(
     >>> [one.id for one in load_questionnaires(["gad7", load_questionnaire("phq9")])]
     ['gad7', 'phq9']
     """
-    one = isinstance(given, str | Path | Questionnaire) or not isinstance(given, Iterable)
-    return [load_questionnaire(name, texts) for name in ([given] if one else given)]
+    is_one = isinstance(given, str | Path | Questionnaire) or not isinstance(given, Iterable)
+    names: Any = [given] if is_one else given
+    return [load_questionnaire(name, texts) for name in names]
 
 
 def questionnaire_names() -> list[str]:

@@ -6,8 +6,8 @@ import contextlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, overload
 
 from pydantic import (
     AfterValidator,
@@ -281,18 +281,17 @@ class Questionnaire(Part):
 
     def item(self, item_id: str) -> Item:
         """The item with this id."""
-        return self._named("item", self.items, item_id)
+        found = next((item for item in self.items if item.id == item_id), None)
+        return found or self._lacks("item", self.items, item_id)
 
     def scale(self, scale_id: str) -> Scale:
         """The scale with this id."""
-        return self._named("scale", self.scales, scale_id)
+        found = next((scale for scale in self.scales if scale.id == scale_id), None)
+        return found or self._lacks("scale", self.scales, scale_id)
 
-    def _named(self, kind: str, parts: tuple[Item | Scale, ...], name: str) -> Item | Scale:
-        found = next((part for part in parts if part.id == name), None)
-        if found is None:
-            known = ", ".join([part.id for part in parts][:9])
-            raise ParameterError(f"{self.id} has no {kind} '{name}': it has {known} etc.")
-        return found
+    def _lacks(self, kind: str, parts: Sequence[Item | Scale], name: str) -> NoReturn:
+        known = ", ".join([part.id for part in parts][:9])
+        raise ParameterError(f"{self.id} has no {kind} '{name}': it has {known} etc.")
 
     def members(self, scale: Scale) -> list[Item]:
         """Items of a scale, in the questionnaire's order."""
@@ -335,7 +334,18 @@ class Questionnaire(Part):
         return low / size, high / size
 
 
-def checked(content: object, place: str, schema: type[Part] = Questionnaire):
+_PartT = TypeVar("_PartT", bound=Part)
+
+
+@overload
+def checked(content: object, place: str) -> Questionnaire: ...
+
+
+@overload
+def checked(content: object, place: str, schema: type[_PartT]) -> _PartT: ...
+
+
+def checked(content: object, place: str, schema: type[Part] = Questionnaire) -> Part:
     """Return the content as a part of a questionnaire; a mistake names its place."""
     if not isinstance(content, dict):
         raise QuestionnaireError(f"{place}: holds no questionnaire; give it keys, such as `items`.")
@@ -348,7 +358,7 @@ def checked(content: object, place: str, schema: type[Part] = Questionnaire):
     # A list whose parts are wrong is not too short besides.
     inside = {mistake["loc"][:size] for mistake in found for size in range(len(mistake["loc"]))}
     told = [
-        _mistake_lines(m, content)
+        _mistake_lines(dict(m), content)
         for m in found
         if m["type"] != "too_short" or m["loc"] not in inside
     ]
@@ -448,7 +458,7 @@ def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]
     if not grouped and not unsure & {"scales", "categories"}:
         found.append("scales: is missing; add it, or categories")
 
-    first: dict[tuple, str] = {}
+    first: dict[tuple[Any, ...], str] = {}
     for number, item in enumerate(questionnaire.items, start=1):
         if number - 1 in unsure:
             continue
@@ -570,9 +580,11 @@ def _scale_mistakes(
     ]
 
     for norm in questionnaire.norms:
-        scale = next((scale for scale in questionnaire.scales if scale.id == norm.scale), None)
+        named = [scale for scale in questionnaire.scales if scale.id == norm.scale][:1]
         with contextlib.suppress(ParameterError, KeyError):  # without options
-            both = [scale.model_copy(update={"mode": m}) for m in ("mean", "sum")] if scale else []
+            both = [
+                scale.model_copy(update={"mode": m}) for scale in named for m in ("mean", "sum")
+            ]
             ends = [end for one in both for end in questionnaire.span(one)]
             off = ends and not min(ends) <= norm.mean <= max(ends)
             if off or (ends and norm.sd > max(ends) - min(ends)):
@@ -592,7 +604,7 @@ def _level_mistakes(place: str, levels: tuple[_Level, ...]) -> list[str]:
     return found
 
 
-def _twice(place: str, names: Iterable[str]) -> list[str]:
+def _twice(place: str, names: Collection[str]) -> list[str]:
     return [f"{place}: '{name}' is there twice; keep one" for name in repeated(names)]
 
 
@@ -612,7 +624,7 @@ _EXPECTED = {
 }
 
 
-def _mistake_lines(mistake: dict, content: dict) -> list[str]:
+def _mistake_lines(mistake: dict[str, Any], content: dict[str, Any]) -> list[str]:
     """A pydantic mistake as lines that name the place and the mend, after the file's name."""
     place = _place(mistake["loc"], content)
     place = f", {place}" if place else ""
@@ -639,7 +651,7 @@ def _mistake_lines(mistake: dict, content: dict) -> list[str]:
     return [f"{place}: {said}{shown}{quotes}"]
 
 
-def _place(location: tuple, content: object) -> str:
+def _place(location: tuple[Any, ...], content: Any) -> str:
     """``("items", 2, "templates", 0, "premise")`` as *item 3 (phq9_3), template 1, premise*."""
     words: list[str] = []
     for key in location:
@@ -668,7 +680,7 @@ def _fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def repeated(names, fold: bool = True) -> list[str]:
+def repeated(names: Collection[str], fold: bool = True) -> list[str]:
     """Names that occur more than once, each told once."""
     told = {name: _fold(name) if fold else name for name in names}
     times = Counter(told[name] for name in names)

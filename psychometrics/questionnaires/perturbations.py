@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import Any
 
 import numpy as np
 
@@ -168,12 +169,14 @@ _FRAMES = {
 """Frames for statements of the first person, for others, and for phrases (not whole sentences)."""
 
 
-def _reworded(questionnaire: Questionnaire, item: Item, how: str, rng, texts: bool) -> Item:
+def _reworded(
+    questionnaire: Questionnaire, item: Item, how: str, rng: np.random.Generator, texts: bool
+) -> Item:
     """The item in other words, or denied; its templates' premises, which are English, likewise."""
     statement = questionnaire.statement(item)
     english = questionnaire.language == "en"
     phrase = not questionnaire.stem and item.text[-1] not in ".?!"
-    changed = {"paraphrases": (), "negated": None}
+    changed: dict[str, Any] = {"paraphrases": (), "negated": None}
 
     if how == "negation":
         key = "negated"
@@ -197,10 +200,12 @@ def _reworded(questionnaire: Questionnaire, item: Item, how: str, rng, texts: bo
         statement = questionnaire.statement(item.model_copy(update={"text": own}))
     elif texts and questionnaire.choices(item):
         known = english and not statement.endswith("?")
-        statement = by_rule(statement) if known else None
-        if statement is None:
+        reworded = by_rule(statement) if known else None
+        if reworded is None:
             place = f"{questionnaire.id}, {item.id}"
             raise ParameterError(f"{place}: no rule fits its text; give the item `{key}`.")
+
+        statement = reworded
 
     changed["text"] = statement
     changed["templates"] = tuple(

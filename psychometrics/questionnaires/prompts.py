@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -59,7 +60,7 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "weight", "premise", "hypothesis"])
 
 
-def _signed_terms(terms) -> list[tuple[int, str]]:
+def _signed_terms(terms: Any) -> list[tuple[int, str]]:
     return [(1, term) for term in terms.source] + [(-1, term) for term in terms.inverse]
 
 

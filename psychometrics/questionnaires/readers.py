@@ -10,8 +10,9 @@ import functools
 import itertools
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ _Truth = BeforeValidator(
 )
 
 
-def read(path: Path, place: str) -> object:
+def read(path: Path, place: str) -> Any:
     """A file in the project's layout: YAML as it is, JSON of either foreign layout brought into it.
 
     Parameters
@@ -50,12 +51,13 @@ def read(path: Path, place: str) -> object:
     if isinstance(entry, list):
         raise QuestionnaireError(f"{place}: holds {len(entry)} questionnaires; split the file.")
     keys = set(entry) if isinstance(entry, dict) else set()
-    layout = max(_QuestionLlm, _PsychoBench, key=lambda known: len(keys & set(known.model_fields)))
-    return checked(entry, place, layout).ours(path)
+    if len(keys & set(_PsychoBench.model_fields)) > len(keys & set(_QuestionLlm.model_fields)):
+        return checked(entry, place, _PsychoBench).ours(path)
+    return checked(entry, place, _QuestionLlm).ours(path)
 
 
 @functools.cache
-def psychobench_keys() -> dict[str, dict]:
+def psychobench_keys() -> dict[str, dict[str, Any]]:
     """Keys, ranges, norms and sources of PsychoBench's thirteen scales, from ``data/norms``.
 
     Returns
@@ -64,7 +66,10 @@ def psychobench_keys() -> dict[str, dict]:
         By the questionnaire's id, in the order of the paper's Table 5.
     """
     text = (data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8")
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    keys: dict[str, dict[str, Any]] = yaml.load(
+        text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
+    return keys
 
 
 def psychobench(name: str, texts: bool) -> Questionnaire:
@@ -130,12 +135,12 @@ def _scales(name: str, keys: dict) -> list[dict]:
 
 
 @functools.cache
-def _upstream_file() -> dict[str, dict]:
+def _upstream_file() -> dict[str, dict[str, Any]]:
     entries = json.loads(fetch("psychobench").read_text(encoding="utf-8"))
     return {entry["name"]: entry for entry in entries}
 
 
-def _upstream_entry(name: str) -> dict:
+def _upstream_entry(name: str) -> dict[str, Any]:
     """PsychoBench's entry of a scale, with the project's corrections of its wording."""
     entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
     entry = {**entry, "questions": dict(entry["questions"])}
@@ -210,7 +215,7 @@ class _PsychoBench(Part):
             raise ValueError("\n".join(found))
         return self
 
-    def ours(self, path: Path) -> dict:
+    def ours(self, path: Path) -> dict[str, Any]:
         """The entry in the project's layout."""
         stem = _slug(path.stem)
         scales = []
@@ -218,7 +223,7 @@ class _PsychoBench(Part):
         for number, category in enumerate(self.categories, start=1):
             name = re.sub(r"[^a-z0-9]+", "_", category.cat_name.lower()).strip("_")
             items = category.cat_questions
-            scale = {"id": name or f"s{number}", "title": category.cat_name}
+            scale: dict[str, Any] = {"id": name or f"s{number}", "title": category.cat_name}
             scale["items"] = [f"{stem}_{i}" for i in items]
             scale["reverse"] = [f"{stem}_{i}" for i in items if i in self.reverse]
             scales.append(scale | {"mode": "mean" if self.compute_mode == "AVG" else "sum"})
@@ -258,7 +263,9 @@ class _QuestionLlm(Part):
 
     prompt_template: str | None = None
     choice_delim: str | None = None
-    index_type: Literal[tuple(_INDICES)] | None = None
+    index_type: Literal["numerical", "alphabetical", "alphabetical_u", "alphabetical_l"] | None = (
+        None
+    )
     seed: Annotated[_Whole, Field(ge=0, lt=1 << 32)] | None = None
     instruction: str | None = None
     categories: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
@@ -289,7 +296,7 @@ class _QuestionLlm(Part):
 
         return self
 
-    def prompt(self) -> dict:
+    def prompt(self) -> dict[str, Any]:
         """The prompt that the library makes, by its own defaults where the file says nothing."""
         stated = (self.prompt_template, self.choice_delim, self.index_type)
         index = self.index_type or ("numerical" if self.choice_descs else "alphabetical")
@@ -300,23 +307,23 @@ class _QuestionLlm(Part):
             "usual": any(part is not None for part in stated),
         }
 
-    def ours(self, path: Path) -> dict:
+    def ours(self, path: Path) -> dict[str, Any]:
         """The file in the project's layout; true/false questions add to correct or incorrect."""
         items = []
         luck = np.random.RandomState(self.seed)
 
         for key, question in self.data.items():
-            labels = self.labels(question)
-            weights = question.scores
+            labels: Sequence[str] = self.labels(question)
+            weights: Sequence[Sequence[float]] | None = question.scores
             if question.answer:
                 weights = [(1, 0) if label == question.answer else (0, 1) for label in labels]
 
             if self.seed is not None:  # the library's own draw
                 order = luck.choice(len(labels), len(labels), replace=False)
                 labels = [labels[i] for i in order]
-                weights = [weights[i] for i in order if i < len(weights or ())]
+                weights = [weights[i] for i in order if weights and i < len(weights)]
 
-            item = {"id": key, "text": question.question, "weights": weights}
+            item: dict[str, Any] = {"id": key, "text": question.question, "weights": weights}
             item["options"] = _options(1, len(labels), dict(enumerate(labels, start=1)))
             items.append(item)
 
@@ -331,12 +338,12 @@ class _QuestionLlm(Part):
         }
 
 
-def _options(low: int, high: int, labels: dict[int, str]) -> list[dict]:
+def _options(low: int, high: int, labels: dict[int, str]) -> list[dict[str, Any]]:
     """Whole numbers as options; those without a word are called by their number."""
     return [{"value": n, "label": labels.get(n, str(n))} for n in range(low, high + 1)]
 
 
-def _unstated(path: Path, title: str) -> dict:
+def _unstated(path: Path, title: str) -> dict[str, Any]:
     """What a JSON file does not say."""
     named = {"id": _slug(path.stem), "title": title, "short_title": title, "citation": "user"}
     return named | {"source": path.name, "licence": "as the file's owner states"}
@@ -366,7 +373,7 @@ class _StrictLoader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         return node
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -380,7 +387,8 @@ class _StrictLoader(yaml.SafeLoader):
 
             raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
 
-        return super().construct_mapping(node, deep)
+        mapping: dict[str, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 _MOST_NODES = 200_000
@@ -452,13 +460,13 @@ def _yaml(path: Path, place: str) -> object:
 
 
 def _json(path: Path, place: str) -> object:
-    def once(pairs: list[tuple[str, object]]) -> dict:
+    def once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
         twice = repeated([key.strip() for key, _ in pairs], fold=False)
         if twice:
             raise QuestionnaireError(f"{place}: {twice[0]!r} is given twice; keep one.")
         return dict(pairs)
 
-    def refused(name: str):
+    def refused(name: str) -> NoReturn:
         raise QuestionnaireError(f"{place}: {name} is no number; write a finite one.")
 
     try:

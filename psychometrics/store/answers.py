@@ -33,6 +33,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from json.encoder import encode_basestring
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -47,7 +48,7 @@ from .folder import (
     Folder,
     as_table,
     common_schema,
-    encodable,
+    encodable_text,
     folder_names,
     folders,
     is_bookkeeping,
@@ -136,11 +137,11 @@ class StoredAnswers:
         mode: str,
         questionnaire_id: str,
         respondent_id: str,
-        manifest: dict | None = None,
+        manifest: dict[str, Any] | None = None,
         columns: Iterable[str] | None = None,
     ) -> None:
-        given = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
-        given = (manifest or {}) | given | {"package_version": __version__}
+        whose = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
+        given = (manifest or {}) | whose | {"package_version": __version__}
         system, root = open_store(store)
         names = folder_names(given)
         below = data_dir().joinpath("answers", *names)
@@ -150,7 +151,7 @@ class StoredAnswers:
         self.path = self._folder.path
         self._root = root
         self._columns = None if columns is None else list(columns)
-        self._manifest = encodable(json.dumps(given, ensure_ascii=False, default=str))
+        self._manifest = encodable_text(json.dumps(given, ensure_ascii=False, default=str))
         self._lock = threading.RLock()
         self._read_parts: set[str] = set()
         self._tables: list[pa.Table] = []
@@ -159,8 +160,11 @@ class StoredAnswers:
         self._last_written = 0
         self._added = False
         self._frame: pd.DataFrame | None = None
-        self._waiting, self._questions, self._began = [], 0, time.perf_counter()
-        self._respondent_id, self._watch = respondent_id, WATCH.get()
+        self._waiting: list[pd.DataFrame] = []
+        self._questions = 0
+        self._began = time.perf_counter()
+        self._respondent_id = respondent_id
+        self._watch = WATCH.get()
         self._read()
 
     def __contains__(self, key: str) -> bool:

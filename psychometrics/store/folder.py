@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -93,7 +94,8 @@ class Folder:
 
         known = _PART.fullmatch(name)
         if known is None:
-            return self._set_aside(name, "is not a part of a store")
+            self._set_aside(name, "is not a part of a store")
+            return None
 
         try:
             with self.system.open_input_file(path) as file:
@@ -107,7 +109,8 @@ class Folder:
                 raise
 
         if hashlib.sha256(content).hexdigest() != known[1]:
-            return self._set_aside(name, "is damaged or cut short")
+            self._set_aside(name, "is damaged or cut short")
+            return None
 
         with contextlib.suppress(pa.ArrowException, OSError, ValueError, TypeError, KeyError):
             file = pq.ParquetFile(pa.BufferReader(content))
@@ -117,13 +120,16 @@ class Folder:
                 manifests = file.read(["manifest"], use_threads=False)["manifest"].unique()
                 folders = ["/".join(["", *folder_names(json.loads(m.as_py()))]) for m in manifests]
                 if not _has_sound_keys(table):
-                    return self._set_aside(name, "lacks keys or times of its answers")
+                    self._set_aside(name, "lacks keys or times of its answers")
+                    return None
 
                 if all(self.path.endswith(folder) for folder in folders):
                     return table.replace_schema_metadata(None)
-                return self._set_aside(name, "holds answers that belong to another folder")
+                self._set_aside(name, "holds answers that belong to another folder")
+                return None
 
-        return self._set_aside(name, "is not a part of a store")
+        self._set_aside(name, "is not a part of a store")
+        return None
 
     def write(self, table: pa.Table) -> str:
         """Add a part; its name is returned."""
@@ -273,10 +279,10 @@ def is_bookkeeping(column: str) -> bool:
     return column in _BOOKKEEPING
 
 
-def folder_names(manifest: dict) -> list[str]:
+def folder_names(manifest: dict[str, Any]) -> list[str]:
     """Return the folders, from the store's on, of the answers that a manifest describes."""
     given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
-    mode, questionnaire, respondent = (encodable(str(name)) for name in given)
+    mode, questionnaire, respondent = (encodable_text(str(name)) for name in given)
     return [_safe_name(mode), _safe_name(questionnaire), _safe_name(respondent, always=True)]
 
 
@@ -289,9 +295,14 @@ def _safe_name(name: str, always: bool = False) -> str:
     return f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def encodable(value: object) -> object:
-    """Return a text without lone surrogates, which no file can hold; other values as they are."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+def _encodable(value: object) -> object:
+    """Return a text without lone surrogates; other values as they are."""
+    return encodable_text(value) if isinstance(value, str) else value
+
+
+def encodable_text(text: str) -> str:
+    """Return a text with "?" for each lone surrogate, which no file can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def union(tables: list[pa.Table]) -> pa.Table:
@@ -332,7 +343,7 @@ def as_table(rows: pd.DataFrame) -> pa.Table:
     try:
         table = pa.Table.from_pandas(rows, preserve_index=False)
     except UnicodeEncodeError:  # a lone surrogate
-        table = pa.Table.from_pandas(rows.map(encodable), preserve_index=False)
+        table = pa.Table.from_pandas(rows.map(_encodable), preserve_index=False)
 
     table = table.add_column(0, "key", pa.array(list(rows.index), _TEXT))
     fields = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from .answers import StoredAnswers, key_of
@@ -27,11 +29,13 @@ class StoredReplies:
         self._fingerprint = fingerprint
         self.known = stored.rows.reindex(columns=["reply", "finish_reason"]).to_dict("index")
 
-    def key(self, request: str, about: dict) -> str:
+    def key(self, request: str, about: dict[str, Any]) -> str:
         """Return the key of the reply to a request."""
         return key_of(self._fingerprint, request, str(about["run"]), str(about["attempt"]))
 
-    def add(self, new: dict[str, tuple[dict, str, dict]], seconds: float) -> None:
+    def add(
+        self, new: dict[str, tuple[dict[str, Any], str, dict[str, Any]]], seconds: float
+    ) -> None:
         """Save what a conversation was about, its request and what was replied, by key."""
         rows = [
             {"run": about["run"], "attempt": about["attempt"], "items": " ".join(about["items"])}

@@ -112,12 +112,14 @@ def _open_url(url: str) -> tuple[fs.FileSystem, str]:
         url += ("&" if "?" in url else "?") + "retry_limit_seconds=10"  # not 15 minutes
 
     try:
-        return fs.FileSystem.from_uri(url)
+        system, path = fs.FileSystem.from_uri(url)
     except (ValueError, NotImplementedError):
         import fsspec
 
-        system, path = fsspec.core.url_to_fs(url)
-        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+        opened, path = fsspec.core.url_to_fs(url)
+        system = fs.PyFileSystem(fs.FSSpecHandler(opened))
+
+    return system, path
 
 
 @contextlib.contextmanager

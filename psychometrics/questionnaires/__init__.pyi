@@ -1,0 +1,32 @@
+from . import answers, library, model, perturbations, prompts, readers
+from .library import (
+    COMPASS,
+    counts,
+    load_questionnaire,
+    load_questionnaires,
+    questionnaire_names,
+)
+from .model import Item, Option, Questionnaire, Scale
+from .perturbations import perturbed, shuffled_words
+from .readers import psychobench_keys
+
+__all__ = [
+    "COMPASS",
+    "Item",
+    "Option",
+    "Questionnaire",
+    "Scale",
+    "answers",
+    "counts",
+    "library",
+    "load_questionnaire",
+    "load_questionnaires",
+    "model",
+    "perturbations",
+    "perturbed",
+    "prompts",
+    "psychobench_keys",
+    "questionnaire_names",
+    "readers",
+    "shuffled_words",
+]
