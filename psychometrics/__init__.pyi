@@ -41,6 +41,7 @@ from .measures import (
     trends,
     validity,
 )
+from .measures.score_tables import score_table
 from .measures.scoring import item_scores, pss, scale_scores, two_way
 from .modes import load_respondent, messages, replies
 from .publishing import book, claims, exercises, page, record, runs

@@ -520,45 +520,6 @@ def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:
                 del link["/A"]
 
 
-def parse_parameters(pairs: list[str]) -> dict[str, object]:
-    """``["item=3", "score=contrast"]`` as a dict.
-
-    Values are numbers where they look like one, and true, false and None are what Python means by
-    them, as papermill has it.
-
-    Raises
-    ------
-    ParameterError
-        One of them has no ``=``, or a name is given twice.
-
-    Examples
-    --------
-    >>> parse_parameters(["item=3", "temperature=0.5", "score=contrast"])
-    {'item': 3, 'temperature': 0.5, 'score': 'contrast'}
-    """
-    parameters: dict[str, object] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise ParameterError(f"Write a parameter as name=value, got '{pair}'.")
-        if name in parameters:
-            raise ParameterError(f"The parameter {name} is given twice: keep one.")
-        parameters[name] = _meant(value)
-    return parameters
-
-
-def _meant(value: str) -> object:
-    words = {"true": True, "false": False, "True": True, "False": False, "None": None}
-    if value in words:
-        return words[value]
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
-
-
 def _verdicts() -> str:
     """Return the landing page's summary of the scorecard, short enough for a phone."""
     table = counts(scorecard()).rename(lambda study: "all three" if study == "all" else study)
