@@ -7,6 +7,7 @@ from . import (
     endpoints,
     exceptions,
     figures,
+    files,
     interventions,
     measures,
     models,

@@ -119,6 +119,17 @@ def test_each_respondent_has_its_datasheet_as_its_recipe_says():
     assert page == datasheets(), "run python -m recipes.datasheets"
 
 
+def test_a_docstring_or_comment_executes_no_chapter_again_and_code_does(tmp_path):
+    program = tmp_path / "a.py"
+    digests = set()
+    for text in ('def f():\n    """Old."""\n    return 1\n',
+                 'def f():\n    """New."""\n    return 1  # one\n',
+                 'def f():\n    """New."""\n    return 2\n'):  # fmt: skip
+        program.write_text(text)
+        digests.add(book._digest_of_file(program))
+    assert len(digests) == 2
+
+
 def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_path, monkeypatch):
     sources, ran = tmp_path, []
     for name, code in (("01-one", "1"), ("02-two", "2"), ("03-all", '"executed = "')):

@@ -18,11 +18,11 @@ from psychometrics.paths import book_dir, notebooks_dir
 
 PACKAGE = Path(pm.__file__).parent
 FRONT = PACKAGE / "__init__.py"
-CORE = {"exceptions", "paths", "data", "checks", "progress", "store", "questionnaires", "asking",
-        "models", "modes", "endpoints", "measures", "training"}  # fmt: skip
+CORE = {"exceptions", "files", "paths", "data", "checks", "progress", "store", "questionnaires",
+        "asking", "models", "modes", "endpoints", "measures", "training"}  # fmt: skip
 """What chapters, reports and the command are made of: it imports nothing of theirs."""
 LAYERS = (
-    {"exceptions", "paths"},
+    {"exceptions", "files", "paths"},
     {"checks", "data", "progress"},
     {"questionnaires", "store"},
     {"endpoints", "models"},
