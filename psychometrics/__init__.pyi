@@ -21,11 +21,10 @@ from .asking.answer_files import read_answers, write_answers
 from .asking.ask import ask, ask_ways
 from .asking.nulls import null_answers, null_distribution
 from .asking.population import population, population_table, readable_names, untouched_bases
-from .authoring import improving
+from .authoring import content, improving
 from .measures import (
     beliefs,
     bias,
-    content,
     evidence,
     groups,
     intervals,

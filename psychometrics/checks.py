@@ -246,3 +246,42 @@ def _wrong_kind(name: str, message: str, value: object) -> ParameterError:
 @functools.cache
 def _validator(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
+
+
+def parse_parameters(pairs: list[str]) -> dict[str, object]:
+    """Return settings typed as ``["item=3", "score=contrast"]`` as a dict.
+
+    Values are numbers where they look like one, and true, false and None are what Python means by
+    them, as papermill has it.
+
+    Raises
+    ------
+    ParameterError
+        One of them has no ``=``, or a name is given twice.
+
+    Examples
+    --------
+    >>> parse_parameters(["item=3", "temperature=0.5", "score=contrast"])
+    {'item': 3, 'temperature': 0.5, 'score': 'contrast'}
+    """
+    parameters: dict[str, object] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ParameterError(f"Write a parameter as name=value, got '{pair}'.")
+        if name in parameters:
+            raise ParameterError(f"The parameter {name} is given twice: keep one.")
+        parameters[name] = _typed_value(value)
+    return parameters
+
+
+def _typed_value(value: str) -> object:
+    words = {"true": True, "false": False, "True": True, "False": False, "None": None}
+    if value in words:
+        return words[value]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value

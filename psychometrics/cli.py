@@ -226,7 +226,7 @@ def _prompts(
     if output is None:
         return _without_formulas(table).to_csv(sys.stdout, index=False)
 
-    pm.page.check_output(output, (".csv", ".parquet"))
+    pm.exceptions.check_file(output, (".csv", ".parquet"))
     with writing(output):
         if output.suffix == ".csv":
             _without_formulas(table).to_csv(output, index=False)
@@ -293,7 +293,7 @@ def _ask(
     more = {"engine": engine, "failures": failures, "store": store}
 
     if output is not None:
-        pm.page.check_output(output, _TABLES)
+        pm.exceptions.check_file(output, _TABLES)
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
 
     answers = _answers(questionnaires, respondents, mode, condition, dry_run, output, **more)
@@ -320,6 +320,9 @@ def _scores(
     score: Annotated[
         Literal["entailment", "contrast"] | None, Option(help="Score of prompts.")
     ] = None,
+    temperature: Annotated[
+        float | None, Option(help="Temperature of the normalisation of prompts; 1 by default.")
+    ] = None,
     items: Annotated[bool, Option("--items", help="Scores of items, not scales.")] = False,
     output: _Output = None,
     as_json: Annotated[bool, Option("--json/--csv", help="What is printed.")] = False,
@@ -336,31 +339,26 @@ def _scores(
 
     --output, a .csv, .json, .parquet or .sav file, takes the place of the terminal; with --items,
     answers to items are also written as .wide.csv or .irw.csv.
-    For answers to prompts, -c temperature=T is the one of their normalisation.
+    --temperature is of the normalisation; -c temperature=T is how a chat model is sampled.
     """
     for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, _TABLES)):
         if path is not None:
-            pm.page.check_output(path, endings)
+            pm.exceptions.check_file(path, endings)
 
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
         raise ParameterError("Some of these have scales, others categories: score them one by one.")
 
     how = {"score": score} if score else {}
-    own = [*(condition or [])]
-    normalised = [text for text in own if text.startswith("temperature=")]
-    if normalised and "temperature" not in pm.modes.mode_named(mode).conditions:
-        own.remove(normalised[0])
-        how |= _conditions(normalised)
-        given = how["temperature"]
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not is_number or not 0 < given < math.inf:
-            raise ParameterError(f"temperature must be a positive number, {normalised[0]} is not.")
+    if temperature is not None:
+        if not 0 < temperature < math.inf:
+            raise ParameterError(f"--temperature must be a positive number, got {temperature}.")
+        how["temperature"] = temperature
 
     if answer_file is not None:
-        answers = _answers_in(answer_file, loaded, respondents, mode, own)
+        answers = _answers_in(answer_file, loaded, respondents, mode, condition)
     else:
-        answers = _answers(loaded, respondents, mode, own, dry_run)
+        answers = _answers(loaded, respondents, mode, condition, dry_run)
 
     _show_scores(answers, loaded, items, plot, how, output=output, as_json=as_json)
     _exit(answers)
@@ -569,7 +567,7 @@ def _fill_in(
     part MN.
     """
     if plot is not None:
-        pm.page.check_output(plot, (".png", ".svg", ".pdf"))
+        pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
     first, _, category = questionnaire.partition("-")
     if first == "diagnostic":
         loaded = [pm.studies.diagnostic.questionnaire(category.upper() or None)]
@@ -646,7 +644,7 @@ def _run(
     ] = None,
 ) -> None:
     """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
-    values = pm.book.parse_parameters(parameter or [])
+    values = pm.checks.parse_parameters(parameter or [])
     if not sweep:
         if notebook in pm.runs.CHAPTERS:  # refused before a kernel is started
             pm.check_parameters(notebook, values)
@@ -765,7 +763,7 @@ def _train_nli(
         pm.models.sources.find(base)  # before training is imported, which takes seconds
 
     data = data or ["mnli"]
-    more = pm.book.parse_parameters(condition or [])
+    more = pm.checks.parse_parameters(condition or [])
     how = pm.training.PAPER_SETTINGS | chosen | more
     failed = False
 
@@ -817,7 +815,7 @@ def _improve(
     output = output or beside.with_name(f"{loaded.id}_improved.yaml")
     report = output.with_name(f"{output.stem}_candidates.csv")
     pm.improving.check_new(output, report)
-    how = pm.book.parse_parameters(condition or [])
+    how = pm.checks.parse_parameters(condition or [])
     with pm.models.loading.computing_on(how.get("device")):
         found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
 
@@ -868,7 +866,7 @@ def _judged_score(row: tuple) -> str:
 
 
 def _conditions(condition: list[str] | None) -> dict:
-    conditions = pm.book.parse_parameters(condition or [])
+    conditions = pm.checks.parse_parameters(condition or [])
     if "api_key" in conditions:  # which other users of the machine and pages would show
         raise ParameterError("The key is no condition: set OPENAI_API_KEY in the environment.")
     return conditions
@@ -957,7 +955,7 @@ def _side_by_side(answers, named: list[str]) -> list[str]:
     """Return the respondents of a file to compare: those that are named, or all of a few."""
     known = answers["respondent_id"].unique().tolist()
     for name in named:
-        pm.answers.check_choice(known, respondent=name)
+        pm.checks.check_choice(known, respondent=name)
 
     chosen = named or known
     most = len(named) or _SIDE_BY_SIDE
@@ -970,35 +968,12 @@ def _side_by_side(answers, named: list[str]) -> list[str]:
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
-    if items and how and "term" not in answers:
-        raise ParameterError(f"{min(how)} does not apply to answers to items; leave it out.")
-    personas = "persona_row" in answers
-    if personas:
-        if plot is not None:
-            raise ParameterError("--plot draws one score of each respondent: leave personas out.")
-        how = how | {"by": ["persona_row"]}
+    if plot is not None and "persona_row" in answers:
+        raise ParameterError("--plot draws one score of each respondent: leave personas out.")
 
-    if items:
-        table = _items_with_intervals(answers, how) if "term" in answers else answers
-    elif any(questionnaire.categories for questionnaire in questionnaires):
-        table = pm.scoring.category_scores(answers, questionnaires)
-    elif "option" in answers:
-        raise ParameterError("choose=none gives probabilities, no answers to score: add --items.")
-    else:
-        table = pm.scale_scores(answers, questionnaires=questionnaires, **how)
-        table = _with_intervals(table, pm.item_scores(answers, **how), questionnaires)
-        table = _with_notes(table, answers, questionnaires)
-
-        if personas:
-            own = answers.columns[answers.columns.get_loc("persona_row") :]
-            rows = answers[own].drop_duplicates("persona_row")
-            table = table.merge(rows, on="persona_row", suffixes=("", "_of_persona"))
-
-    precision = table["respondent_id"].map(answers.attrs["summary"]["precision"])
-    if precision.notna().any():
-        table = table.assign(precision=precision)
-
+    table = pm.score_table(answers, questionnaires, items=items, **how)
     _write_table(table, questionnaires=questionnaires, **where)
+
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)
         typer.echo(f"drawn in {plot}", err=True)
@@ -1015,60 +990,6 @@ def _write_table(
         else:
             table = _without_formulas(table)
             table.to_csv(output or sys.stdout, index=False, float_format="%.6f")
-
-
-def _with_intervals(table, items, questionnaires):
-    """Put beside each score the interval from its items, and their number."""
-    known = {questionnaire.id: questionnaire for questionnaire in questionnaires}
-    found = {"low": [], "high": [], "n": []}
-
-    for name in items["questionnaire"].unique():
-        for scale in known[name].scales:
-            own = pm.intervals.scale_intervals(items, known[name], scale.id)
-            size = len(scale.items) if "run" in items and scale.mode == "sum" else 1
-            for column, unit in (("low", size), ("high", size), ("n", 1)):
-                found[column] += (own[column] * unit).tolist()
-
-    place = table.columns.get_loc("score") + 1
-    for number, (column, values) in enumerate(found.items()):
-        table.insert(place + number, column, values)
-
-    table[["low", "high"]] = table[["low", "high"]].where(table["score"].notna())
-    return table.drop(columns="answered", errors="ignore")
-
-
-def _with_notes(table, answers, questionnaires):
-    """Say of each score, or interval, that is missing why it is; no column if none is."""
-    known = {questionnaire.id: questionnaire for questionnaire in questionnaires}
-    keys = ["respondent_id", "questionnaire", "run", "persona_row"]
-    keys = [key for key in keys if key in table and key in answers]
-    notes = []
-    for row in table.to_dict("records"):
-        note = ""
-        if math.isnan(row["score"]) and "status" in answers:
-            items = known[row["questionnaire"]].scale(row["scale"]).items
-            own = answers[(answers[keys] == [row[key] for key in keys]).all(axis=1)]
-            own = own[own["item_id"].isin(items) & (own["status"] != "ok")]
-            counts = own["status"].value_counts()
-            note = "no score: " + ", ".join(f"{n} {status}" for status, n in counts.items())
-        elif math.isnan(row["low"]) and row["n"] == 1:
-            note = "no interval: one item"
-
-        notes.append(note)
-
-    return table.assign(note=notes) if any(notes) else table
-
-
-def _items_with_intervals(answers, how: dict):
-    """Put beside each item's score the interval from its source terms, and their number."""
-    keys = ["respondent_id", "questionnaire", "item_id"]
-    own = pm.pss(answers, **how).query("polarity == 1")
-    own = own.assign(value=own["pss"] * own["weight"])
-    terms = own.groupby([*keys, "template", "term"], sort=False)["value"].mean().reset_index()
-    # the normalisation ties a template's terms, so that the interval is rather too wide
-    terms["term"] = terms["template"].astype(str) + terms["term"]
-    ends = pm.intervals.mean_table(terms, "value", keys, "term").drop(columns="mean")
-    return pm.item_scores(answers, **how).merge(ends, on=keys)
 
 
 def _without_formulas(table):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import functools
-import hashlib
 import io
 import os
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from .exceptions import DataError, ParameterError
+from .files import known_sha256
 from .paths import cache_dir, data_dir
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def fetch(key: str) -> Path:
     try:
         if not mirror or not path.is_file():
             return _download(key, relative)
-        found = _sha256(path, path.stat().st_mtime_ns)
+        found = known_sha256(path)
     except DataError:  # itself an OSError
         raise
     except OSError as error:
@@ -109,7 +109,7 @@ def shipped(path: str | Path) -> Path:
     """
     path = data_dir() / path
     known = checksums().get(os.path.relpath(path, data_dir()))
-    if known and path.is_file() and _sha256(path, path.stat().st_mtime_ns) != known:
+    if known and path.is_file() and known_sha256(path) != known:
         raise DataError(
             f"{path} is not the file that was shipped (data/SHA256SUMS): install the package or "
             "check the file out again; if you made it anew, run `make sums`."
@@ -281,8 +281,3 @@ def _download(key: str, relative: str) -> Path:
             f"'{key}' could not be downloaded from {url} ({type(error).__name__}); connect to the "
             f"network, or set {_MIRROR} to a folder that holds {relative}."
         ) from error
-
-
-@functools.lru_cache(maxsize=64)
-def _sha256(path: Path, _modified: int) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

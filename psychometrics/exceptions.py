@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
 
@@ -162,6 +164,50 @@ def writing(path: object) -> Iterator[None]:
         said = f"{path} cannot be written ({error.strerror or error})"
         full = "free some space, or " if error.errno in (errno.ENOSPC, errno.EFBIG) else ""
         raise ParameterError(f"{said}: {full}name another file.") from None
+
+
+def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
+    """Refuse a file that could not be written, before anything is computed for it.
+
+    Parameters
+    ----------
+    path : str or Path
+    endings : tuple of str
+        How its name may end.
+
+    Returns
+    -------
+    Path
+        With its ending in small letters.
+
+    Raises
+    ------
+    ParameterError
+        The name ends otherwise, its folder is missing, or it is a folder.
+
+    Examples
+    --------
+    >>> check_file("scores.doc", (".csv", ".json"))
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: scores.doc: end the file's name in .csv or .json.
+    """
+    path = Path(path)
+
+    try:
+        os.stat(path.absolute().parent / path.name)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError):
+            raise ParameterError(f"{str(path)!r} is no name of a file: name another.") from None
+
+    if path.suffix.lower() not in endings:
+        raise ParameterError(f"{path}: end the file's name in {' or '.join(endings)}.")
+    if not path.absolute().parent.is_dir():
+        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
+    if len(path.name.encode()) > 255 or (path.exists() and not path.is_file()):
+        raise ParameterError(f"{path} is no file, or too long a name: name a file.")
+
+    return path.with_suffix(path.suffix.lower())
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -25,6 +25,7 @@ from transformers.models.auto import modeling_auto
 
 from .data import available, fetch, text_table
 from .exceptions import DataError, ParameterError, RespondentError
+from .files import replacing
 from .measures.scoring import scale_scores
 from .models.embedded import embedded_head, load_masked_lm
 from .models.loading import load_model
@@ -577,9 +578,8 @@ def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
     tensors |= {"order": generator.get_state(), "random": torch.get_rng_state()}
     tensors["epoch"] = torch.tensor(epoch)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    save_file(tensors, part)
-    part.replace(path)
+    with replacing(path) as part:
+        save_file(tensors, part)
 
 
 def _resume(path: Path | None, model, optimizer, generator) -> int:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psychometrics import data
+from psychometrics.authoring.content import rater_agreement
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import beliefs
-from psychometrics.measures.content import rater_agreement
 from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
 from recipes import beliefs as make

@@ -13,6 +13,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_notebook, writes
 
 from psychometrics import book, check_parameters
+from psychometrics.checks import parse_parameters
 from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
 from psychometrics.publishing.parameters import CHAPTERS
@@ -101,21 +102,32 @@ def test_every_parameter_of_a_notebook_is_checked_and_its_own_values_pass(name):
 
 
 def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
-    assert book.parse_parameters(["a=1", "b=0.5", "c=phq9", "d=x=y", "e=", "f=1e-3"]) == {
+    assert parse_parameters(["a=1", "b=0.5", "c=phq9", "d=x=y", "e=", "f=1e-3"]) == {
         "a": 1, "b": 0.5, "c": "phq9", "d": "x=y", "e": "", "f": 1e-3,
     }  # fmt: skip
-    assert book.parse_parameters(["a=true", "b=False", "c=None", "d=none"]) == {
+    assert parse_parameters(["a=true", "b=False", "c=None", "d=none"]) == {
         "a": True, "b": False, "c": None, "d": "none",
     }  # fmt: skip
     with pytest.raises(ParameterError, match="name=value, got 'phq9'"):
-        book.parse_parameters(["phq9"])
+        parse_parameters(["phq9"])
     with pytest.raises(ParameterError, match="given twice"):
-        book.parse_parameters(["a=1", "a=2"])
+        parse_parameters(["a=1", "a=2"])
 
 
 def test_each_respondent_has_its_datasheet_as_its_recipe_says():
     page = (book_dir() / "respondents.md").read_text(encoding="utf-8")
     assert page == datasheets(), "run python -m recipes.datasheets"
+
+
+def test_a_docstring_or_comment_executes_no_chapter_again_and_code_does(tmp_path):
+    program = tmp_path / "a.py"
+    digests = set()
+    for text in ('def f():\n    """Old."""\n    return 1\n',
+                 'def f():\n    """New."""\n    return 1  # one\n',
+                 'def f():\n    """New."""\n    return 2\n'):  # fmt: skip
+        program.write_text(text)
+        digests.add(book._digest_of_file(program))
+    assert len(digests) == 2
 
 
 def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_path, monkeypatch):

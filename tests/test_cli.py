@@ -282,7 +282,8 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
     ("arguments", "said"),
     [
         ("check gda7", "gad7"),
-        ("scores gad7 -c temperature=0", "temperature"),
+        ("scores gad7 --temperature 0", "temperature"),
+        ("scores gad7 -c temperature=2", "temperature"),
         ("ask gad7 --mode chat --respondents m -c api_key=k", "OPENAI_API_KEY"),
         ("train-nli minilm out -c rnk=2", "rnk"),
         (f"train-nli minilm {__file__}/model", "test_cli.py is a file"),
@@ -360,3 +361,25 @@ def test_a_person_takes_the_diagnostics_subset_and_is_scored_right_or_wrong(tmp_
     assert line.startswith("me,diagnostic-mn,human,1,morphological negation,14.000000,")
     bad = CliRunner().invoke(app, ["fill-in", "diagnostic-xy"])
     assert "category must be one of MN" in str(bad.exception)
+
+
+def test_the_table_of_scores_is_one_call_and_loads_nothing_of_the_book(tmp_path):
+    arguments = ["scores", "gad7", "--respondents", "minilm-both-l6-s1", "--temperature", "2"]
+    arguments += ["--output", str(tmp_path / "scores.csv")]
+    code = (
+        "import sys; from psychometrics import cli; "
+        f"cli.app({arguments!r}, standalone_mode=False); "
+        "print([name for name in sys.modules if name.startswith('psychometrics.publishing')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+    gad7 = pm.load_questionnaire("gad7")
+    answers = pm.ask(gad7, "minilm-both-l6-s1")
+    table = pm.score_table(answers, [gad7], temperature=2.0)
+    expected = pm.scale_scores(answers, questionnaires=[gad7], temperature=2.0)
+    assert table["score"].tolist() == expected["score"].tolist()
+    assert table[["n", "precision"]].to_numpy().tolist() == [[7, "float32"]]
+    assert table["low"].item() < table["score"].item() < table["high"].item()
+    stored = pd.read_csv(tmp_path / "scores.csv")
+    assert stored.columns.tolist() == table.columns.tolist()

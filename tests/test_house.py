@@ -19,11 +19,11 @@ from psychometrics.paths import book_dir, notebooks_dir
 
 PACKAGE = Path(pm.__file__).parent
 FRONT = PACKAGE / "__init__.py"
-CORE = {"exceptions", "paths", "data", "checks", "progress", "store", "questionnaires", "asking",
-        "models", "modes", "endpoints", "measures", "training"}  # fmt: skip
+CORE = {"exceptions", "files", "paths", "data", "checks", "progress", "store", "questionnaires",
+        "asking", "models", "modes", "endpoints", "measures", "training"}  # fmt: skip
 """What chapters, reports and the command are made of: it imports nothing of theirs."""
 LAYERS = (
-    {"exceptions", "paths"},
+    {"exceptions", "files", "paths"},
     {"checks", "data", "progress"},
     {"questionnaires", "store"},
     {"endpoints", "models"},
@@ -32,8 +32,6 @@ LAYERS = (
     {"authoring"},
 )
 """Rooms from the foundation up: each imports from the layers below its own; others come on top."""
-IMPURE = {"measures.content"}
-"""Texts are read by a model; all else takes frames."""
 LARGEST = {"code lines": 20_000, "public constants": 66, "root modules": 14}
 
 
@@ -166,7 +164,7 @@ def test_the_core_imports_nothing_of_the_book_or_the_command():
 
 def test_measures_load_no_model_and_read_no_file():
     for name, targets in _arrows().items():
-        if name.startswith("measures.") and name not in IMPURE:
+        if name.startswith("measures."):
             rooms = {target.split(".")[0] for target in targets}
             assert rooms <= {"exceptions", "checks", "questionnaires", "measures"}, name
             assert not re.search(r"read_csv|read_parquet|open\(", _modules()[name].read_text()), (

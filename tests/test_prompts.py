@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from psychometrics.authoring.content import content_validity
 from psychometrics.exceptions import QuestionnaireError
-from psychometrics.measures.content import content_validity
 from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
+from psychometrics.authoring.content import rater_agreement
 from psychometrics.checks import check_columns, check_numbers
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.content import rater_agreement
 from psychometrics.models.sources import SMOLLM2
 from psychometrics.modes.chat import model_here
 from psychometrics.modes.messages import ROLES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ from filelock import FileLock
 
 from ..data import text_table
 from ..exceptions import ParameterError, RespondentError, writing
+from ..files import replacing
 from ..modes import mode_named
 from ..modes.mode import Mode
 from ..questionnaires import Questionnaire, load_questionnaires
@@ -267,10 +267,5 @@ class _Failures:
         return rows[_COLUMNS]
 
     def _write(self, rows: pd.DataFrame) -> None:
-        part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        with writing(self._path):
-            try:
-                rows.to_csv(part, index=False)
-                part.replace(self._path)
-            finally:
-                part.unlink(missing_ok=True)  # half of it where the disk is full
+        with writing(self._path), replacing(self._path) as part:
+            rows.to_csv(part, index=False)

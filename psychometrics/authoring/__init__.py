@@ -1,4 +1,4 @@
-"""Write a questionnaire: a draft from a table of items, and rules for its wording."""
+"""Write a questionnaire: a draft from items, rules for its wording, checks of its content."""
 
 import pkgutil
 

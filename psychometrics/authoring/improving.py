@@ -25,7 +25,6 @@ from ..asking.nulls import null_answers
 from ..asking.population import population, population_table
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError, RespondentError, writing
-from ..measures.content import content_validity
 from ..measures.intervals import mean_interval
 from ..measures.scoring import pss, two_way
 from ..measures.validity import silhouettes, term_silhouettes
@@ -34,6 +33,7 @@ from ..models.sources import base_path
 from ..modes import identify, load_respondent
 from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.prompts import prompts
+from .content import content_validity
 
 # How far a candidate may fall behind what it replaces, stated before anything was measured.
 _TOLERANCE = 0.05

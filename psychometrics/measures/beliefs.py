@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_columns
+from ..checks import check_columns
 from ..exceptions import ParameterError
 
 _CLOSE = 1e-12  # two sums of the same shares may differ by rounding

@@ -202,7 +202,7 @@ def mean_table(
     Parameters
     ----------
     table : DataFrame
-        Such as :func:`psychometrics.measures.content.content_validity` gives it.
+        Such as :func:`psychometrics.authoring.content.content_validity` gives it.
     value : str
         The column to average.
     by : sequence of str

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import hashlib
 import os
 import shutil
 import subprocess
@@ -26,6 +25,7 @@ import pandas as pd
 import yaml
 
 from ..exceptions import RespondentError
+from ..files import replacing, sha256
 from ..paths import cache_dir, data_dir
 
 _CHUNK = 1 << 22
@@ -129,26 +129,6 @@ def _folder(name: str) -> Path:
     return cache_dir() / "external" / name
 
 
-def sha256(*files: Path) -> str:
-    """Return the SHA-256 of files, read one after the other.
-
-    Parameters
-    ----------
-    *files : Path
-
-    Returns
-    -------
-    str
-        In hexadecimal digits.
-    """
-    digest = hashlib.sha256()
-    for path in files:
-        with open(path, "rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-    return digest.hexdigest()
-
-
 # --- room
 
 
@@ -249,8 +229,8 @@ def _from_hub(name: str) -> bool:
 
     if sha256(arrived) != entry["sha256"]:
         return False
-    shutil.copyfile(arrived, file.with_suffix(".part"))
-    file.with_suffix(".part").replace(file)
+    with replacing(file) as part:
+        shutil.copyfile(arrived, part)
     return True
 
 

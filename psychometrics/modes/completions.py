@@ -7,7 +7,6 @@ template and saves them in the response store, so that a stopped run resumes whe
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from tqdm import tqdm
 from ..checks import check_choice, check_numbers
 from ..data import fetch, text_table
 from ..exceptions import ParameterError, RespondentError, out_of_memory
+from ..files import sha256
 from ..models.embedded import embedded_head, load_masked_lm
 from ..models.loading import (
     check_length,
@@ -114,8 +114,7 @@ def mine(
     if model == "embedded":
         files = sorted(embedded_head("mlm")[0].iterdir())
         name = "embedded"
-        digest = hashlib.sha256(b"".join(f.read_bytes() for f in files))
-        digest = digest.hexdigest()
+        digest = sha256(*files)
     else:
         source = find(model)
         name = source.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import ast
 import json
 import os
 import platform
@@ -26,7 +26,7 @@ import yaml
 from ..asking.population import population, population_table
 from ..checks import check_choice
 from ..exceptions import DataError, ParameterError, PsychometricsError, writing
-from ..models.sources import digest_text
+from ..files import digest_text, replacing, sha256
 from ..paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from ..store import key_of
 from .claims import VERDICTS, counts, expectations, scorecard
@@ -415,12 +415,27 @@ def _digest_of_what_is_read() -> str:
         root / "tests" / "benchmarks",
     ):
         for path in sorted(folder.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                found.append(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+            is_recipe = data_dir() / "recipes" in path.parents
+            if path.is_file() and "__pycache__" not in path.parts and not is_recipe:
+                found.append(f"{path} {_digest_of_file(path)}")
 
     own = (f"{name}={value}" for name, value in os.environ.items() if name[:5] == "PSYCH")
     packages = (f"{one.name} {one.version}" for one in distributions())
     return digest_text(*found, *sorted(packages), *sorted(own))
+
+
+def _digest_of_file(path: Path) -> str:
+    """Digest of a file; of a program without comments and docstrings, which change no number."""
+    if path.suffix != ".py":
+        return sha256(path)
+
+    program = ast.parse(path.read_bytes())
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(program):
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+
+    return digest_text(ast.unparse(ast.fix_missing_locations(program)))
 
 
 def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
@@ -428,12 +443,11 @@ def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
     name = source.stem
     began = time.perf_counter()
     output.parent.mkdir(parents=True, exist_ok=True)
-    part = output.with_name(f"{name}.part")
     _papermill(name, source, output, {}, progress=False)
     executed = json.loads(output.read_text("utf-8"))
     executed["metadata"]["inputs"] = inputs
-    part.write_text(json.dumps(executed, indent=1, ensure_ascii=False), encoding="utf-8")
-    part.replace(output)
+    with replacing(output) as part:
+        part.write_text(json.dumps(executed, indent=1, ensure_ascii=False), encoding="utf-8")
 
     return name, time.perf_counter() - began
 
@@ -535,45 +549,6 @@ def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:
                 target = writer.pages[starts[path]].indirect_reference
                 link[NameObject("/Dest")] = ArrayObject([target, NameObject("/Fit")])
                 del link["/A"]
-
-
-def parse_parameters(pairs: list[str]) -> dict[str, object]:
-    """``["item=3", "score=contrast"]`` as a dict.
-
-    Values are numbers where they look like one, and true, false and None are what Python means by
-    them, as papermill has it.
-
-    Raises
-    ------
-    ParameterError
-        One of them has no ``=``, or a name is given twice.
-
-    Examples
-    --------
-    >>> parse_parameters(["item=3", "temperature=0.5", "score=contrast"])
-    {'item': 3, 'temperature': 0.5, 'score': 'contrast'}
-    """
-    parameters: dict[str, object] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise ParameterError(f"Write a parameter as name=value, got '{pair}'.")
-        if name in parameters:
-            raise ParameterError(f"The parameter {name} is given twice: keep one.")
-        parameters[name] = _meant(value)
-    return parameters
-
-
-def _meant(value: str) -> object:
-    words = {"true": True, "false": False, "True": True, "False": False, "None": None}
-    if value in words:
-        return words[value]
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
 
 
 def _verdicts() -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
 import secrets
 import shutil
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from ..checks import check_choice, check_kinds
-from ..exceptions import ParameterError, PsychometricsError, writing
+from ..exceptions import ParameterError, PsychometricsError, check_file, writing
 from ..paths import book_dir, data_dir, notebooks_dir
 from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
 from .record import ROLE, printed, shown
@@ -257,7 +256,7 @@ def _without_comments(style: re.Match) -> str:
 
 
 def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf")) -> Path:
-    """Refuse a page or picture that could not be written, before anything is computed for it.
+    """Refuse a page that could not be written, before anything is computed for it.
 
     Parameters
     ----------
@@ -282,25 +281,11 @@ def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf"))
         ...
     psychometrics.exceptions.ParameterError: report.doc: end the file's name in .html or .pdf.
     """
-    path = Path(path)
+    path = check_file(path, endings)
+    if path.suffix == ".pdf":
+        _find_browser(path)
 
-    try:
-        os.stat(path.absolute().parent / path.name)
-    except (OSError, ValueError) as error:
-        if isinstance(error, ValueError):
-            raise ParameterError(f"{str(path)!r} is no name of a file: name another.") from None
-
-    if path.suffix.lower() not in endings:
-        raise ParameterError(f"{path}: end the file's name in {' or '.join(endings)}.")
-    if not path.absolute().parent.is_dir():
-        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
-    if len(path.name.encode()) > 255 or (path.exists() and not path.is_file()):
-        raise ParameterError(f"{path} is no file, or too long a name: name a file.")
-
-    if path.suffix.lower() == ".pdf" and ".html" in endings:
-        _find_browser(path)  # which prints pages, not pictures
-
-    return path.with_suffix(path.suffix.lower())
+    return path
 
 
 def _find_browser(place: object) -> str:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..checks import check_choice
+from ..checks import check_choice, parse_parameters
 from ..exceptions import ParameterError, PsychometricsError, writing
 from ..paths import notebooks_dir
-from .book import RUNS, name_of_parameters, parse_parameters, run_notebook
+from .book import RUNS, name_of_parameters, run_notebook
 from .page import check_output, write_page
 from .parameters import CHAPTERS, check_parameters
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import itertools
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from ..asking.ask import ask
 from ..asking.population import population, readable_names
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
+from ..files import replacing
 from ..measures.intervals import mean_interval, runs_needed, scale_intervals
 from ..measures.items import adjust
 from ..measures.reliability import design_study, reliability_table
@@ -914,11 +914,10 @@ def _read_record(file: Path) -> dict:
 
 
 def _write_record(file: Path, record: dict) -> None:
-    part = file.with_name(f".{file.name}.{os.getpid()}")
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(record, indent=1), encoding="utf-8")
-        part.replace(file)  # a run that is killed leaves the record as it was
+        with replacing(file) as part:  # a run that is killed leaves the record as it was
+            part.write_text(json.dumps(record, indent=1), encoding="utf-8")
 
 
 def _now() -> str:

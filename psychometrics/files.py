@@ -1,0 +1,98 @@
+"""Hash files and texts, and write a file so that nobody reads half of it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_CHUNK = 2**22
+
+
+def sha256(*files: Path) -> str:
+    """Return the SHA-256 of files, read one after the other.
+
+    Parameters
+    ----------
+    *files : Path
+
+    Returns
+    -------
+    str
+        In hexadecimal digits.
+
+    Examples
+    --------
+    >>> len(sha256(Path(__file__)))
+    64
+    """
+    digest = hashlib.sha256()
+    for path in files:
+        with open(path, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def known_sha256(*files: Path) -> str:
+    """Return the SHA-256 of files as :func:`sha256`, computed once while they do not change.
+
+    Examples
+    --------
+    >>> known_sha256(Path(__file__)) == sha256(Path(__file__))
+    True
+    """
+    stats = [(path, path.stat()) for path in files]
+    return _known_sha256(tuple((str(path), s.st_size, s.st_mtime_ns) for path, s in stats))
+
+
+def digest_text(*parts: str) -> str:
+    """Return the SHA-256 of some texts, one a line.
+
+    Examples
+    --------
+    >>> digest_text("a", "b")[:8]
+    '7e18f737'
+    """
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give a file to write, which then takes the place of another; a failure leaves that as it was.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to replace.
+
+    Yields
+    ------
+    Path
+        A file beside it, of this process alone.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder) / "table.csv") as part:
+    ...         _ = part.write_text("a,b")
+    ...     print([file.name for file in Path(folder).iterdir()])
+    ['table.csv']
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_sha256(files: tuple[tuple[str, int, int], ...]) -> str:
+    return sha256(*(Path(path) for path, _size, _modified in files))
