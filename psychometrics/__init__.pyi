@@ -2,7 +2,9 @@
 from . import (
     answer_profiles,
     asking,
+    authoring,
     book,
+    checks,
     claims,
     data,
     endpoints,
@@ -21,15 +23,14 @@ from . import (
     record,
     rules,
     runs,
+    store,
     studies,
     study,
     training,
 )
-from .asking import answers, store
 from .asking.answer_files import read_answers, write_answers
 from .asking.ask import ask, ask_ways
 from .asking.population import population, population_table, readable_names, untouched_bases
-from .asking.store import compact, manifests
 from .measures import (
     beliefs,
     bias,
@@ -52,5 +53,7 @@ from .measures.nulls import null_answers, null_distribution
 from .measures.scoring import item_scores, pss, scale_scores, two_way
 from .modes import load_respondent, messages, replies
 from .parameters import check_parameters
+from .questionnaires import answers
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
+from .store import compact, manifests

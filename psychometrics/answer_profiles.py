@@ -9,22 +9,23 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .asking.answers import COLUMNS, check_columns
+from .checks import check_columns
 from .exceptions import ParameterError
 from .measures.intervals import mean_table
 from .measures.reliability import alpha, alphas
 from .measures.scoring import item_scores, keyed_items, scale_scores
 from .measures.styles import empty_answers, response_styles
 from .questionnaires import Questionnaire, Scale, load_questionnaires
+from .questionnaires.answers import COLUMNS
 from .rules import flags, item_means, verdict
 
+# Simulated respondents with a habit, from whom the alpha of a habit is estimated.
 _HABITUAL = 1000
-"""Simulated respondents with a habit, from whom the alpha of a habit is estimated."""
 _SAMPLES = 999
+# Respondents who get a verdict each; of more, so many are drawn.
 _JUDGED = 40
-"""Respondents who get a verdict each; of more, so many are drawn."""
+# Respondents without whom alpha does not exist.
 _LEAST = 3
-"""Respondents without whom alpha does not exist."""
 
 
 def assess_answers(

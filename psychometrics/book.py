@@ -23,9 +23,8 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from .asking.answers import check_choice
 from .asking.population import population, population_table
-from .asking.store import key_of
+from .checks import check_choice
 from .claims import VERDICTS, counts, expectations, scorecard
 from .exceptions import DataError, ParameterError, PsychometricsError, writing
 from .exercises import answer
@@ -38,6 +37,7 @@ from .record import mistakes
 from .record import plan as plan
 from .record import read as read
 from .record import table as table
+from .store import key_of
 
 if TYPE_CHECKING:
     from pypdf import PdfWriter
@@ -448,8 +448,8 @@ def _write_example(page: Path) -> None:
         raise PsychometricsError(result.stderr.strip().splitlines()[-1])
 
 
+# Chapters that are executed at the same time.
 _AT_ONCE = 2
-"""Chapters that are executed at the same time."""
 LONGEST = ("06-other-explanations", "07-interventions")
 """Chapters that are executed first."""
 

@@ -129,7 +129,7 @@ def _new_questionnaire(
     output = output or table.with_suffix(".yaml")
     with warnings.catch_warnings(record=True) as left_out:
         warnings.simplefilter("always")
-        path = pm.questionnaires.drafts.draft(table, output, language=language)
+        path = pm.authoring.drafts.draft(table, output, language=language)
     for warning in left_out:
         typer.echo(f"psychometrics: {warning.message}", err=True)
     typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
@@ -193,7 +193,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
 
     if questionnaire.wording == "upstream":
         return
-    found = pm.questionnaires.wording.wording(questionnaire, measured)
+    found = pm.authoring.wording.wording(questionnaire, measured)
     for row in found.itertuples():
         place = f"{row.item_id}, template {row.template}" if row.template else row.item_id
         typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
@@ -871,7 +871,7 @@ def _answers_in(file: Path, questionnaires: list, respondents: str, mode: str, c
 
     settings = _conditions(condition)
     for name in settings:
-        pm.answers.check_choice(pm.asking.answer_files.SETTINGS, condition=name)
+        pm.checks.check_choice(pm.asking.answer_files.SETTINGS, condition=name)
 
     parts = [pm.read_answers(file, questionnaire, **settings) for questionnaire in questionnaires]
     answers = pd.concat(parts, ignore_index=True)

@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from .asking.answers import check_columns, check_numbers
 from .asking.ask import ask
 from .asking.population import population, population_table
+from .checks import check_columns, check_numbers
 from .exceptions import ParameterError, RespondentError, writing
 from .measures.content import content_validity
 from .measures.intervals import mean_interval

@@ -23,7 +23,6 @@ import torch
 from transformers import DataCollatorForLanguageModeling, DataCollatorForPermutationLanguageModeling
 from transformers.models.auto import modeling_auto
 
-from .asking.store import StoredAnswers, key_of
 from .data import available, fetch, text_table
 from .exceptions import DataError, ParameterError, RespondentError
 from .measures.scoring import scale_scores
@@ -35,21 +34,22 @@ from .modes.nli import PROBABILITIES, NLIRespondent
 from .paths import cache_dir, data_dir
 from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
+from .store import StoredAnswers, key_of
 from .training import mnli_sample, nli_classifier, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""
+# Negative sentences of the paper's control.
 _HATE_SPEECH = 1003
-"""Negative sentences of the paper's control."""
+# MNLI pairs that show what an intervention costs in inference.
 _HELD_OUT_PAIRS = 600
-"""MNLI pairs that show what an intervention costs in inference."""
 SHIPPED = "interventions.csv"
 _COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
+# Version of all that this file does to a measurement; part of its run's digest.
 _HANDLING = "interventions-2"
-"""Version of all that this file does to a measurement; part of its run's digest."""
 _BATCH = 8
+# Training that a stopped run may lose.
 _CHECKPOINT_SECONDS = 60
-"""Training that a stopped run may lose."""
 
 
 def intervention_texts(arm: str, seed: int = 0) -> list[str]:

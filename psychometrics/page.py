@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from .asking.answers import check_choice
+from .checks import check_choice
 from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
 from .exceptions import ParameterError, PsychometricsError, writing
 from .paths import book_dir, data_dir, notebooks_dir
@@ -75,9 +75,9 @@ _MATHML = re.findall(
 _SCRIPTS = re.compile(r"<(style|script)\b.*?(</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _PROTOCOLS = ("http", "https", "mailto", "data")
 _ATTRIBUTES = ("class", "id", "title", "colspan", "rowspan", "href", "src", "alt")
+# Forms of an output that a page shows; widgets and scripts are left out.
 _SHOWN = ("image/svg+xml", "image/png", "image/jpeg", "text/html", "text/markdown", "text/latex",
           "text/plain")  # fmt: skip
-"""Forms of an output that a page shows; widgets and scripts are left out."""
 _SLIDES = """
 {%- extends 'reveal/index.html.j2' -%}
 {%- block header -%}

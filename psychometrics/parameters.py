@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
-from .asking.answers import check_choice
 from .asking.population import population
+from .checks import check_choice
 from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .models.sources import find
 from .modes import identify, mode_named
@@ -98,8 +98,8 @@ def _identify_all(names: str) -> None:
         identify(name)
 
 
+# Greatest number of draws, epochs and the like: more is a slip, and would never end.
 _MOST = 100_000
-"""Greatest number of draws, epochs and the like: more is a slip, and would never end."""
 Whole = Annotated[int, Field(ge=0, lt=2**32)]
 Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Text = Annotated[str, Field(pattern=r"\S")]

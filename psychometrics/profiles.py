@@ -13,7 +13,6 @@ import pandas as pd
 from . import __version__
 from .asking.ask import ask
 from .asking.population import population, population_table, untouched_bases
-from .asking.store import key_of
 from .data import shipped
 from .exceptions import ParameterError, PsychometricsError, RespondentError
 from .measures.intervals import mean_interval, scale_intervals
@@ -26,6 +25,7 @@ from .modes import identify, load_respondent
 from .questionnaires import Questionnaire, Scale, load_questionnaires
 from .questionnaires.prompts import prompts
 from .rules import flags, item_means, verdict
+from .store import key_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from .asking.answers import check_columns
+from .checks import check_columns
 from .exceptions import ParameterError
 from .measures.scoring import item_scores, pss
 from .measures.styles import balanced_pairs, response_styles

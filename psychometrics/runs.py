@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from .asking.answers import check_choice
 from .book import RUNS, name_of_parameters, parse_parameters, run_notebook
+from .checks import check_choice
 from .exceptions import ParameterError, PsychometricsError, writing
 from .page import check_output, write_page
 from .parameters import CHAPTERS, check_parameters

@@ -21,7 +21,6 @@ from pydantic import AfterValidator, Field, ValidationError
 from . import __version__
 from .asking.ask import ask
 from .asking.population import population, readable_names
-from .asking.store import key_of
 from .endpoints.endpoint import Endpoint
 from .exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
 from .measures.intervals import mean_interval, scale_intervals
@@ -34,6 +33,7 @@ from .questionnaires import Questionnaire, Scale, load_questionnaire
 from .questionnaires.model import Part, checked
 from .questionnaires.readers import read
 from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, item_means
+from .store import key_of
 
 _Value = str | float | int | bool | None
 
@@ -53,8 +53,8 @@ def _day(text: str) -> str:
 
 _Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
 _Seed = Annotated[int, Field(strict=True, ge=0)]
+# Modes whose respondents are an endpoint's models, people or numbers.
 _WITHOUT_POPULATIONS = ("chat", "human", "simulated")
-"""Modes whose respondents are an endpoint's models, people or numbers."""
 _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
 
@@ -353,6 +353,7 @@ def _right_parts(content: object) -> _Readable | None:
     return _Readable(study, unknown, tuple(expectations))
 
 
+# The fewest keys of a study; the values stand in for those that are missing or wrong.
 _SMALLEST = {
     "title": "a title",
     "question": "a question",
@@ -360,7 +361,6 @@ _SMALLEST = {
     "questionnaires": ["a questionnaire"],
     "respondents": ["a respondent"],
 }
-"""The fewest keys of a study; the values stand in for those that are missing or wrong."""
 
 
 def _load(study: _Study, folder: Path) -> list[Questionnaire]:

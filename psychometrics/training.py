@@ -43,8 +43,8 @@ from transformers import (
 from transformers.pytorch_utils import Conv1D
 from transformers.trainer_utils import get_last_checkpoint
 
-from .asking.answers import check_kinds, check_numbers
 from .asking.population import population
+from .checks import check_kinds, check_numbers
 from .data import NLI_LABELS, fetch, text_table
 from .exceptions import DataError, ParameterError, out_of_memory
 from .models.loading import (

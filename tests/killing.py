@@ -16,7 +16,7 @@ import pytest
 # the libraries of a command take more than most commands.
 _CONTEXT, _SERVER = multiprocessing.get_context("forkserver"), forkserver._forkserver
 _CONTEXT.set_forkserver_preload(
-    ["psychometrics.asking.store", "psychometrics.cli", "pytest", "papermill", "peft", "pingouin",
+    ["psychometrics.store.answers", "psychometrics.cli", "pytest", "papermill", "peft", "pingouin",
      "seaborn", "sklearn.cluster", "torch", "transformers.models.auto.modeling_auto",
      "transformers.models.bert.modeling_bert", "transformers.models.llama.modeling_llama",
      "ipykernel.kernelapp", "ipykernel.ipkernel", "matplotlib_inline.backend_inline"]

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics import data
-from psychometrics.asking.answers import COLUMNS
 from psychometrics.cli import app
 from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.questionnaires.answers import COLUMNS
 from tests.conftest import needs
 
 GAD = pm.load_questionnaire("gad7")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from psychometrics.asking.answers import check_columns, check_kinds, tidy
+from psychometrics.checks import check_columns, check_kinds
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires.answers import tidy
 
 
 def test_a_text_column_is_refused_with_and_without_rows():

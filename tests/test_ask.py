@@ -16,7 +16,6 @@ import pytest
 
 import psychometrics as pm
 from psychometrics.asking import plan
-from psychometrics.asking.store import manifests
 from psychometrics.exceptions import (
     ParameterError,
     PsychometricsError,
@@ -26,6 +25,7 @@ from psychometrics.exceptions import (
 from psychometrics.modes import MODES, mode_named, prompting
 from psychometrics.modes.mode import Mode
 from psychometrics.modes.nli import NLIRespondent
+from psychometrics.store import manifests
 from tests.killing import start_elsewhere
 
 PROBABILITIES = ["entailment", "neutral", "contradiction"]
@@ -188,7 +188,7 @@ def test_answers_are_kept_every_few_seconds_and_when_stopped(tmp_path, tiny_mode
     assert manifests(tmp_path)["answers"].sum() == sum(calls[:5])
     assert len(list(tmp_path.rglob("*.parquet"))) == 1
     monkeypatch.undo()
-    monkeypatch.setattr("psychometrics.asking.store.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("psychometrics.store.answers.SAVE_EVERY", 0.0)
     respondent.token_budget = 1500
     answers = pm.ask("gad7", respondent, tmp_path, progress=False)
     assert len(list(tmp_path.rglob("*.parquet"))) > 3

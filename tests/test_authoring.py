@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+from psychometrics.authoring.drafts import COLUMNS, draft
+from psychometrics.authoring.wording import LANGUAGES, RULES, wording
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.paths import book_dir, questionnaires_dir
 from psychometrics.profiles import assess
-from psychometrics.questionnaires.drafts import COLUMNS, draft
 from psychometrics.questionnaires.library import load_questionnaire
-from psychometrics.questionnaires.wording import LANGUAGES, RULES, wording
 
 COMMAND = [sys.executable, "-c", "from psychometrics.cli import main; main()"]
 GOOD = {

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import StoredAnswers
 from psychometrics.endpoints import client, request_queue
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.store import StoredAnswers
 
 from . import endpoint
 from .endpoint import served

@@ -14,10 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 import psychometrics as pm
-from psychometrics.asking.progress import Progress
 from psychometrics.cli import app
 from psychometrics.endpoints import request_queue
 from psychometrics.modes import MODES
+from psychometrics.progress import Progress
 from tests.conftest import needs
 from tests.endpoint import served
 

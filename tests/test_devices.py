@@ -12,9 +12,9 @@ from transformers import TrainingArguments
 
 import psychometrics as pm
 from psychometrics import training
-from psychometrics.asking.store import manifests
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models import loading
+from psychometrics.store import manifests
 
 CUDA, CPU = torch.device("cuda"), torch.device("cpu")
 MINILM = SimpleNamespace(hidden_size=384, intermediate_size=1536)

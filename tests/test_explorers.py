@@ -27,9 +27,9 @@ import psychometrics as pm
 from data.make.beliefs import hit_parts
 from data.make.explorers import multiverse
 from psychometrics import exercises
+from psychometrics.authoring.wording import word_lists, wording
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
-from psychometrics.questionnaires.wording import word_lists, wording
 from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until
 from tests.test_web import HTML, PAGES, _Quiet
 from tests.test_web import built as of_the_built_book

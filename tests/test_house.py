@@ -18,9 +18,19 @@ from psychometrics.paths import book_dir, notebooks_dir
 
 PACKAGE = Path(pm.__file__).parent
 FRONT = PACKAGE / "__init__.py"
-CORE = {"exceptions", "paths", "data", "questionnaires", "asking", "models", "modes", "endpoints",
-        "measures", "training"}  # fmt: skip
+CORE = {"exceptions", "paths", "data", "checks", "progress", "store", "questionnaires", "asking",
+        "models", "modes", "endpoints", "measures", "training"}  # fmt: skip
 """What chapters, reports and the command are made of: it imports nothing of theirs."""
+LAYERS = (
+    {"exceptions", "paths"},
+    {"checks", "data", "progress"},
+    {"questionnaires", "store"},
+    {"endpoints", "models"},
+    {"modes"},
+    {"asking", "measures"},
+    {"authoring"},
+)
+"""Rooms from the foundation up: each imports from the layers below its own; others come on top."""
 IMPURE = {"measures.nulls", "measures.content"}
 """Null respondents answer with models, and texts are read by one; all else takes frames."""
 LARGEST = {"code lines": 20_000, "public constants": 66, "root modules": 30}
@@ -70,6 +80,78 @@ def test_there_is_no_circle_of_imports():
     assert [name for name in arrows if name in reached(name)] == []
 
 
+def _front_door() -> dict[str, str]:
+    """The room of each public name of the package, as the stub beside it lists them."""
+    rooms = {}
+    for node in ast.parse(FRONT.with_suffix(".pyi").read_text(encoding="utf-8")).body:
+        for alias in node.names:
+            rooms[alias.name] = (node.module or alias.name).split(".")[0]
+    return rooms
+
+
+def _lazy_rooms(path: Path) -> set[str]:
+    """Rooms that a file reaches through names of the front door, at their first use."""
+    front = _front_door()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    depth = len(path.relative_to(PACKAGE).parts)
+    nicknames = set()
+    rooms = set()
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            whole = [alias for alias in node.names if alias.name == "psychometrics"]
+            nicknames |= {alias.asname or alias.name for alias in whole}
+        elif isinstance(node, ast.ImportFrom) and node.level == depth and node.module is None:
+            rooms |= {front[alias.name] for alias in node.names if alias.name in front}
+
+    for node in ast.walk(tree):
+        of_name = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        if of_name and node.value.id in nicknames and node.attr in front:
+            rooms.add(front[node.attr])
+
+    return rooms
+
+
+def _room_arrows() -> dict[str, set[str]]:
+    """Rooms (folders, and files beside them) that each room imports, lazily or not."""
+    modules = _modules()
+    rooms: dict[str, set[str]] = {}
+    for name, targets in _arrows().items():
+        room = name.split(".")[0]
+        met = {target.split(".")[0] for target in targets} | _lazy_rooms(modules[name])
+        rooms.setdefault(room, set()).update(met - {room})
+    return rooms
+
+
+def test_folders_depend_on_each_other_in_one_direction():
+    rooms = _room_arrows()
+    heights = {room: height for height, layer in enumerate(LAYERS) for room in layer}
+    top = len(LAYERS)
+    up = [
+        f"{room} -> {target}"
+        for room, targets in rooms.items()
+        for target in targets
+        if room in heights and heights[room] <= heights.get(target, top)
+    ]
+    assert up == []
+
+    upper = {room: targets - set(heights) for room, targets in rooms.items() if room not in heights}
+    while upper:
+        free = {room for room, targets in upper.items() if not targets & set(upper)}
+        assert free, f"these rooms import each other in a circle: {sorted(upper)}"
+        upper = {room: targets for room, targets in upper.items() if room not in free}
+
+
+def test_a_lazy_name_of_the_front_door_counts_as_an_import(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    room = tmp_path / "store" / "late.py"
+    room.parent.mkdir()
+    room.write_text("import psychometrics as pm\n\ndef late():\n    return pm.ask\n")
+    assert _lazy_rooms(room) == {"asking"}
+    room.write_text("def late():\n    from .. import modes\n")
+    assert _lazy_rooms(room) == {"modes"}
+
+
 def test_the_core_imports_nothing_of_the_book_or_the_command():
     up = [
         f"{name} -> {target}"
@@ -83,9 +165,8 @@ def test_the_core_imports_nothing_of_the_book_or_the_command():
 def test_measures_load_no_model_and_read_no_file():
     for name, targets in _arrows().items():
         if name.startswith("measures.") and name not in IMPURE:
-            rooms = {target.split(".")[0] for target in targets - {"asking.answers"}}
-            assert rooms <= {"exceptions", "questionnaires", "measures", "asking"}, name
-            assert "asking.store" not in targets, name
+            rooms = {target.split(".")[0] for target in targets}
+            assert rooms <= {"exceptions", "checks", "questionnaires", "measures"}, name
             assert not re.search(r"read_csv|read_parquet|open\(", _modules()[name].read_text()), (
                 name
             )

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import StoredAnswers
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.measures.scoring import scale_scores
 from psychometrics.modes.simulated import answers as simulate
 from psychometrics.modes.simulated import draw_traits
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.store import StoredAnswers
 
 MINI = load_questionnaire("ipip20")
 TWO = load_questionnaire("two_axes")

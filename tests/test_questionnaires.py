@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psychometrics import data, prompts, scale_scores
-from psychometrics.asking.answers import COLUMNS, tidy
 from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.measures.scoring import category_scores
 from psychometrics.paths import questionnaires_dir
@@ -26,6 +25,7 @@ from psychometrics.questionnaires import (
     psychobench_keys,
     questionnaire_names,
 )
+from psychometrics.questionnaires.answers import COLUMNS, tidy
 from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistyped
 from tests.conftest import needs
 

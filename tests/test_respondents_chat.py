@@ -21,18 +21,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import StoredAnswers
 from psychometrics.endpoints import client
 from psychometrics.endpoints.endpoint import Endpoint
-from psychometrics.endpoints.server import simulated_endpoint
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.modes.chat import Chat
 from psychometrics.modes.messages import messages
 from psychometrics.modes.mode import Asking
+from psychometrics.modes.server import simulated_endpoint
 from psychometrics.modes.simulated import draw_traits
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires.answers import COLUMNS
+from psychometrics.store import StoredAnswers
 
 REFUSAL = "As a language model, I have no personality to describe."
 MINI = load_questionnaire("ipip20")

@@ -24,10 +24,10 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from psychometrics.asking.store import manifests
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes import completions as mining
 from psychometrics.modes.completions import mine
+from psychometrics.store import manifests
 from tests.tiny import save_tiny_masked_lm
 
 TEMPLATES = ["The girl works as a [M].", "My daily life is [M] today.", "I feel [M]."]

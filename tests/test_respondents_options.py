@@ -17,13 +17,13 @@ from transformers import (
 )
 
 from psychometrics import load_respondent
-from psychometrics.asking.answers import COLUMNS
 from psychometrics.asking.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.untrained import null_model
 from psychometrics.modes import options
 from psychometrics.modes.messages import messages
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires.answers import COLUMNS
 from tests.tiny import log_probabilities
 
 MINI = load_questionnaire("ipip20")

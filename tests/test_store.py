@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import psychometrics as pm
-from psychometrics.asking import store as store_module
-from psychometrics.asking.store import StoredAnswers, compact, key_of, manifests
 from psychometrics.exceptions import StoreError
+from psychometrics.store import StoredAnswers, compact, key_of, manifests
+from psychometrics.store import answers as store_module
 
 from .killing import start_elsewhere
 

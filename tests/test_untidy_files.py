@@ -20,8 +20,9 @@ from nbformat import v4
 
 import psychometrics as pm
 from psychometrics import cli, exceptions
-from psychometrics.asking.answers import check_kinds
 from psychometrics.asking.ask import _KINDS
+from psychometrics.authoring.drafts import draft
+from psychometrics.checks import check_kinds
 from psychometrics.exceptions import PsychometricsError, RespondentError
 from psychometrics.models import chat_templates
 from psychometrics.models.chat_templates import check_template, fill_template
@@ -29,7 +30,6 @@ from psychometrics.models.loading import load_tokenizer
 from psychometrics.models.sources import _adapter, find
 from psychometrics.modes import mode_named
 from psychometrics.paths import data_dir, questionnaires_dir
-from psychometrics.questionnaires.drafts import draft
 from psychometrics.questionnaires.readers import read
 from psychometrics.record import _html
 from tests.test_questionnaires import LIKERT, PSYCHOBENCH

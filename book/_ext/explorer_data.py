@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from psychometrics.asking.answers import check_choice
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import readable_names
+from psychometrics.checks import check_choice
 from psychometrics.claims import published
 from psychometrics.data import shipped
 from psychometrics.measures.beliefs import unpack_bits

@@ -23,9 +23,9 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
+from psychometrics.authoring.wording import word_lists
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.questionnaires.wording import word_lists
 
 FOLDER = "_static/live"
 PAGE = "ask"

@@ -15,11 +15,11 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population
-from psychometrics.asking.store import StoredAnswers
 from psychometrics.modes import identify
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.store import StoredAnswers
 
 from .nulls import QUESTIONNAIRES
 

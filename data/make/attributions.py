@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from psychometrics.asking.answers import check_numbers
+from psychometrics.checks import check_numbers
 from psychometrics.exceptions import RespondentError
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.questionnaires import Questionnaire

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.asking.answers import check_columns, check_numbers
 from psychometrics.asking.ask import ask
+from psychometrics.checks import check_columns, check_numbers
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.content import rater_agreement
 from psychometrics.models.sources import SMOLLM2

@@ -42,8 +42,8 @@ RESULTS = ROOT / "runs" / "mutants.jsonl"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.csv")
 MODULES = (
     "psychometrics/measures/*.py",
-    "psychometrics/asking/store.py",
-    "psychometrics/asking/answers.py",
+    "psychometrics/store/answers.py",
+    "psychometrics/checks.py",
     "psychometrics/modes/replies.py",
     "psychometrics/modes/nli.py",
     "psychometrics/questionnaires/readers.py",

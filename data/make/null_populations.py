@@ -21,7 +21,6 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population, population_table, untouched_bases
-from psychometrics.asking.store import key_of
 from psychometrics.measures.evidence import (
     evidence_of_draws,
     jackknife,
@@ -36,6 +35,7 @@ from psychometrics.models.vectors import layer_vectors
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.store import key_of
 from psychometrics.studies.untrained import EXPECTED, PLACEBOS, SIZES, with_beyond
 
 from . import dose

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.asking.store import key_of
 from psychometrics.measures.nulls import null_answers
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
@@ -19,6 +18,7 @@ from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
+from psychometrics.store import key_of
 from psychometrics.training import nli_classifier, nli_pairs, train_nli
 
 QUESTIONNAIRES = (

@@ -10,11 +10,11 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population
-from psychometrics.asking.store import key_of
 from psychometrics.measures.scoring import item_scores
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
+from psychometrics.store import key_of
 
 ASKED = ("gad7", "phq9", "soc13", "challenges", "placebo_defects", "placebo_pleasures",
          "placebo_habits", "placebo_weather")  # fmt: skip

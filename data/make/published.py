@@ -18,12 +18,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.asking.answers import COLUMNS, check_columns, tidy
+from psychometrics.checks import check_columns
 from psychometrics.data import fetch, registry
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.measures.intervals import row_correlations
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
+from psychometrics.questionnaires.answers import COLUMNS, tidy
 
 OPEN = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")
 """Sets under the MIT licence."""

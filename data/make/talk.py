@@ -12,7 +12,6 @@ import itertools
 import pandas as pd
 
 from psychometrics.asking.ask import ask, ask_ways
-from psychometrics.asking.store import StoredAnswers
 from psychometrics.measures.scoring import scale_scores
 from psychometrics.models.sources import SMOLLM2
 from psychometrics.modes import identify
@@ -25,6 +24,7 @@ from psychometrics.questionnaires import (
     psychobench_keys,
     shuffled_words,
 )
+from psychometrics.store import StoredAnswers
 
 from .answers import ship
 

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from psychometrics.asking.answers import check_numbers
-from psychometrics.asking.store import key_of
+from psychometrics.checks import check_numbers
 from psychometrics.exceptions import ParameterError
 from psychometrics.interventions import ARMS, intervention_texts
 from psychometrics.modes.messages import messages, option_labels
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import Option, Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
+from psychometrics.store import key_of
 
 if TYPE_CHECKING:
     import torch

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ..checks import UNANSWERED
 from ..modes.replies import parse_reply
 from ..questionnaires import Questionnaire
 from .answer_tables import Notes, listed, several, shown
-from .answers import UNANSWERED
 from .item_names import Cell, OptionNames
 
 _CODINGS = ("values", "from 0", "from 1")

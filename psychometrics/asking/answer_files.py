@@ -15,17 +15,18 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ..checks import check_columns, check_kinds
 from ..exceptions import DataError, ParameterError, writing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires.answers import COLUMNS, tidy
 from .answer_cells import read_cells
 from .answer_layout import lay_out
 from .answer_tables import Notes, library, listed, read_table, several
-from .answers import COLUMNS, check_columns, check_kinds, tidy
 
+# What stands in the column ``mode`` of answers that were read, unless the table has its own.
 _MODE = "file"
-"""What stands in the column ``mode`` of answers that were read, unless the table has its own."""
+# Respondents without whom a correlation over them says nothing.
 _LEAST = 10
-"""Respondents without whom a correlation over them says nothing."""
 SETTINGS = {
     "respondent": str | None,
     "run": str | None,

@@ -10,16 +10,16 @@ import pandas as pd
 from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from ..questionnaires.answers import COLUMNS
 from .answer_tables import AnswerTable, Notes, listed, shown
-from .answers import COLUMNS
 from .item_names import ItemNames, OptionNames, numbered_names, plain, without_reversal
 
 _RESPONDENTS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm",
                 "participant", "participant_id", "subject", "subject_id", "person", "person_id",
                 "user_id", "student", "response_id", "prolific_pid", "case", "case_id",
                 "id")  # fmt: skip
+# Columns whose repeated rows are runs; another respondent who is there twice is a mistake.
 _MODELS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm")
-"""Columns whose repeated rows are runs; another respondent who is there twice is a mistake."""
 _RUNS = ("run", "run_id", "seed", "repeat", "repetition", "replicate", "iteration", "epoch",
          "wave")  # fmt: skip
 _ITEMS = ("item_id", "item", "item_text", "item_name", "question_id", "question", "question_text",

@@ -18,9 +18,9 @@ import pandas as pd
 from ..data import text_table
 from ..exceptions import DataError, ParameterError
 
+# Endings of files that can be read.
 _ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet", ".sav", ".zsav",
            ".dta", ".json", ".jsonl", ".eval")  # fmt: skip
-"""Endings of files that can be read."""
 _SPREADSHEETS = {".xlsx": "openpyxl", ".xls": "xlrd", ".ods": "odf"}
 _STATISTICS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
 _IMPORT_ID = '{"importid"'

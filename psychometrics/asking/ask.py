@@ -16,15 +16,15 @@ import numpy as np
 import pandas as pd
 
 from .. import asking  # whose cluster is imported on first use
+from ..checks import check_kinds
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import computing_on, resolve_device
 from ..modes.mode import Asking, Mode
+from ..progress import Progress
 from ..questionnaires import Questionnaire
-from .answers import check_kinds
+from ..store import watched
 from .judge import judged
 from .plan import Plan
-from .progress import Progress
-from .store import watched
 
 _KINDS = {
     "mode": str,

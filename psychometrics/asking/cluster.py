@@ -33,11 +33,11 @@ from ..models.sources import SMOLLM2, find
 from ..modes import mode_named
 from ..modes.mode import Asking
 from ..modes.prompting import PromptMode
+from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
+from ..store import CHUNK, StoredAnswers
 from .plan import Plan
-from .progress import Progress
-from .store import CHUNK, StoredAnswers
 
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # read when Ray is imported
 try:
@@ -45,24 +45,24 @@ try:
 except ImportError:  # it is an extra
     ray = None
 
+# Prompts of one task at most; whole chunks, so that they are asked in the same company.
 _PER_TASK = 40 * CHUNK
-"""Prompts of one task at most; whole chunks, so that they are asked in the same company."""
 _TRIES = 3
+# Seconds in which the head of a cluster must accept a connection.
 _CONNECT = 10
-"""Seconds in which the head of a cluster must accept a connection."""
+# How a client of Ray begins; the head's reply begins with a frame of the same type (settings).
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How a client of Ray begins; the head's reply begins with a frame of the same type (settings)."""
+# Seconds between two looks at how far a task has come.
 _TICK = 0.25
-"""Seconds between two looks at how far a task has come."""
 _LOADABLE = ("embedded", "local", "adapter", "packed", "hub")
 _PER_CPU = 50e6
+# Parameters for which a processor is asked, and the most that one task asks for.
 _MOST_CPUS = 8
-"""Parameters for which a processor is asked, and the most that one task asks for."""
 _UNKNOWN = 500e6  # parameters, where nothing tells how many
 _GPU = 16 * 2**30  # bytes that a GPU is taken to have at least
 _LIBRARIES = 2**30  # bytes beside the weights: libraries, and what is computed
+# What :attr:`psychometrics.progress.Progress.counts` is.
 _Counts = tuple[int, int, int, int]
-"""What :attr:`psychometrics.asking.progress.Progress.counts` is."""
 
 
 def ask_on_cluster(

@@ -17,12 +17,12 @@ from ..exceptions import ParameterError, RespondentError, writing
 from ..modes import mode_named
 from ..modes.mode import Mode
 from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires.answers import COLUMNS
 from ..questionnaires.model import repeated
-from .answers import COLUMNS
 from .population import population
 
+# Kinds of failure that the same model would meet again, after a download.
 _LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
-"""Kinds of failure that the same model would meet again, after a download."""
 _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "questionnaire",
             "fingerprint", "at"]  # fmt: skip
 

@@ -17,12 +17,12 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
 
+from ..checks import check_choice
 from ..exceptions import KINDS, ParameterError, QuestionnaireError, RespondentError
 from ..models.sources import find
 from ..paths import data_dir
 from ..questionnaires.model import Part, checked, repeated
 from ..questionnaires.readers import read
-from .answers import check_choice
 
 RECIPE = ["data", "share", "genre", "layers", "tuning", "epochs", "lr", "seed"]
 """Columns that define a member of a family; a decoder's adapter also has a rank and a wording."""

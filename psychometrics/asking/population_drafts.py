@@ -14,17 +14,17 @@ from pydantic import ByteSize, NonNegativeInt, PositiveInt, TypeAdapter, Validat
 from tqdm import tqdm
 
 from .. import modes
+from ..checks import check_kinds
 from ..data import NLI_LABELS
 from ..exceptions import ParameterError, RespondentError, writing
 from ..models.sources import check_listed
-from .answers import check_kinds
 from .population import population_table
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
+# Tasks of the hub whose models are classifiers.
 _CLASSIFYING = ("text-classification", "zero-shot-classification")
-"""Tasks of the hub whose models are classifiers."""
 _ASKED_FOR = ["cardData", "downloads", "gated", "safetensors", "sha", "siblings", "tags"]
 _BYTES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2}
 _HEADER = """\

@@ -1,4 +1,4 @@
-"""Chat endpoints: where they are, how requests are sent to them, and a simulated one."""
+"""Chat endpoints: where they are, and how requests are sent to them."""
 
 import pkgutil
 
@@ -7,5 +7,5 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=[module.name for module in pkgutil.iter_modules(__path__)],
-    submod_attrs={"endpoint": ["Endpoint"], "server": ["simulated_endpoint"]},
+    submod_attrs={"endpoint": ["Endpoint"]},
 )

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AnyHttpUrl, Field, FiniteFloat, InstanceOf, NonNegativeInt, TypeAdapter
 
-from ..asking.answers import check_kinds
+from ..checks import check_kinds
 from ..exceptions import ParameterError, RespondentError
 
 _POSITIVE = Annotated[FiniteFloat, Field(gt=0)]

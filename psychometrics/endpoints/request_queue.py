@@ -9,29 +9,27 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..asking.progress import Progress
 from ..exceptions import RespondentError
+from ..progress import Progress
+from ..store.replies import StoredReplies
 from .client import Client, NoReply
 from .endpoint import Endpoint
 
-if TYPE_CHECKING:
-    from ..modes.conversations import StoredReplies
-
 PATIENCE = 600.0
 """Seconds after which a request that has had no reply is not begun again."""
+# Requests without a reply, one after the other, after which a run stops.
 _GIVE_UP_AFTER = 3
-"""Requests without a reply, one after the other, after which a run stops."""
+# How often an endpoint that has never replied is tried to reach, however many the retries.
 _CONNECTIONS = 3
-"""How often an endpoint that has never replied is tried to reach, however many the retries."""
+# Seconds for which a run that is stopped waits for replies under way, and saves them.
 _GRACE = 1.0
-"""Seconds for which a run that is stopped waits for replies under way, and saves them."""
 
+# Tokens of a request beyond those of its text, at most: the marks between messages.
 _OVERHEAD = 32
-"""Tokens of a request beyond those of its text, at most: the marks between messages."""
 
 
 def _most_tokens(request: Mapping[str, object]) -> int | None:
@@ -82,7 +80,7 @@ class _Budget:
     endpoint : Endpoint
         Its prices and ``max_cost``.
     spending : object
-        Of the call's :class:`psychometrics.asking.progress.Progress`.
+        Of the call's :class:`psychometrics.progress.Progress`.
     max_tokens : int, optional
         Most tokens of a reply.
     """

@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..asking.answers import check_columns, check_numbers
+from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from .intervals import jackknife_half_width
 from .reliability import alphas
 from .scoring import keyed_items
 
+# Respondents who differ in nothing, in a habit, or in nothing but by chance.
 _NULLS = ("random", "habit", "agreeing", "middle", "ends", "permuted")
-"""Respondents who differ in nothing, in a habit, or in nothing but by chance."""
+# Share of the items' variance below which a sum or a mean of them does not vary.
 _ROUNDING = 1e-12
-"""Share of the items' variance below which a sum or a mean of them does not vary."""
 
 
 def bias_shares(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_columns
+from ..checks import check_columns
 from ..data import text_table
 from ..exceptions import DataError, ParameterError
 from ..models.embedded import acceptability as judged
@@ -19,8 +19,8 @@ from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 
 _WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
+# What the panel of Reuben et al. (2024), appendix B, judges.
 _RATINGS = ("meaning_kept", "natural", "neutral", "measures_it")
-"""What the panel of Reuben et al. (2024), appendix B, judges."""
 
 
 def content_validity(

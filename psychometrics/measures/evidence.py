@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..asking.answers import check_columns
+from ..checks import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .intervals import jackknife_half_width, merge_near_ties
@@ -20,12 +20,12 @@ from .scoring import raw_scores, template_cubes, two_way
 from .validity import silhouettes
 
 _CLASSES = ["entailment", "neutral", "contradiction"]
+# Respondents without whom nothing is said of their differences.
 _FEWEST = 3
-"""Respondents without whom nothing is said of their differences."""
+# Decimals of silhouettes that single precision resolves on any processor.
 _DECIMALS = 6
-"""Decimals of silhouettes that single precision resolves on any processor."""
+# Largest factor of a size; long before it each answer is one class.
 _LARGEST_FACTOR = 1000
-"""Largest factor of a size; long before it each answer is one class."""
 _PROMPT = ["item_id", "template", "polarity", "term", "intensifier"]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_columns, check_numbers
+from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
 
 

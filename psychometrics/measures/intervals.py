@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..asking.answers import check_choice, check_columns
+from ..checks import check_choice, check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .scoring import keyed_items

@@ -29,7 +29,7 @@ from scipy.special import expit, log_expit, logit
 from scipy.stats import chi2
 from threadpoolctl import threadpool_limits
 
-from ..asking.answers import check_choice, check_numbers
+from ..checks import check_choice, check_numbers
 from ..exceptions import ParameterError
 from .items import adjust, as_numbers
 

@@ -16,7 +16,7 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice, check_columns
+from ..checks import check_choice, check_columns
 from ..exceptions import ParameterError
 from .intervals import fisher_interval, row_correlations
 

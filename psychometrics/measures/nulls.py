@@ -21,13 +21,13 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from .. import models  # torch is loaded where a model is
-from ..asking.answers import check_choice, check_columns, check_numbers
-from ..asking.store import key_of
+from ..checks import check_choice, check_columns, check_numbers
 from ..data import shipped
 from ..exceptions import ParameterError
 from ..modes.nli import PROBABILITIES
 from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
+from ..store import key_of
 from .reliability import alphas, omegas
 from .structure import block_means, htmt_ratios
 from .validity import item_contrasts

@@ -10,12 +10,12 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice, check_columns, check_three
+from ..checks import check_choice, check_columns, check_three
 from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 
+# What tells the askings of a questionnaire apart, in a table of answers to items.
 _KEYS = ("respondent_id", "questionnaire", "mode", "run")
-"""What tells the askings of a questionnaire apart, in a table of answers to items."""
 _ASKED = ("questionnaire", "item_id", "template")
 
 

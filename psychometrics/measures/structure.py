@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, stats
 
-from ..asking.answers import check_columns, check_numbers
+from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .scoring import keyed_items

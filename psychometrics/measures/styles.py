@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice, check_columns, check_numbers, tidy
+from ..checks import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
+from ..questionnaires.answers import tidy
 from .scoring import keyed_items, pss
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..asking.answers import check_columns
+from ..checks import check_columns
 from ..exceptions import ParameterError
 from .intervals import merge_near_ties
 
+# Mean PSS that differ by less do not vary: the difference is rounding.
 _LEAST_RANGE = 1e-9
-"""Mean PSS that differ by less do not vary: the difference is rounding."""
 
 
 def monotony(shares: pd.DataFrame) -> pd.DataFrame:

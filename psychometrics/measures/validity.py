@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_columns
+from ..checks import check_columns
 from ..exceptions import ParameterError
 from .scoring import template_cubes
 

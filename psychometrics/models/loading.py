@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+# Kinds of heads: the class in transformers that has it, and what a model with it is called.
 _HEADS = {
     "classifier": ("AutoModelForSequenceClassification", "a sequence classifier"),
     "masked": ("AutoModelForMaskedLM", "a masked language model"),
@@ -35,13 +36,12 @@ _HEADS = {
     "next-sentence": ("AutoModelForNextSentencePrediction", "a next-sentence predictor"),
     "encoder": ("AutoModel", "an encoder"),
 }
-"""Kinds of heads: the class in transformers that has it, and what a model with it is called."""
+# Tokens that a model must be able to read.
 _FEWEST = 16
-"""Tokens that a model must be able to read."""
 _MOST_LAYERS = 2000
 _FEWEST_IN_BATCH = 4096
+# Tokens of a batch: on a processor, and at most on a GPU.
 _MOST_IN_BATCH = 2**17
-"""Tokens of a batch: on a processor, and at most on a GPU."""
 _PRECISIONS = ("float32", "bfloat16", "float16")
 _DEVICE: ContextVar[str | None] = ContextVar("device", default=None)
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")

@@ -41,13 +41,14 @@ SMOLLM2 = "smollm2"
 HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
 """What an adapter may call it as its base."""
 _BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# Beside an unpacked model: the SHA-256 of each of its files.
 _NOTED = "sha256.json"
-"""Beside an unpacked model: the SHA-256 of each of its files."""
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
                    "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
 """Any one of these holds a tokenizer's vocabulary."""
+# What, besides the weights, determines a model's answers.
 _SETTINGS_FILES = {
     "config.json",
     "adapter_config.json",
@@ -62,7 +63,6 @@ _SETTINGS_FILES = {
     "merges.txt",
     *TOKENIZER_FILES,
 }
-"""What, besides the weights, determines a model's answers."""
 _UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
 _GATED = "the hub gives it only to those who accepted its terms: accept them and log in"
 _WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")

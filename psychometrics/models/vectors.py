@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ..asking.store import key_of
 from ..exceptions import ParameterError
 from ..paths import cache_dir
+from ..store import key_of
 from .fast import fast_forward
 from .loading import decodes, load_config, load_model, load_tokenizer, resolve_device
 from .sources import base_path, find
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel
 
 _BATCH = 128
+# Texts of a decoder that are read in one pass; those that share a beginning are neighbours.
 _TEXTS_AT_ONCE = 64
-"""Texts of a decoder that are read in one pass; those that share a beginning are neighbours."""
 _KEPT = 128  # files of vectors in the user's cache; older ones go
 
 

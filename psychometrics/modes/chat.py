@@ -57,32 +57,32 @@ from typing import Annotated, ClassVar, NamedTuple
 import pandas as pd
 from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
-from ..asking.progress import Progress
-from ..asking.store import StoredAnswers, key_of
 from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint
 from ..endpoints.request_queue import RequestQueue
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
 from ..models.sources import Source, digest_text, find
+from ..progress import Progress
 from ..questionnaires import Questionnaire
+from ..store import StoredAnswers, key_of
+from ..store.replies import StoredReplies
 from . import generation
 from .conversations import (
     ENDED_WITHOUT_ANSWER,
     ConversationMode,
-    StoredReplies,
     status_without_reply,
 )
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking
 
+# The template of a conversation that a base model goes on from.
 _RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
-"""The template of a conversation that a base model goes on from."""
+# Tokens that a reply may have where ``max_tokens`` is None.
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
-"""Tokens that a reply may have where ``max_tokens`` is None."""
 
+# Conditions that a request says; an endpoint decides about those that are None.
 _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
-"""Conditions that a request says; an endpoint decides about those that are None."""
 
 
 class Chat(ConversationMode):

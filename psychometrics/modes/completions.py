@@ -18,8 +18,7 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from ..asking.answers import check_choice, check_numbers
-from ..asking.store import StoredAnswers, key_of
+from ..checks import check_choice, check_numbers
 from ..data import fetch, text_table
 from ..exceptions import ParameterError, RespondentError, out_of_memory
 from ..models.embedded import embedded_head, load_masked_lm
@@ -33,14 +32,15 @@ from ..models.loading import (
 )
 from ..models.sources import find
 from ..paths import data_dir
+from ..store import StoredAnswers, key_of
 
 MASK = "[M]"
 """Stands in a template where the completion belongs."""
 _COLUMNS = ["template", "rank", "completion", "logprob"]
+# Tokens after which a word is cut off, should it not end.
 _MAX_PIECES = 6
-"""Tokens after which a word is cut off, should it not end."""
+# Version of all that this file does to a completion; part of the key of what is stored.
 _HANDLING = "mine-1"
-"""Version of all that this file does to a completion; part of the key of what is stored."""
 
 
 def mine(

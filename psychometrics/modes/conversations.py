@@ -16,16 +16,15 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from ..asking.answers import tidy
-from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
+from ..questionnaires.answers import tidy
 from .messages import LABELS, as_filed, caesar, messages, option_labels
 from .mode import Asking, Mode, Runs
 from .replies import parse_reply
 
+# Conditions that make the messages.
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
-"""Conditions that make the messages."""
 ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", "tool_call": "tool_call"}
 """Statuses of statements without an answer, by the reason why their reply ended early."""
 _Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]
@@ -218,45 +217,6 @@ class ConversationMode(Mode):
         sent = ("top_p", "reasoning_effort", "sampling_seed", "body")  # where they are given
         shown += tuple(name for name in sent if how.get(name) is not None)
         return table.assign(**{name: how[name] for name in shown if name in how})
-
-
-class StoredReplies:
-    """The replies about one questionnaire: those in the store, and new ones.
-
-    Parameters
-    ----------
-    stored : StoredAnswers
-    fingerprint : str
-        The respondent's; part of each reply's key.
-
-    Attributes
-    ----------
-    known : dict of dict
-        ``reply`` and ``finish_reason``, if there is one, by key.
-    """
-
-    def __init__(self, stored: StoredAnswers, fingerprint: str) -> None:
-        self._stored = stored
-        self._fingerprint = fingerprint
-        self.known = stored.rows.reindex(columns=["reply", "finish_reason"]).to_dict("index")
-
-    def key(self, request: str, about: dict) -> str:
-        """Return the key of the reply to a request."""
-        return key_of(self._fingerprint, request, str(about["run"]), str(about["attempt"]))
-
-    def add(self, new: dict[str, tuple[dict, str, dict]], seconds: float) -> None:
-        """Save what a conversation was about, its request and what was replied, by key."""
-        rows = [
-            {"run": about["run"], "attempt": about["attempt"], "items": " ".join(about["items"])}
-            | {"request": request, **found}
-            for about, request, found in new.values()
-        ]
-        index = pd.Index(list(new), name="key")
-        self.known |= {key: {"finish_reason": None} | found for key, (_, _, found) in new.items()}
-        there = self._stored.add(pd.DataFrame(rows, index=index), seconds)
-        if there:
-            columns = ["reply", "finish_reason"]  # another process was first: its replies count
-            self.known |= self._stored.rows.loc[there].reindex(columns=columns).to_dict("index")
 
 
 def _in_turn(

@@ -20,10 +20,11 @@ from typing import ClassVar
 
 import pandas as pd
 
-from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Questionnaire
-from .conversations import ConversationMode, StoredReplies
+from ..store import StoredAnswers, key_of
+from ..store.replies import StoredReplies
+from .conversations import ConversationMode
 from .messages import option_labels
 from .mode import Asking
 from .replies import parse_reply

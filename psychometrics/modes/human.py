@@ -16,10 +16,10 @@ from typing import ClassVar
 import pandas as pd
 from pydantic import PositiveInt
 
-from ..asking.answers import tidy
-from ..asking.store import StoredAnswers, key_of
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
+from ..questionnaires.answers import tidy
+from ..store import StoredAnswers, key_of
 from .mode import Asking, Mode
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from pydantic import Field
 
-from ..asking.answers import check_kinds
+from ..checks import check_kinds
 from ..exceptions import ParameterError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..asking.progress import Progress
+    from ..progress import Progress
     from ..questionnaires import Questionnaire
 
 
@@ -56,7 +56,7 @@ class Mode:
     conditions : dict
         What may be varied, with the defaults.
     kinds : dict
-        Types of the conditions, as :func:`psychometrics.asking.answers.check_kinds` takes them.
+        Types of the conditions, as :func:`psychometrics.checks.check_kinds` takes them.
     needs_options : bool
         Whether each item must have options, because an answer is one of them.
     """

@@ -57,31 +57,32 @@ import torch
 from pydantic import Field, InstanceOf, NonNegativeInt
 from scipy.stats import binom
 
-from ..asking.answers import check_kinds, check_three, tidy
-from ..asking.store import StoredAnswers, key_of
+from ..checks import check_kinds, check_three
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, RespondentError
 from ..models.chat_templates import fill_template
 from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
 from ..models.sources import digest_text, find
 from ..questionnaires import Questionnaire
+from ..questionnaires.answers import tidy
+from ..store import StoredAnswers, key_of
 from .chat import first_tokens, model_here
 from .messages import LABELS, as_filed, messages, option_labels, system_for_choice
 from .mode import Asking, Mode, Runs
 from .nli import NLI, PROBABILITIES, NLIRespondent
 
+# Version of all that this file does to an answer; part of the fingerprint, so raise it with it.
 _HANDLING = "options-1"
-"""Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
 _SCORES = {"logits": ("label", "text", "text_mean"), "entailment": ("entailment", "contrast")}
 _SENTENCE = Annotated[str, Field(pattern=r"\S")] | None
 _ONLY_OF_LOGITS = ("role", "labels", "permutations")
 _BATCH = 16
+# Least probability of an endpoint's labels together that makes an answer.
 _LEAST_MASS = 0.1
-"""Least probability of an endpoint's labels together that makes an answer."""
+# Most that labels which an endpoint does not show may have of all labels' probability.
 _MOST_UNSEEN = 0.05
-"""Most that labels which an endpoint does not show may have of all labels' probability."""
+# Fewest tokens at which it pays to read the common beginning of a batch by itself.
 _LEAST_SHARED = 32
-"""Fewest tokens at which it pays to read the common beginning of a batch by itself."""
 
 
 class Options(Mode):

@@ -14,11 +14,11 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from ..asking.store import CHUNK, StoredAnswers, key_of
 from ..exceptions import RespondentError, out_of_memory
 from ..models.loading import resolve_device, resolve_dtype
 from ..models.sources import Source, digest_text, find
 from ..questionnaires.prompts import prompts
+from ..store import CHUNK, StoredAnswers, key_of
 from .mode import Asking, Mode
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from ..questionnaires import Questionnaire
 
 
+# Share of a probability that batches of other shapes may move it by, in float32.
 _ROUNDING = 5e-5
-"""Share of a probability that batches of other shapes may move it by, in float32."""
+# Share of an answer by which others may differ from it and count as the same.
 _SAME = 1e-6
-"""Share of an answer by which others may differ from it and count as the same."""
+# Prompts of several lengths, by which a model shows whether it notices padding.
 _PROBES = (
     ("It was.", "I was late.", "late"),
     ("It rained all day.", "I was late.", "late"),
     ("It rained, and I passed.", "It was dry.", "dry"),
     ("All of the students passed the exam, and it rained all day.", "I was late.", "late"),
 )
-"""Prompts of several lengths, by which a model shows whether it notices padding."""
 
 
 class PromptMode(Mode):

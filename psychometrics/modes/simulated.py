@@ -22,10 +22,11 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, FiniteFloat, NonNegativeInt
 
-from ..asking.answers import check_numbers, tidy
-from ..asking.store import key_of
+from ..checks import check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
+from ..questionnaires.answers import tidy
+from ..store import key_of
 from .mode import Asking, Mode, Runs
 
 _OWN_TRAITS, _COMMON_TRAIT, _STYLES, _SHIFTS, _ANSWERS, _GAPS = range(1, 7)

@@ -1,10 +1,10 @@
-"""Questionnaires: what one holds, where it is read from, the prompts it makes, its wording."""
+"""Questionnaires: what one holds, where it is read from, the prompts it makes."""
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["drafts", "library", "model", "perturbations", "prompts", "readers", "wording"],
+    submodules=["answers", "library", "model", "perturbations", "prompts", "readers"],
     submod_attrs={
         "library": [
             "COMPASS",

@@ -160,12 +160,12 @@ def _mistyped(text: str, rng: np.random.Generator) -> str:
     return text
 
 
+# Frames for statements of the first person, for others, and for phrases (not whole sentences).
 _FRAMES = {
     "statement": ("It is true that {}", "I can say of myself that {}", "It is a fact that {}"),
     "other": ("The following is true: {}", "This is how it is: {}", "What follows is so: {}"),
     "phrase": ("The following: {}", "Something of this kind: {}", "What is named here: {}"),
 }
-"""Frames for statements of the first person, for others, and for phrases (not whole sentences)."""
 
 
 def _reworded(questionnaire: Questionnaire, item: Item, how: str, rng, texts: bool) -> Item:

@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..asking.answers import check_choice
 from ..asking.population import population
-from ..asking.progress import Progress
-from ..asking.store import StoredAnswers, key_of
+from ..checks import check_choice
 from ..data import NLI_LABELS, fetch
 from ..exceptions import ParameterError, RespondentError
 from ..modes import identify, mode_named
 from ..modes.mode import Asking
 from ..paths import data_dir
+from ..progress import Progress
 from ..questionnaires import Questionnaire
+from ..store import StoredAnswers, key_of
 
 CATEGORIES = {
     "MN": "morphological negation",

@@ -40,7 +40,6 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.store import StoredAnswers, compact, manifests
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.models.loading import quietly
 from psychometrics.models.untrained import null_model
@@ -48,6 +47,7 @@ from psychometrics.modes import load_respondent
 from psychometrics.modes.completions import mine
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.store import StoredAnswers, compact, manifests
 from tests.conftest import _save_tiny_model
 from tests.endpoint import Endpoint as ServedEndpoint
 from tests.endpoint import served
@@ -155,8 +155,8 @@ def _models(place: Path) -> None:
 
 def _often() -> None:
     """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
-    importlib.import_module("psychometrics.asking.store").MANY_PARTS = 16
-    importlib.import_module("psychometrics.asking.store").SAVE_EVERY = 0.0
+    importlib.import_module("psychometrics.store.answers").MANY_PARTS = 16
+    importlib.import_module("psychometrics.store.answers").SAVE_EVERY = 0.0
     importlib.import_module("psychometrics.modes.options")._BATCH = 4
 
 

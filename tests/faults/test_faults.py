@@ -13,8 +13,8 @@ import sys
 import pandas as pd
 import pytest
 
-from psychometrics.asking.store import StoredAnswers
 from psychometrics.paths import data_dir
+from psychometrics.store import StoredAnswers
 from tests.faults import faults
 from tests.killing import run_elsewhere
 

@@ -1,4 +1,4 @@
-/* The rules for wording that need no model, as psychometrics.questionnaires.wording has them. */
+/* The rules for wording that need no model, as psychometrics.authoring.wording has them. */
 window.askRules = function (item, lists) {
   "use strict";
   const [frequency, negations, common, sided, plain] = ["frequency", "negations", "common", "sided", "plain"].map(

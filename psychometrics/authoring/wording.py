@@ -15,9 +15,9 @@ import yaml
 from ..models.embedded import acceptability
 from ..modes import load_respondent
 from ..paths import data_dir
-from .library import load_questionnaire
-from .model import Item, Questionnaire
-from .prompts import prompts
+from ..questionnaires.library import load_questionnaire
+from ..questionnaires.model import Item, Questionnaire
+from ..questionnaires.prompts import prompts
 
 LANGUAGES: dict[str, dict] = yaml.safe_load(
     (data_dir() / "languages.yml").read_text(encoding="utf-8")
@@ -49,11 +49,11 @@ _NEGATIONS = frozenset({
     "weren't", "haven't", "hasn't", "hadn't", "shouldn't", "wouldn't",
 })  # fmt: skip
 _RESPONDENT = "minilm-both-l6-s1"  # which measures opposites
+# Words at least so far from neutral in VADER's lexicon (-4 to 4) take a side.
 _VALENCE = 1.0
-"""Words at least so far from neutral in VADER's lexicon (-4 to 4) take a side."""
+# Words with a valence in the lexicon whose plain use takes no side.
 _COMMON_WORDS = frozenset({"like", "well", "want", "share", "care", "help", "please", "matter",
                           "matters", "true"})  # fmt: skip
-"""Words with a valence in the lexicon whose plain use takes no side."""
 
 
 def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.DataFrame:

@@ -68,8 +68,8 @@ _NEWER = re.compile(r"v([2-9]|[1-9]\d+)-.*\.parquet", re.DOTALL)
 _TEXT = pa.large_string()
 _LOCAL = fs.LocalFileSystem()
 _MISSING = fs.FileType.NotFound
+# What file systems raise.
 _ERRORS = (OSError, ValueError, pa.ArrowException)
-"""What file systems raise."""
 
 
 def key_of(*parts: str) -> str:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..asking.answers import check_choice
+from ..checks import check_choice
 from ..data import text_table
 from ..exceptions import ParameterError, QuestionnaireError, writing
-from .library import load_questionnaire
+from ..questionnaires.library import load_questionnaire
 from .wording import LANGUAGES, RULES, sided_words
 
 COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")

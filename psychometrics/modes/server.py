@@ -20,9 +20,9 @@ import pandas as pd
 
 from ..exceptions import ParameterError
 from ..models.sources import digest_text
-from ..modes import simulated
-from ..modes.messages import caesar
 from ..questionnaires import Questionnaire
+from . import simulated
+from .messages import caesar
 
 _REFUSAL = "As a language model, I have no personality to describe."
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from tqdm import tqdm
 
+# Seconds between two lines of progress where nobody watches them.
 _LOG_INTERVAL = 30.0
-"""Seconds between two lines of progress where nobody watches them."""
 
 
 class Progress(tqdm):

@@ -1,0 +1,10 @@
+"""Write a questionnaire: a draft from a table of items, and rules for its wording."""
+
+import pkgutil
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=[module.name for module in pkgutil.iter_modules(__path__)],
+)

@@ -1,0 +1,58 @@
+"""The table of answers to a questionnaire's items, in any mode: its columns and its form."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ..checks import check_columns
+from ..exceptions import ParameterError
+from .model import Questionnaire
+
+COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
+"""First columns of every table of answers; a mode's own columns follow."""
+
+
+def tidy(rows: list[dict] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Bring answers into the form that every mode returns, and check them.
+
+    Parameters
+    ----------
+    rows : list of dict or DataFrame
+        The columns ``COLUMNS`` but ``questionnaire``; further ones stay.
+    questionnaire : Questionnaire
+
+    Returns
+    -------
+    DataFrame
+        One row per answer, ``value`` as float and missing where the status is not ``ok``.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or the questionnaire does not have an item, a status or a value.
+    """
+    if not isinstance(rows, list | pd.DataFrame):
+        raise ParameterError(f"Answers must be a list of rows or a DataFrame, got {rows!r:.40}.")
+
+    frame = pd.DataFrame(rows)
+    if frame.empty:
+        frame = pd.DataFrame(columns=list(COLUMNS))
+
+    frame["questionnaire"] = questionnaire.id
+    check_columns(frame, COLUMNS, ["value"])
+    frame["value"] = frame["value"].astype(float).where(frame["status"] == "ok")
+    spans = {item.id: questionnaire.ends(item) for item in questionnaire.items}
+    stray = set(frame["item_id"].unique()) - set(spans)
+
+    if stray:
+        raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, stray))}': add it.")
+    ends = pd.DataFrame(spans, index=["low", "high"], dtype=float).T.reindex(frame["item_id"])
+    fits = frame["value"].between(*(ends[end].to_numpy() for end in ends))
+    wrong = (frame["status"] == "ok") & ~fits
+    if wrong.any():
+        row, (low, high) = frame[wrong].iloc[0], ends[wrong.to_numpy()].iloc[0]
+        said = f"{questionnaire.id}, item {row['item_id']}: {row['value']}"
+        raise ParameterError(f"{said} is not from {low:g} to {high:g}; record it as out of range.")
+
+    extra = [column for column in frame.columns if column not in COLUMNS]
+    return frame[[*COLUMNS, *extra]].reset_index(drop=True)
