@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RECIPES := PYTHONPATH=data $(BIN)/python -m recipes
 PIP := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 QUICK := house scoring reliability validity items irt norms styles bias intervals trends figures
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
@@ -38,46 +39,46 @@ lint: $(VENV)/installed  ## mend what the linter and formatter can
 	$(BIN)/ruff format .
 
 population: $(VENV)/installed  ## train the embedded respondents and heads that are not there yet
-	$(BIN)/python -m data.make.population
-	$(BIN)/python -m data.make.heads
-	$(BIN)/python -m data.make.datasheets
+	$(RECIPES).population
+	$(RECIPES).heads
+	$(RECIPES).datasheets
 
 # Each part resumes from the store and the caches where it was stopped. On two cores without matrix units the
 # answers take 40 minutes, the null populations an hour, each of the studies half an hour to an hour.
 data: $(VENV)/installed  ## make all shipped answers, nulls, kernels and studies anew (half a day); then make book tables
 	rm -rf data/answers
-	$(BIN)/python -m data.make.answers
-	$(BIN)/python -m data.make.talk
-	$(BIN)/python -m data.make.nulls
-	$(BIN)/python -m data.make.null_populations
-	$(BIN)/python -m data.make.adapted_bases
-	$(BIN)/python -m data.make.kernels
-	$(BIN)/python -m data.make.explorers
-	$(BIN)/python -m data.make.profiles
-	$(BIN)/python -m data.make.behaviour
-	$(BIN)/python -m data.make.dose
-	$(BIN)/python -m data.make.interventions
-	$(BIN)/python -m data.make.improved
+	$(RECIPES).answers
+	$(RECIPES).talk
+	$(RECIPES).nulls
+	$(RECIPES).null_populations
+	$(RECIPES).adapted_bases
+	$(RECIPES).kernels
+	$(RECIPES).explorers
+	$(RECIPES).profiles
+	$(RECIPES).behaviour
+	$(RECIPES).dose
+	$(RECIPES).interventions
+	$(RECIPES).improved
 	$(MAKE) picture sums
 
 elsewhere: $(VENV)/installed  ## execute the chapters as other processors would, and compare every printed cell
-	$(BIN)/python -m data.make.elsewhere
+	$(RECIPES).elsewhere
 
 mutants: $(VENV)/installed  ## change a measure, store or reader in 200 ways (NUMBER, SEED), and see that tests fail
-	$(BIN)/python -m data.make.mutants --number $(or $(NUMBER),200) --seed $(or $(SEED),1)
+	$(RECIPES).mutants --number $(or $(NUMBER),200) --seed $(or $(SEED),1)
 
 sums:  ## keep the SHA-256 of shipped tables and weights, which are checked when they are read
 	cd data && find * \( -name '*.parquet' -o -name '*.safetensors' \) -not -path 'answers/*' \
 		| LC_ALL=C sort | xargs sha256sum > SHA256SUMS
 
 course: $(VENV)/installed  ## write forty items for a class, with answers that no page has (SEED=7)
-	$(BIN)/python -m data.make.course --seed $(or $(SEED),0)
+	$(RECIPES).course --seed $(or $(SEED),0)
 
 tables: $(VENV)/installed  ## keep the tables of the built book, and print what moved
-	$(BIN)/python -m data.make.tables
+	$(RECIPES).tables
 
 picture: $(VENV)/installed  ## draw the README's picture anew
-	$(BIN)/python -m data.make.picture
+	$(RECIPES).picture
 
 # Versions stay unless UPGRADE names them. PyTorch's builds for the CPU (torch==...+cpu) are not on PyPI: when
 # torch is upgraded, add their hashes by hand from PyTorch's own index; uv keeps them while the version stays.

@@ -1,36 +1,30 @@
 # ruff: noqa: F401
 from . import (
-    answer_profiles,
     asking,
     authoring,
-    book,
     checks,
-    claims,
     data,
     endpoints,
     exceptions,
-    exercises,
     figures,
-    improving,
     interventions,
     measures,
     models,
     modes,
-    page,
     paths,
-    profiles,
+    publishing,
     questionnaires,
-    record,
-    rules,
-    runs,
+    reports,
     store,
     studies,
-    study,
     training,
 )
+from .asking import nulls
 from .asking.answer_files import read_answers, write_answers
 from .asking.ask import ask, ask_ways
+from .asking.nulls import null_answers, null_distribution
 from .asking.population import population, population_table, readable_names, untouched_bases
+from .authoring import improving
 from .measures import (
     beliefs,
     bias,
@@ -41,7 +35,6 @@ from .measures import (
     irt,
     items,
     norms,
-    nulls,
     reliability,
     scoring,
     structure,
@@ -49,11 +42,12 @@ from .measures import (
     trends,
     validity,
 )
-from .measures.nulls import null_answers, null_distribution
 from .measures.scoring import item_scores, pss, scale_scores, two_way
 from .modes import load_respondent, messages, replies
-from .parameters import check_parameters
+from .publishing import book, claims, exercises, page, record, runs
+from .publishing.parameters import check_parameters
 from .questionnaires import answers
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
+from .reports import answer_profiles, profiles, rules, study
 from .store import compact, manifests

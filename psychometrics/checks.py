@@ -10,7 +10,7 @@ from numbers import Real
 
 import numpy as np
 import pandas as pd
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from .exceptions import ParameterError
 
@@ -201,8 +201,44 @@ def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> Non
         try:
             _validator(kind).validate_python(given[name], strict=True)
         except ValidationError as error:
-            said = re.sub(r"^\w+", name, error.errors()[0]["msg"])
-            raise ParameterError(f"{said}, got {given[name]!r}.") from None
+            raise _wrong_kind(name, error.errors()[0]["msg"], given[name]) from None
+
+
+def check_model(given: Mapping[str, object], model: type[BaseModel]) -> None:
+    """Refuse values that a model's fields do not allow; the values themselves are not changed.
+
+    Parameters
+    ----------
+    given : mapping
+        Values of some fields, by name.
+    model : type of pydantic.BaseModel
+
+    Raises
+    ------
+    ParameterError
+        A value is not of its field's kind.
+
+    Examples
+    --------
+    >>> class Weather(BaseModel):
+    ...     rain: bool = False
+    >>> check_model({"rain": "often"}, Weather)
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: rain should be a valid boolean, got 'often'.
+    """
+    try:
+        model.model_validate(dict(given), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        raise _wrong_kind(name, first["msg"], given[name]) from None
+
+
+def _wrong_kind(name: str, message: str, value: object) -> ParameterError:
+    """Say of a value what pydantic says of its input."""
+    said = re.sub(r"^\w+", name, message)
+    return ParameterError(f"{said}, got {value!r}.")
 
 
 @functools.cache

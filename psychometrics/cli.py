@@ -223,7 +223,8 @@ def _prompts(
     """
     loaded = pm.load_questionnaire(questionnaire)
 
-    if mode == "nli" and not any(item.templates for item in loaded.items):
+    to_prompts = pm.modes.mode_named(mode).answers == "prompts"
+    if to_prompts and not any(item.templates for item in loaded.items):
         raise ParameterError(
             f"{loaded.id} has no prompts: see what other modes send by --mode chat or --mode "
             "options, or add templates and terms."
@@ -467,10 +468,7 @@ def _study_check(study: _StudyFile) -> None:
 
 @_study_app.command("run")
 def _study_run(
-    study: _StudyFile,
-    store: _Store = None,
-    condition: _Conditions = None,
-    dry_run: _DryRun = False,
+    study: _StudyFile, store: _Store = None, condition: _Conditions = None, dry_run: _DryRun = False
 ) -> None:
     """Ask all that a study asks; a run that was stopped goes on where it was.
 
@@ -562,7 +560,7 @@ def _new_population(
     such as entailment,neutral,contradiction.
     """
     search, licence, labels = map(_names, (search, licence, labels))
-    new = pm.asking.population_drafts.new_population
+    new = pm.authoring.population_drafts.new_population
     table = new(file, task, search, top, min_downloads, licence, max_memory, labels)
     left = table.loc[table["kind"] != "", "kind"].value_counts()
     said = ", ".join(f"{n} {kind}" for kind, n in left.items())
@@ -843,10 +841,7 @@ def _answers(
     if own:
         raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")
 
-    if mode == "simulated":
-        if not respondents.isdecimal():
-            raise ParameterError(f"Simulated --respondents are a number, got '{respondents}'.")
-        respondents = int(respondents)
+    respondents = pm.modes.mode_named(mode).named(respondents)
 
     with warnings.catch_warnings():  # failures are named at the end, in one line each
         warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)

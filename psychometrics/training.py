@@ -781,23 +781,15 @@ class _MaskedTokensTrainer(Trainer):
 
 
 def _train(
-    model,
-    dataset,
-    collator,
-    output,
-    settings: _Settings,
-    digest,
-    trainer=None,
-    progress=True,
-    **own,
+    model, data, collator, output, settings: _Settings, digest, trainer=None, progress=True, **own
 ) -> dict:
     checkpoints = str(Path(output) / "checkpoints")
-    lengths = [len(ids) for ids in dataset["input_ids"]]
+    lengths = [len(ids) for ids in data["input_ids"]]
     trainer = trainer or Trainer
     loop = trainer(
         model=model,
-        args=_training_arguments(checkpoints, settings, len(dataset), progress),
-        train_dataset=dataset.add_column("length", lengths),
+        args=_training_arguments(checkpoints, settings, len(data), progress),
+        train_dataset=data.add_column("length", lengths),
         data_collator=collator,
         **own,
     )

@@ -107,7 +107,7 @@ def needs(*keys: str) -> pytest.MarkDecorator:
 
 def browser_path() -> str | None:
     """Return the path of Chromium or Chrome, None where neither is installed."""
-    from psychometrics.page import BROWSERS
+    from psychometrics.publishing.page import BROWSERS
 
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 

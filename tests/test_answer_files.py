@@ -499,7 +499,7 @@ def test_exports_of_qualtrics_and_edsl_are_read(tmp_path):
 
 @needs("students_mexico")
 def test_a_published_file_of_students_gives_the_answers_that_its_own_reader_gives():
-    from data.make import published
+    from recipes import published
 
     known = published.answers("students_mexico")
     known = known[known["questionnaire"] == "gad7"]

@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,7 @@ from psychometrics.exceptions import (
     RespondentError,
 )
 from psychometrics.modes import MODES, mode_named, prompting
-from psychometrics.modes.mode import Mode
+from psychometrics.modes.mode import Conditions, Mode
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.store import manifests
 from tests.killing import start_elsewhere
@@ -96,9 +95,13 @@ def test_modes_need_no_torch_and_stored_answers_neither_transformers_nor_ray(tmp
     assert loaded == ["set()", "0 set()"]
 
 
+class _EchoConditions(Conditions):
+    times: int = 1
+
+
 class _Echo(Mode):
     name = "echo"
-    conditions: ClassVar = {"times": 1}
+    conditions_type = _EchoConditions
 
     def identify(self, respondent, dtype=None, **conditions):
         return {"respondent_id": respondent}

@@ -15,8 +15,8 @@ from psychometrics.authoring.drafts import COLUMNS, draft
 from psychometrics.authoring.wording import LANGUAGES, RULES, wording
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.paths import book_dir, questionnaires_dir
-from psychometrics.profiles import assess
 from psychometrics.questionnaires.library import load_questionnaire
+from psychometrics.reports.profiles import assess
 
 COMMAND = [sys.executable, "-c", "from psychometrics.cli import main; main()"]
 GOOD = {

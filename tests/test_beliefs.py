@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.make import beliefs as make
 from psychometrics import data
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import beliefs
 from psychometrics.measures.content import rater_agreement
 from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
+from recipes import beliefs as make
 from tests.conftest import needs
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]

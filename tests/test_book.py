@@ -12,12 +12,12 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook, writes
 
-from data.make.datasheets import datasheets
 from psychometrics import book, check_parameters
 from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
-from psychometrics.parameters import CHAPTERS
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
-from psychometrics.record import mistakes, printed
+from psychometrics.publishing.parameters import CHAPTERS
+from psychometrics.publishing.record import mistakes, printed
+from recipes.datasheets import datasheets
 
 HTML = book_dir() / "_build" / "html"
 
@@ -115,7 +115,7 @@ def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
 
 def test_each_respondent_has_its_datasheet_as_its_recipe_says():
     page = (book_dir() / "respondents.md").read_text(encoding="utf-8")
-    assert page == datasheets(), "run python -m data.make.datasheets"
+    assert page == datasheets(), "run python -m recipes.datasheets"
 
 
 def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_path, monkeypatch):

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from psychometrics import claims
-from psychometrics.claims import VERDICTS, published, verdicts
 from psychometrics.exceptions import DataError
 from psychometrics.paths import data_dir, notebooks_dir
+from psychometrics.publishing.claims import VERDICTS, published, verdicts
 
 HELD, ASIDE, EMPTY, OPEN, AGAINST, UNTESTED = VERDICTS
 FOUND = ["value", "low", "high", "null", "null_low", "null_high", "p"]

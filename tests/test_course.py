@@ -5,8 +5,8 @@ import re
 import pandas as pd
 import pytest
 
-from data.make import lab
-from data.make.course import items
+from recipes import lab
+from recipes.course import items
 
 
 @pytest.mark.parametrize("seed", [0, 7])

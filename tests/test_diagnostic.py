@@ -5,12 +5,12 @@ import os
 import pandas as pd
 import pytest
 
-from data.make.diagnostic import build_diagnostic
 from psychometrics.asking.population import population
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.modes import identify
 from psychometrics.paths import data_dir
 from psychometrics.studies import diagnostic
+from recipes.diagnostic import build_diagnostic
 from tests.conftest import needs
 
 needs_text = needs("glue_diagnostic")
@@ -113,11 +113,9 @@ def test_a_table_of_people_that_cannot_be_used_is_refused_before_anything_is_wri
 def test_committed_answers_are_those_of_the_embedded_population_as_it_is():
     table = diagnostic.models(live=True)
     members = table[table["fingerprint"] != ""]
-    assert set(members.index) == set(population("encoders")), (
-        "run data.make.diagnostic.build_live()"
-    )
+    assert set(members.index) == set(population("encoders")), "run recipes.diagnostic.build_live()"
     now = {name: identify(name, dtype="float32")["fingerprint"] for name in members.index}
-    assert members["fingerprint"].to_dict() == now, "run data.make.diagnostic.build_live()"
+    assert members["fingerprint"].to_dict() == now, "run recipes.diagnostic.build_live()"
 
 
 @needs_text

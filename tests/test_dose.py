@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import psychometrics as pm
-from data.make import dose
-from psychometrics.measures import evidence, nulls
+from psychometrics.asking import nulls
+from psychometrics.measures import evidence
 from psychometrics.models.vectors import layer_vectors
+from recipes import dose
 
 NAMES = ("gad7", "challenges")
 

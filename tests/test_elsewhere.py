@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from data.make import elsewhere
+from recipes import elsewhere
 
 
 def _save_chapter(folder, name: str, table: str, value: str) -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.make.null_populations import centred
 from psychometrics import (
     ask,
     item_scores,
@@ -28,6 +27,7 @@ from psychometrics.measures.validity import term_silhouettes
 from psychometrics.paths import data_dir
 from psychometrics.studies.untrained import EXPECTED as SIGNS
 from psychometrics.studies.untrained import PLACEBOS, compare
+from recipes.null_populations import centred
 
 TWO = ("challenges", "gad7")
 EXPECTED = {TWO: 1}

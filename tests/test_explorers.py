@@ -24,12 +24,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psychometrics as pm
-from data.make.beliefs import hit_parts
-from data.make.explorers import multiverse
 from psychometrics import exercises
 from psychometrics.authoring.wording import word_lists, wording
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
+from recipes.beliefs import hit_parts
+from recipes.explorers import multiverse
 from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until
 from tests.test_web import HTML, PAGES, _Quiet
 from tests.test_web import built as of_the_built_book
@@ -38,6 +38,7 @@ sys.path.insert(0, str(book_dir() / "_ext"))
 import explorer_data as explorers
 import live_model
 import page_model
+
 from explorers import data_text
 
 BOX = "# A page\n\n```{{ask-a-model}}\n{}\n```\n\n```{{ask-a-model-error}}\n```\n"
@@ -678,7 +679,7 @@ def _prompts(text: str, folder) -> pd.DataFrame:
 
 def test_the_measured_error_is_of_this_model_and_small():
     row = pd.read_csv(data_dir() / "page_model.csv").iloc[0]
-    assert row["fingerprint"] == page_model.fingerprint(), "python -m data.make.page_model"
+    assert row["fingerprint"] == page_model.fingerprint(), "python -m recipes.page_model"
     assert row["largest"] < 0.005
 
 

@@ -25,7 +25,7 @@ from psychometrics.models.sources import base_path
 from psychometrics.models.vectors import is_decoder, prompt_vectors
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import NLI
-from psychometrics.profiles import assess
+from psychometrics.reports.profiles import assess
 from tests.conftest import _save_tiny_model
 from tests.families import FAMILIES, save_family
 from tests.test_respondents_nli import edit

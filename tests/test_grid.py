@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psychometrics.asking.ask import ask_ways
-from psychometrics.models.untrained import null_model
+from psychometrics.models.random_weights import null_model
 from psychometrics.questionnaires import load_questionnaire, shuffled_words
 
 MINI = load_questionnaire("ipip20")

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import psychometrics as pm
-from data.make.heads import cola, masked_perplexity
 from psychometrics import training
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import embedded, sources
+from recipes.heads import cola, masked_perplexity
 from tests.conftest import needs
 
 CI = os.environ.get("CI") == "true"

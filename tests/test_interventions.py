@@ -13,13 +13,13 @@ import torch
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 import psychometrics as pm
-from data.make.attributions import word_attributions
-from data.make.interventions import MEASURED
 from psychometrics import interventions
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.interventions import ARMS, adapt, intervention_texts, trajectories
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import data_dir
+from recipes.attributions import word_attributions
+from recipes.interventions import MEASURED
 from tests.conftest import needs
 from tests.families import save_family
 from tests.tiny import save_tiny_masked_lm

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from data.make import items as make
 from psychometrics import data
 from psychometrics.paths import data_dir
+from recipes import items as make
 from tests.conftest import needs
 
 KEYS = [key for key in data.registry() if key.startswith("naep_")]

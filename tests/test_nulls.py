@@ -8,20 +8,20 @@ import pytest
 import torch
 
 import psychometrics as pm
-from data.make import kernels
-from psychometrics.exceptions import ParameterError
-from psychometrics.measures.nulls import (
+from psychometrics.asking.nulls import (
     kernel,
     kernel_statistics,
     null_answers,
     null_distribution,
     shuffled,
 )
+from psychometrics.exceptions import ParameterError
 from psychometrics.models import vectors
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.modes.nli import _WordsRespondent
 from psychometrics.training import nli_classifier
+from recipes import kernels
 
 from .conftest import _save_tiny_model
 

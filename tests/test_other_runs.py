@@ -11,8 +11,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 from psychometrics import book, claims
-from psychometrics.page import _normal
 from psychometrics.paths import notebooks_dir
+from psychometrics.publishing.page import _normal
 
 CHAPTERS = {
     "01-first-score": {"respondent": "{first}", "null_respondents": 20},

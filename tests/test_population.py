@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import psychometrics as pm
-from data.make.decoders import WORDINGS
 from psychometrics import ask, load_questionnaire, load_respondent, prompts, training
 from psychometrics.asking.population import RECIPE, population, population_table
 from psychometrics.exceptions import RespondentError
@@ -19,6 +18,7 @@ from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.paths import data_dir
+from recipes.decoders import WORDINGS
 from tests.conftest import needs
 
 MEMBERS = population()

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from transformers import PreTrainedModel
 
 from psychometrics import ask, population, population_table
-from psychometrics.asking.population_drafts import new_population
+from psychometrics.authoring.population_drafts import new_population
 from psychometrics.exceptions import KINDS, ParameterError, RespondentError
 from psychometrics.modes import load_respondent
 

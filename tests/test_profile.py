@@ -14,8 +14,8 @@ import pytest
 import psychometrics as pm
 from psychometrics import book, profiles, runs
 from psychometrics.exceptions import ParameterError
-from psychometrics.profiles import assess, differences
-from psychometrics.rules import flags, rules, verdict
+from psychometrics.reports.profiles import assess, differences
+from psychometrics.reports.rules import flags, rules, verdict
 
 SMALL = "minilm-mnli-l3-s16"
 

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import psychometrics as pm
-from psychometrics.claims import published
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.norms import compare_means
+from psychometrics.publishing.claims import published
 from psychometrics.studies import psychobench
 from psychometrics.studies.psychobench import published_tests
 

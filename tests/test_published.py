@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from data.make import invariance, published
-from data.make.published import by_score
 from psychometrics import data
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.groups import congruence, standardised_dif
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires.answers import COLUMNS
+from recipes import invariance, published
+from recipes.published import by_score
 from tests.conftest import needs
 
 IPIP = pm.load_questionnaire("ipip50")

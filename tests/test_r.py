@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from data.make import invariance
 from psychometrics.measures import irt
 from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.items import item_rest
@@ -21,6 +20,7 @@ from psychometrics.measures.reliability import alpha, omega, one_factor
 from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from psychometrics.studies import diagnostic
+from recipes import invariance
 from tests.test_scoring import own_questionnaire
 from tests.test_validity import THREE, matrix_of, scored, traits
 

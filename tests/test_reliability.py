@@ -13,8 +13,9 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 import psychometrics as pm
+from psychometrics.asking import nulls
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures import nulls, reliability
+from psychometrics.measures import reliability
 from psychometrics.questionnaires import load_questionnaire
 
 

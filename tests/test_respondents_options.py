@@ -19,7 +19,7 @@ from transformers import (
 from psychometrics import load_respondent
 from psychometrics.asking.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.models.untrained import null_model
+from psychometrics.models.random_weights import null_model
 from psychometrics.modes import options
 from psychometrics.modes.messages import messages
 from psychometrics.questionnaires import load_questionnaire

@@ -21,8 +21,9 @@ import pytest
 
 import psychometrics as pm
 from psychometrics.exceptions import StoreError
-from psychometrics.store import StoredAnswers, compact, key_of, manifests
+from psychometrics.store import StoredAnswers, compact, key_of, manifests, urls, watched
 from psychometrics.store import answers as store_module
+from psychometrics.store import folder as folder_module
 
 from .killing import start_elsewhere
 
@@ -131,7 +132,7 @@ def test_a_store_that_is_removed_while_answers_come_is_said(tmp_path):
 
 
 def test_answers_that_are_merged_meanwhile_are_still_there_and_removed_ones_are_counted(tmp_path):
-    with store_module.watched() as watch:
+    with watched() as watch:
         for seed in (1, 2, 3):
             StoredAnswers(tmp_path / "s", *WHO).add(rows_of([seed]))
         compact(tmp_path / "s")
@@ -368,7 +369,7 @@ def test_a_store_that_may_only_be_read_is_read_and_damage_is_said(tmp_path, monk
         def refuse(self, *_, **__):
             raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(store_module, "_LOCAL", Refusing())
+    monkeypatch.setattr(urls, "_LOCAL", Refusing())
     kept = StoredAnswers(tmp_path, *WHO)
     pd.testing.assert_frame_equal(kept.rows, there)
     with pytest.raises(StoreError):
@@ -458,7 +459,7 @@ def test_after_a_part_could_not_be_read_none_is_missing(tmp_path, monkeypatch):
     kept = StoredAnswers(tmp_path, *WHO)
     kept.add(rows_of([50]))
     there = filled(tmp_path)
-    opened = store_module._Folder.read
+    opened = folder_module.Folder.read
 
     def failing(self, name, *others):
         if name == files_of(tmp_path)[1].name:
@@ -466,7 +467,7 @@ def test_after_a_part_could_not_be_read_none_is_missing(tmp_path, monkeypatch):
         return opened(self, name, *others)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_module._Folder, "read", failing)
+        patch.setattr(folder_module.Folder, "read", failing)
         with pytest.raises(StoreError):
             _ = kept.rows
     assert len(kept.rows) == len(there)
@@ -494,7 +495,7 @@ def test_killed_between_the_two_steps_of_compaction_nothing_is_lost_or_twice(tmp
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store_module._Folder, "_delete", killed)
+    monkeypatch.setattr(folder_module.Folder, "_delete", killed)
     for parts in (6, 7):
         with pytest.raises(KeyboardInterrupt):
             compact(tmp_path)
@@ -509,7 +510,7 @@ def test_killed_between_the_two_steps_of_compaction_nothing_is_lost_or_twice(tmp
 
 def test_a_merged_part_is_bounded(tmp_path, monkeypatch):
     rows = filled(tmp_path, parts=20, each=50)
-    monkeypatch.setattr(store_module, "_MERGED_BYTES", 20_000)
+    monkeypatch.setattr(folder_module, "_MERGED_BYTES", 20_000)
     assert compact(tmp_path) == 20 - len(files_of(tmp_path))
     assert 3 <= len(files_of(tmp_path)) <= 8
     pd.testing.assert_frame_equal(read(tmp_path), rows)
@@ -621,7 +622,7 @@ def test_collected_rows_are_saved_after_20_seconds_which_are_counted_once(tmp_pa
 
 
 def test_many_short_runs_rewrite_a_row_few_times(tmp_path, monkeypatch):
-    folder, merged = store_module._Folder, []
+    folder, merged = folder_module.Folder, []
     write = folder.write
     monkeypatch.setattr(store_module, "MANY_PARTS", 4)
     monkeypatch.setattr(folder, "_sync", lambda *_: None)

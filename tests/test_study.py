@@ -16,7 +16,7 @@ import psychometrics as pm
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.study import (
+from psychometrics.reports.study import (
     _difference,
     _reliability,
     _respondents,

@@ -11,10 +11,10 @@ import pytest
 from nbclient import NotebookClient
 
 import psychometrics as pm
-from data.make.tables import renew
 from psychometrics import record
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
-from psychometrics.record import moved, not_compared
+from psychometrics.publishing.record import moved, not_compared
+from recipes.tables import renew
 from tests.conftest import needs
 
 KEPT, BUILT = data_dir() / "tables", book_dir() / "chapters"

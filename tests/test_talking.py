@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from data.make import talking
 from psychometrics.models.loading import load_model
+from recipes import talking
 
 
 def test_options_are_those_of_the_packages_own_way_of_asking(tiny_talker, tmp_path):

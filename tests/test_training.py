@@ -14,7 +14,6 @@ import torch
 from safetensors.torch import load_file
 
 import psychometrics as pm
-from data.make import heads
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models import embedded
@@ -28,6 +27,7 @@ from psychometrics.training import (
     train_acceptability,
     train_nli,
 )
+from recipes import heads
 from tests.tiny import save_tiny_decoder, save_tiny_masked_lm
 
 PLAIN = """

@@ -30,8 +30,8 @@ from psychometrics.models.loading import load_tokenizer
 from psychometrics.models.sources import _adapter, find
 from psychometrics.modes import mode_named
 from psychometrics.paths import data_dir, questionnaires_dir
+from psychometrics.publishing.record import _html
 from psychometrics.questionnaires.readers import read
-from psychometrics.record import _html
 from tests.test_questionnaires import LIKERT, PSYCHOBENCH
 
 STUDY = """\

@@ -19,8 +19,8 @@ from bs4 import BeautifulSoup
 
 from psychometrics import book
 from psychometrics.exceptions import ParameterError, PsychometricsError
-from psychometrics.page import BROWSERS
 from psychometrics.paths import book_dir
+from psychometrics.publishing.page import BROWSERS
 from tests.conftest import foreign_sources, loads_from_elsewhere, policy_of, wait_until
 
 HTML = book_dir() / "_build" / "html"

@@ -2,7 +2,7 @@
 
 The scripts in ``book/_static/explorers`` compute anew, at each move of a control, what the package
 computes. The data come from the answers in the store, from counts that the project ships, and, for
-what takes minutes, from ``data/explorers``, written by ``python -m data.make.explorers``.
+what takes minutes, from ``data/explorers``, written by ``python -m recipes.explorers``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import readable_names
 from psychometrics.checks import check_choice
-from psychometrics.claims import published
 from psychometrics.data import shipped
 from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
-from psychometrics.measures.nulls import null_answers
 from psychometrics.measures.scoring import two_way
 from psychometrics.paths import data_dir
+from psychometrics.publishing.claims import published
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 

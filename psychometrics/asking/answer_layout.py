@@ -432,11 +432,7 @@ def _from_long(table, names, long, who, notes: Notes) -> pd.DataFrame:
 
 
 def _labelled(
-    cells: pd.Series,
-    header: str,
-    table: AnswerTable,
-    options: list[OptionNames],
-    notes: Notes,
+    cells: pd.Series, header: str, table: AnswerTable, options: list[OptionNames], notes: Notes
 ) -> pd.Series:
     """Put labels in the place of the numbers that have one, if all of them are options'."""
     cells = cells.astype(object)

@@ -19,6 +19,7 @@ from .. import asking  # whose cluster is imported on first use
 from ..checks import check_kinds
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import computing_on, resolve_device
+from ..modes import mode_named
 from ..modes.mode import Asking, Mode
 from ..progress import Progress
 from ..questionnaires import Questionnaire
@@ -66,7 +67,7 @@ def ask(
         Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
         cache.
     mode : str
-        How respondents answer: a name in :data:`psychometrics.modes.MODES`, such as ``"nli"``,
+        How respondents answer: a name in :func:`psychometrics.modes.mode_names`, such as ``"nli"``,
         ``"mlm"``, ``"options"``, ``"chat"`` or ``"human"``.
     dtype : {"auto", "float32", "bfloat16", "float16"}, optional
         Precision of models; by default, and for "auto", float32. bfloat16 is for large populations
@@ -236,9 +237,10 @@ def ask_ways(
     >>> table["way"].value_counts().to_dict()
     {'sentence': 20, 'this is': 20}
     """
-    usual = {"runs": 1, "ask_again": 0, "shuffle": False, "batch_size": 1} if mode == "chat" else {}
     if not isinstance(ways, Mapping) or not ways:
         raise ParameterError("ways must name each way, with its conditions: {'plain': {}}.")
+
+    usual = mode_named(mode).asked_once
     parts = []
     for way, own in ways.items():
         given = {"progress": False, **usual, **how, **own}

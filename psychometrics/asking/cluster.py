@@ -193,8 +193,7 @@ class _Order:
     jobs: list[tuple[Questionnaire, slice]]
     store: str
     conditions: dict
-    mark: str | None = None
-    """A file in the store that every machine has to see."""
+    mark: str | None = None  # a file in the store that every machine has to see
 
 
 @dataclass

@@ -1,9 +1,9 @@
 """Populations of respondents: their names, a file's list, the table of the embedded NLI models.
 
-A population's file is YAML: :func:`psychometrics.asking.population_drafts.new_population` writes
+A population's file is YAML: :func:`psychometrics.authoring.population_drafts.new_population` writes
 one from a query of the hub, and it can be edited by hand. ``data/population.csv`` holds each
 member's recipe and its accuracy on the held-out MNLI pairs that no member was trained on;
-:mod:`data.make.population` trains them. Encoders are adapters and a head on MiniLM,
+``data/recipes/population.py`` trains them. Encoders are adapters and a head on MiniLM,
 decoders adapters on SmolLM2 that answer by a word.
 """
 
@@ -142,7 +142,7 @@ def untouched_bases(names: list[str]) -> dict[str, list]:
     -------
     dict
         ``base``, ``layers`` and ``wording`` (what a decoder reads, None of an encoder), one entry
-        per respondent, as :func:`psychometrics.measures.nulls.null_answers` takes them.
+        per respondent, as :func:`psychometrics.asking.nulls.null_answers` takes them.
 
     Examples
     --------

@@ -291,11 +291,7 @@ class Client:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
                 self._connections().request(
-                    method,
-                    self._address(path),
-                    allow_redirects=False,
-                    proxy=self._proxy,
-                    **sent,
+                    method, self._address(path), allow_redirects=False, proxy=self._proxy, **sent
                 ) as response,
             ):
                 async for part in response.content.iter_any():

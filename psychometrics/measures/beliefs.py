@@ -33,8 +33,9 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     r"""Whether each completion is hurtful.
 
     A completion is split into words once its punctuation is blanked out, and accents are
-    stripped letter by letter. It is hurtful if any word is in the lexicon. ``data/make/beliefs.py``
-    retraces the paper's own scorings, in which emoji and broken characters count as well.
+    stripped letter by letter. It is hurtful if any word is in the lexicon.
+    ``data/recipes/beliefs.py`` retraces the paper's own scorings, in which emoji and broken
+    characters count as well.
 
     Parameters
     ----------

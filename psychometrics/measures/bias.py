@@ -99,7 +99,7 @@ def bias_shares(
         the two ends with a probability of its own and at random else; and the units ``permuted``:
         every item's answers dealt to the units anew. Answers to prompts have no options, and only
         the last null; the shares of untrained heads are those of their own answers, as
-        :func:`psychometrics.measures.nulls.null_answers` gives them.
+        :func:`psychometrics.asking.nulls.null_answers` gives them.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from ..checks import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from .intervals import jackknife_half_width, merge_near_ties
-from .nulls import scale_statistics
+from .kernels import scale_statistics
 from .scoring import raw_scores, template_cubes, two_way
 from .validity import silhouettes
 

@@ -1,7 +1,11 @@
 """Response modes: the ways in which respondents answer.
 
-``MODES`` names each mode's class. :class:`psychometrics.modes.mode.Mode` says what a mode does; to
-add one, write a subclass and a line in ``MODES``.
+``MODES`` names each mode's class. :class:`psychometrics.modes.mode.Mode` says what a mode does and
+what it declares; to add one here, write a subclass and a line in ``MODES``. Another package adds a
+mode by an entry point::
+
+    [project.entry-points."psychometrics.modes"]
+    coin = "wellbeing.coin:Coin"
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +35,7 @@ __getattr__, __dir__, _ = lazy_loader.attach(
 
 MODES = {
     "acceptability": "language_models.LanguageMode",
-    "causal": "language_models.LanguageMode",
+    "causal": "language_models.Causal",
     "chat": "chat.Chat",
     "custom": "custom.Custom",
     "human": "human.Human",
@@ -41,26 +46,56 @@ MODES = {
     "simulated": "simulated.Simulated",
 }
 """Each mode's file and class; a file is imported when its mode is first used."""
+# Group of the entry points by which other packages add modes.
+_ADDED = "psychometrics.modes"
+
+
+def mode_names() -> list[str]:
+    """Return the names of all modes: the package's own, then those that other packages add.
+
+    Examples
+    --------
+    >>> {"nli", "chat", "human"} <= set(mode_names())
+    True
+    """
+    return list(dict.fromkeys([*MODES, *sorted(entry_points(group=_ADDED).names)]))
 
 
 @functools.cache
 def mode_named(name: str) -> Mode:
     """Return a mode by its name.
 
+    Parameters
+    ----------
+    name : str
+        One of :func:`mode_names`; if another package adds a mode of a name in ``MODES``, that in
+        ``MODES`` counts.
+
     Raises
     ------
     ParameterError
-        There is no such mode.
+        There is no such mode, or what another package added is not a mode.
 
     Examples
     --------
     >>> mode_named("causal").conditions
     {'mean': 'product'}
     """
-    if name not in MODES:
-        raise ParameterError(f"mode must be one of {', '.join(MODES)}, got {name!r}.")
-    file, _, own = MODES[name].partition(".")
-    return getattr(importlib.import_module(f"{__name__}.{file}"), own)(name)
+    if name in MODES:
+        file, _, class_name = MODES[name].partition(".")
+        return getattr(importlib.import_module(f"{__name__}.{file}"), class_name)(name)
+
+    for point in entry_points(group=_ADDED, name=name):
+        added = point.load()
+        if not (isinstance(added, type) and issubclass(added, Mode)):
+            raise ParameterError(
+                f"mode {name!r}: {point.value} is not a subclass of psychometrics.modes.mode.Mode; "
+                "correct the entry point of the package that adds it."
+            )
+
+        return added(name)
+
+    raise ParameterError(f"mode must be one of {', '.join(mode_names())}, got {name!r}.")
 
 
 def load_respondent(
@@ -113,7 +148,7 @@ def load_respondent(
     how = mode_named(mode)
     known = how.complete(conditions)
     if not hasattr(how, "load"):
-        raise ParameterError(f"Mode '{mode}' loads no model: use ask, or mode nli, mlm or causal.")
+        raise ParameterError(f"Mode '{mode}' loads no model: use ask, or a mode of prompts.")
     return how.load(name_or_path, device, dtype, **known)
 
 

@@ -70,6 +70,7 @@ from ..store.replies import StoredReplies
 from . import generation
 from .conversations import (
     ENDED_WITHOUT_ANSWER,
+    ConversationConditions,
     ConversationMode,
     status_without_reply,
 )
@@ -85,33 +86,27 @@ _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
 
 
+class ChatConditions(ConversationConditions):
+    """The conditions of a conversation, those of a request, and who reads the replies."""
+
+    temperature: Annotated[FiniteFloat, Field(ge=0)] | None = 0.0
+    max_tokens: PositiveInt | None = None
+    ask_again: NonNegativeInt = 2
+    constrained: bool = False
+    raw: bool = False
+    judge: Annotated[str, Field(pattern=r"\S")] | Path | None = None
+    top_p: Annotated[FiniteFloat, Field(gt=0, le=1)] | None = None
+    reasoning_effort: str | None = None
+    sampling_seed: NonNegativeInt | None = None
+    body: str | None = None
+    endpoint: InstanceOf[Endpoint] | None = None
+
+
 class Chat(ConversationMode):
     """Chat models, on this machine or behind an endpoint."""
 
-    conditions: ClassVar = {
-        **ConversationMode.conditions,
-        "temperature": 0.0,
-        "max_tokens": None,
-        "runs": 1,
-        "ask_again": 2,
-        "constrained": False,
-        "raw": False,
-        "judge": None,
-        **dict.fromkeys(("top_p", "reasoning_effort", "sampling_seed", "body", "endpoint")),
-    }
-    kinds: ClassVar = {
-        **ConversationMode.kinds,
-        "temperature": Annotated[FiniteFloat, Field(ge=0)] | None,
-        "max_tokens": PositiveInt | None,
-        "constrained": bool,
-        "raw": bool,
-        "judge": Annotated[str, Field(pattern=r"\S")] | Path | None,
-        "top_p": Annotated[FiniteFloat, Field(gt=0, le=1)] | None,
-        "reasoning_effort": str | None,
-        "sampling_seed": NonNegativeInt | None,
-        "body": str | None,
-        "endpoint": InstanceOf[Endpoint] | None,
-    }
+    conditions_type = ChatConditions
+    asked_once: ClassVar = {"runs": 1, "ask_again": 0, "shuffle": False, "batch_size": 1}
 
     def complete(self, given: dict) -> dict:
         """Return all conditions; refuse those that do not fit together."""
@@ -284,11 +279,9 @@ class _Job(NamedTuple):
     """A questionnaire and its conversations in all runs."""
 
     questionnaire: Questionnaire
-    begin: Callable[[], list]
-    """Begins the conversations, each with what it is about."""
+    begin: Callable[[], list]  # begins the conversations, each with what it is about
     questions: int
-    key: str
-    """The same for all processes that would send the same requests."""
+    key: str  # the same for all processes that would send the same requests
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
 from .messages import LABELS, as_filed, caesar, messages, option_labels
-from .mode import Asking, Mode, Runs
+from .mode import Asking, Conditions, Mode, Runs
 from .replies import parse_reply
 
 # Conditions that make the messages.
@@ -30,42 +30,33 @@ ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", "tool_
 _Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]
 
 
+class ConversationConditions(Conditions):
+    """What a conversation is made of, and how often it is held."""
+
+    role: Any = "default"
+    wording: Any = None
+    think: bool = False
+    labels: Literal[LABELS] = "numeric"
+    order: Literal["given", "reversed", "shuffled"] = "given"
+    cipher: int = 0
+    reply: Literal["lines", "json", "json_schema"] = "lines"
+    shuffle: bool = True
+    batch_size: PositiveInt = 30
+    history: bool = False
+    demonstrations: Annotated[int, Field(ge=0, le=4)] = 0
+    runs: Runs = 1
+    repeats: Runs = 1
+    ask_again: NonNegativeInt = 0
+    seed: NonNegativeInt = 0
+    log: bool = False
+
+
 class ConversationMode(Mode):
     """A mode whose respondents are put messages and reply with text."""
 
-    needs_options: ClassVar = True
-    conditions: ClassVar = {
-        "role": "default",
-        "wording": None,
-        "think": False,
-        "labels": "numeric",
-        "order": "given",
-        "cipher": 0,
-        "reply": "lines",
-        "shuffle": True,
-        "batch_size": 30,
-        "history": False,
-        "demonstrations": 0,
-        "runs": 1,
-        "repeats": 1,
-        "ask_again": 0,
-        "seed": 0,
-        "log": False,
-    }
-    kinds: ClassVar = {
-        **dict.fromkeys(("think", "shuffle", "log"), bool),
-        "labels": Literal[LABELS],
-        "order": Literal["given", "reversed", "shuffled"],
-        "cipher": int,
-        "reply": Literal["lines", "json", "json_schema"],
-        "batch_size": PositiveInt,
-        "history": bool,
-        "demonstrations": Annotated[int, Field(ge=0, le=4)],
-        "runs": Runs,
-        "repeats": Runs,
-        "ask_again": NonNegativeInt,
-        "seed": NonNegativeInt,
-    }
+    conditions_type = ConversationConditions
+    sends = "messages"
+    needs_options = True
 
     def complete(self, given: dict) -> dict:
         """Return all conditions; refuse those that do not fit together."""

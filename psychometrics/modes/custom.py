@@ -16,7 +16,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -24,17 +24,22 @@ from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Questionnaire
 from ..store import StoredAnswers, key_of
 from ..store.replies import StoredReplies
-from .conversations import ConversationMode
+from .conversations import ConversationConditions, ConversationMode
 from .messages import option_labels
 from .mode import Asking
 from .replies import parse_reply
 
 
+class CustomConditions(ConversationConditions):
+    """The conditions of a conversation, and what reads a reply."""
+
+    parse: Callable[..., Any] | None = None
+
+
 class Custom(ConversationMode):
     """Functions that turn messages into text."""
 
-    conditions: ClassVar = {**ConversationMode.conditions, "parse": None}
-    kinds: ClassVar = {**ConversationMode.kinds, "parse": Callable | None}
+    conditions_type = CustomConditions
 
     def identify(
         self, respondent: Callable, dtype: str | None = None, **conditions: object

@@ -83,7 +83,7 @@ def replies(
     --------
     >>> from tempfile import mkdtemp
     >>> from psychometrics.models.loading import load_model
-    >>> from psychometrics.models.untrained import null_model
+    >>> from psychometrics.models.random_weights import null_model
     >>> model, tokenizer = load_model(null_model(mkdtemp()), "causal")
     >>> tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
     >>> hello = [{"role": "user", "content": "Hello, how are you?"}]

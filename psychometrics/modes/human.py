@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import pandas as pd
 from pydantic import PositiveInt
@@ -20,15 +20,23 @@ from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import StoredAnswers, key_of
-from .mode import Asking, Mode
+from .mode import Asking, Conditions, Mode
+
+
+class HumanConditions(Conditions):
+    """The number of the sitting, and what stands in the terminal's place."""
+
+    run: PositiveInt = 1
+    read: Callable[..., Any] | None = input
+    write: Callable[..., Any] = print
 
 
 class Human(Mode):
     """People, who answer in the terminal."""
 
-    needs_options: ClassVar = True
-    conditions: ClassVar = {"run": 1, "read": input, "write": print}
-    kinds: ClassVar = {"run": PositiveInt, "read": Callable | None, "write": Callable}
+    conditions_type = HumanConditions
+    sends = "statements"
+    needs_options = True
 
     def identify(self, respondent: str, dtype: str | None = None, **conditions: object) -> dict:
         """Say who sits down to answer; a respondent is a person's name."""

@@ -14,6 +14,7 @@ from ..exceptions import RespondentError
 from ..models.embedded import embedded_head, load_embedded, load_masked_lm
 from ..models.loading import check_length, load_model, text_config, to_device
 from ..models.sources import Source, digest_text
+from .mode import Conditions
 from .prompting import PromptMode, PromptRespondent
 
 if TYPE_CHECKING:
@@ -54,9 +55,6 @@ class LanguageMode(PromptMode):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.head, self.score = _SCORES[name]
-        if name == "causal":
-            self.conditions = {"mean": "product"}
-            self.kinds = {"mean": Literal["product", "geometric", "harmonic"]}
 
     def digest(self, source: Source, dtype: str, **conditions: object) -> str:
         own = source.digest
@@ -97,6 +95,18 @@ class LanguageMode(PromptMode):
         model = to_device(model, device, identity["dtype"], source.name)
 
         return _LMRespondent(model, tokenizer, identity, score, 256 if pads else 1)
+
+
+class CausalConditions(Conditions):
+    """How the probabilities of an intensifier's tokens become one."""
+
+    mean: Literal["product", "geometric", "harmonic"] = "product"
+
+
+class Causal(LanguageMode):
+    """Language models that read from left to right."""
+
+    conditions_type = CausalConditions
 
 
 @torch.inference_mode()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from ..checks import check_kinds
+from ..checks import check_model
 from ..exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -44,8 +44,22 @@ class Asking(NamedTuple):
     conditions: dict
 
 
+class Conditions(BaseModel):
+    """What may be varied in asking; each mode has a subclass with a field for each condition.
+
+    A value is checked and then used as it was given, since answers are stored by it.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+    @classmethod
+    def defaults(cls) -> dict[str, object]:
+        """Return the defaults of all conditions, by name."""
+        return {name: field.default for name, field in cls.model_fields.items()}
+
+
 class Mode:
-    """A way of answering. Each mode is a subclass, with one object in :func:`mode_named`.
+    """A way of answering. Each mode is a subclass, which says of itself what others need to know.
 
     A method raises RespondentError if this respondent cannot answer (the others are still asked),
     and ParameterError if a condition does not fit (nobody is asked). Its conditions are complete.
@@ -53,20 +67,52 @@ class Mode:
     Attributes
     ----------
     name : str
+    conditions_type : type of Conditions
+        What may be varied: a field for each condition, with its type and its default.
     conditions : dict
-        What may be varied, with the defaults.
-    kinds : dict
-        Types of the conditions, as :func:`psychometrics.checks.check_kinds` takes them.
+        The defaults of all conditions.
+    answers : {"prompts", "items"}
+        What a row of answers is about: a prompt of the prompt table, or an item.
+    sends : {"prompts", "messages", "statements", "nothing"}
+        What a respondent reads, which :meth:`preview` shows.
+    takes_populations : bool
+        Whether its respondents are models by name, so that a population may be named.
+    asked_once : dict
+        Conditions under which each item is asked once, alone, and in its order.
     needs_options : bool
         Whether each item must have options, because an answer is one of them.
     """
 
+    conditions_type: ClassVar[type[Conditions]] = Conditions
     conditions: ClassVar[dict[str, object]] = {}
-    kinds: ClassVar[dict[str, object]] = {}
+    answers: ClassVar[Literal["prompts", "items"]] = "items"
+    sends: ClassVar[Literal["prompts", "messages", "statements", "nothing"]] = "nothing"
+    takes_populations: ClassVar[bool] = False
+    asked_once: ClassVar[dict[str, object]] = {}
     needs_options: ClassVar[bool] = False
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.conditions = cls.conditions_type.defaults()
+
+    def named(self, text: str) -> object:
+        """Return the respondents that a text means, such as an option of the command.
+
+        Raises
+        ------
+        ParameterError
+            The text names none.
+
+        Examples
+        --------
+        >>> from psychometrics.modes import mode_named
+        >>> mode_named("simulated").named("20")
+        20
+        """
+        return text
 
     def complete(self, given: dict) -> dict:
         """Return the conditions that were given with the defaults of all others.
@@ -87,7 +133,7 @@ class Mode:
             has = ", ".join(self.conditions)
             has = f"its conditions are {has}" if has else "it has no conditions"
             raise ParameterError(f"Mode '{self.name}' has no condition '{unknown[0]}': {has}.")
-        check_kinds(self.conditions | given, self.kinds)
+        check_model(given, self.conditions_type)
         return self.conditions | given
 
     def identify(self, respondent: object, dtype: str | None = None, **conditions: object) -> dict:
@@ -133,7 +179,7 @@ class Mode:
         ParameterError
             The mode sends no text, or a condition does not fit.
         """
-        raise ParameterError(f"Mode '{self.name}' sends no text: name nli, options or chat, say.")
+        raise ParameterError(f"Mode '{self.name}' sends no text: name one whose respondents read.")
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to one respondent; save every answer in the store as it comes."""

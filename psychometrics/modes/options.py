@@ -49,7 +49,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -68,7 +68,7 @@ from ..questionnaires.answers import tidy
 from ..store import StoredAnswers, key_of
 from .chat import first_tokens, model_here
 from .messages import LABELS, as_filed, messages, option_labels, system_for_choice
-from .mode import Asking, Mode, Runs
+from .mode import Asking, Conditions, Mode, Runs
 from .nli import NLI, PROBABILITIES, NLIRespondent
 
 # Version of all that this file does to an answer; part of the fingerprint, so raise it with it.
@@ -85,49 +85,39 @@ _MOST_UNSEEN = 0.05
 _LEAST_SHARED = 32
 
 
+class OptionsConditions(Conditions):
+    """What is shown and scored, how an option is chosen, and where an endpoint is."""
+
+    role: Any = "default"
+    wording: Any = None
+    labels: Literal[LABELS] = "numeric"
+    permutations: Literal["given", "reversed", "cyclic"] = "cyclic"
+    score: Any = None
+    persona: _SENTENCE = None
+    baseline: _SENTENCE = None
+    choose: Literal["argmax", "draw", "expected", "none"] = "argmax"
+    runs: Runs = 1
+    seed: NonNegativeInt = 0
+    log: bool = False
+    endpoint: InstanceOf[Endpoint] | None = None
+    body: str | None = None
+    raw: bool = False
+
+
 class Options(Mode):
     """Models that give every option of an item a probability."""
 
-    needs_options: ClassVar = True
-    conditions: ClassVar = {
-        "role": "default",
-        "wording": None,
-        "labels": "numeric",
-        "permutations": "cyclic",
-        "score": None,
-        "persona": None,
-        "baseline": None,
-        "choose": "argmax",
-        "runs": 1,
-        "seed": 0,
-        "log": False,
-        "endpoint": None,
-        "body": None,
-        "raw": False,
-    }
-    kinds: ClassVar = {
-        "labels": Literal[LABELS],
-        "permutations": Literal["given", "reversed", "cyclic"],
-        "persona": _SENTENCE,
-        "baseline": _SENTENCE,
-        "choose": Literal["argmax", "draw", "expected", "none"],
-        "runs": Runs,
-        "seed": NonNegativeInt,
-        "log": bool,
-        "endpoint": InstanceOf[Endpoint] | None,
-        "body": str | None,
-        "raw": bool,
-    }
+    conditions_type = OptionsConditions
+    sends = "messages"
+    takes_populations = True
+    needs_options = True
 
     def complete(self, given: dict) -> dict:
         """Return all conditions; the settings of an endpoint are gathered."""
         return super().complete(Endpoint.gathered(given))
 
     def identify(
-        self,
-        respondent: str | Path | NLIRespondent,
-        dtype: str | None = None,
-        **conditions: object,
+        self, respondent: str | Path | NLIRespondent, dtype: str | None = None, **conditions: object
     ) -> dict:
         """Say who answers, by logits or by entailment, and refuse conditions that do not fit.
 

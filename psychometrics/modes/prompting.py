@@ -52,6 +52,9 @@ class PromptMode(Mode):
         Columns of the prompt table that make a question, and those of an answer.
     """
 
+    answers = "prompts"
+    sends = "prompts"
+    takes_populations = True
     question_columns: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
     answer_columns: tuple[str, ...] = ("probability",)
 

@@ -16,7 +16,7 @@ random numbers each, in the order of the respondents.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -27,10 +27,21 @@ from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import key_of
-from .mode import Asking, Mode, Runs
+from .mode import Asking, Conditions, Mode, Runs
 
+# Numbers of the streams of random numbers.
 _OWN_TRAITS, _COMMON_TRAIT, _STYLES, _SHIFTS, _ANSWERS, _GAPS = range(1, 7)
-"""Numbers of the streams of random numbers."""
+
+
+class SimulatedConditions(Conditions):
+    """Properties of the items and of the respondents' ways to answer."""
+
+    discrimination: FiniteFloat = 1.5
+    difficulty_sd: Annotated[FiniteFloat, Field(ge=0)] = 0.5
+    acquiescence: FiniteFloat = 0.0
+    missing: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    runs: Runs = 1
+    seed: NonNegativeInt = 0
 
 
 class Simulated(Mode):
@@ -40,23 +51,14 @@ class Simulated(Mode):
     standard units, as :func:`draw_traits` returns it.
     """
 
-    needs_options: ClassVar = True
-    conditions: ClassVar = {
-        "discrimination": 1.5,
-        "difficulty_sd": 0.5,
-        "acquiescence": 0.0,
-        "missing": 0.0,
-        "runs": 1,
-        "seed": 0,
-    }
-    kinds: ClassVar = {
-        "discrimination": FiniteFloat,
-        "difficulty_sd": Annotated[FiniteFloat, Field(ge=0)],
-        "acquiescence": FiniteFloat,
-        "missing": Annotated[float, Field(ge=0, lt=1)],
-        "runs": Runs,
-        "seed": NonNegativeInt,
-    }
+    conditions_type = SimulatedConditions
+    needs_options = True
+
+    def named(self, text: str) -> int:
+        """Return how many respondents a text asks for."""
+        if not text.isdecimal():
+            raise ParameterError(f"Simulated --respondents are a number, got '{text}'.")
+        return int(text)
 
     def identify(
         self, respondent: int | pd.DataFrame, dtype: str | None = None, **conditions: object

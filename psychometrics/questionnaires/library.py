@@ -1,10 +1,20 @@
-"""Questionnaires by name or path: those that come with the project, and files of one's own."""
+"""Questionnaires by name or path: those that come with the project, and files of one's own.
+
+Another package adds questionnaires by an entry point that names a package with their YAML files::
+
+    [project.entry-points."psychometrics.questionnaires"]
+    wellbeing = "wellbeing.sheets"
+"""
 
 from __future__ import annotations
 
 import difflib
+import functools
 import re
+import sys
 from collections.abc import Iterable
+from importlib.metadata import entry_points
+from importlib.resources import files as files_of
 from pathlib import Path
 
 import pandas as pd
@@ -116,15 +126,33 @@ def load_questionnaires(
 
 
 def questionnaire_names() -> list[str]:
-    """Names of the questionnaires that come with the project.
+    """Return the names of the questionnaires that come with the project or that packages add.
 
     Examples
     --------
     >>> {"gad7", "ipip50", "bfi"} <= set(questionnaire_names())
     True
     """
-    own = sorted(path.stem for path in questionnaires_dir().glob("*.yaml"))
-    return [*own, *psychobench_keys(), COMPASS]
+    shipped = sorted(path.stem for path in questionnaires_dir().glob("*.yaml"))
+    known = [*shipped, *psychobench_keys(), COMPASS]
+    return [*known, *sorted(set(_added()) - set(known))]
+
+
+def _added() -> dict[str, Path]:
+    """Return the files of questionnaires that other packages add, by name."""
+    return _added_along(tuple(sys.path))
+
+
+@functools.cache  # reading what is installed takes longer than reading a questionnaire
+def _added_along(_path: tuple[str, ...]) -> dict[str, Path]:
+    """Return the files that packages on the import path add."""
+    files: dict[str, Path] = {}
+    for point in entry_points(group="psychometrics.questionnaires"):
+        folder = files_of(point.value)
+        if isinstance(folder, Path):  # not inside an archive
+            files |= {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+    return files
 
 
 def counts(questionnaire: Questionnaire) -> pd.DataFrame:
@@ -180,6 +208,10 @@ def _find(name_or_path: str | Path) -> Path:
         path = Path(name_or_path).expanduser()
         if path.is_file():
             return path
+
+        added = _added()
+        if name_or_path in added:
+            return added[name_or_path]
     except (OSError, RuntimeError, ValueError):  # too long, an unknown user's home, a NUL
         pass
 
@@ -211,7 +243,10 @@ def _shown(path: Path) -> str:
 def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
     """Refuse another questionnaire under a shipped one's name: their answers would be mixed up."""
     shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
-    if questionnaire.id not in questionnaire_names() or path.resolve() == shipped.resolve():
+    added = _added().get(questionnaire.id)
+    if questionnaire.id not in questionnaire_names() or path in (shipped, added):
+        return
+    if path.resolve() == shipped.resolve():
         return
     if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
         return

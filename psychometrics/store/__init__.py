@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=[module.name for module in pkgutil.iter_modules(__path__)],
     submod_attrs={
-        "answers": ["CHUNK", "StoredAnswers", "compact", "key_of", "manifests", "watched"],
+        "answers": ["CHUNK", "StoredAnswers", "compact", "key_of", "manifests"],
+        "watching": ["watched"],
     },
 )

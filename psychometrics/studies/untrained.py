@@ -1,7 +1,7 @@
 """Evidence of the validity of respondents, compared with untrained heads in their place.
 
-Three chapters begin with :func:`compare`; ``data/make/null_populations.py`` makes the 2,000 shipped
-populations of heads by the same steps.
+Three chapters begin with :func:`compare`; ``data/recipes/null_populations.py`` makes the 2,000
+shipped populations of heads by the same steps.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 
 from ..asking.ask import ask
+from ..asking.nulls import null_answers
 from ..asking.population import FAMILIES, population, population_table, untouched_bases
 from ..data import shipped
 from ..measures.evidence import evidence, jackknife, profiles, reached, resized
-from ..measures.nulls import null_answers
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire
-from ..rules import FEWEST_RESPONDENTS
+from ..reports.rules import FEWEST_RESPONDENTS
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """Signs of the correlations of the three questionnaires in people."""

@@ -42,7 +42,7 @@ import pandas as pd
 from psychometrics.asking.ask import ask
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.models.loading import quietly
-from psychometrics.models.untrained import null_model
+from psychometrics.models.random_weights import null_model
 from psychometrics.modes import load_respondent
 from psychometrics.modes.completions import mine
 from psychometrics.paths import data_dir

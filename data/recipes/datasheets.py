@@ -1,0 +1,100 @@
+"""Write ``book/respondents.md``, a datasheet for each respondent.
+
+Run ``python -m recipes.datasheets``.
+"""
+
+from __future__ import annotations
+
+from psychometrics.asking.population import population_table
+from psychometrics.models.embedded import embedded_head
+from psychometrics.paths import book_dir
+
+
+def datasheets() -> str:
+    """Datasheets of all who answer in the book: how they were made, how good, unfit for what."""
+    heads = {name: embedded_head(name)[1] for name in ("cola", "mlm")}
+    blocks = []
+    for row in population_table().to_dict("records"):
+        decoder = row["family"] == "SmolLM2"
+        base = "SmolLM2-135M-Instruct" if decoder else "all-MiniLM-L6-v2"
+        data = " and ".join(row["data"].upper().split("+"))
+        made = f"{row['pairs']:,.0f} pairs of {data}, {row['epochs']:g} epoch(s), "
+        made += f"seed {row['seed']}"
+
+        if decoder:
+            made += f"; LoRA of rank {row['rank']:.0f} on layers {row['adapt_from'] + 1:.0f} to "
+            made += f"{row['layers']}; pairs worded as *{row['wording']}*"
+        else:
+            made += f"; {row['layers']} layers; " + (
+                "the base frozen, only the head trained"
+                if row["tuning"] == "frozen"
+                else "LoRA on all layers"
+            )
+
+            if isinstance(row["genre"], str):
+                made += f"; the encoder first adapted to MNLI's genre *{row['genre']}*"
+
+        blocks.append(
+            f"### {row['respondent_id']}\n\n"
+            f"- **Made of** {base}: {made}.\n"
+            f"- **Accuracy** on held-out MNLI pairs: {row['accuracy']:.3f} (95 % interval "
+            f"{row['low']:.3f} to {row['high']:.3f}; guessing 0.333)"
+            + (
+                f"; on SNLI, on which it was not trained, {row['accuracy_snli']:.3f}.\n"
+                if row["accuracy_snli"] == row["accuracy_snli"]
+                else ".\n"
+            )
+            + f"- **In the default population**: {'yes' if row['default'] else 'no'}.\n"
+            f"- **Unfit for** {_unfit(row)}.\n"
+        )
+
+    cola = heads["cola"]
+    mlm = heads["mlm"]
+    return (
+        "(respondents)=\n# Who answers in this book\n\n"
+        "A datasheet for each respondent that comes with the book, written from its training "
+        "recipe. A member's name says how it was made: family (*minilm*, an "
+        "encoder with a head; *smol*, a decoder that answers with a word), training data, their "
+        "size (thousands of pairs or per cent), genre, layers (*l6*, *d26*), rank (*r8*), seed "
+        "(*s1*).\n\n"
+        "## Base models, heads and nulls\n\n"
+        "- **all-MiniLM-L6-v2** {cite}`wang2020,reimers2019`: a sentence encoder of 22 million "
+        "weights, Apache-2.0. English. It answers through the heads below; without a head, "
+        "it embeds.\n"
+        "- **smollm2**, SmolLM2-135M-Instruct {cite}`allal2025`: a conversational decoder of 135 "
+        "million weights, Apache-2.0, stored in four bits and run in float32. English. It "
+        "converses, completes and gives option logits. **Unfit for** any statement about large "
+        "language models: asked for a digit, it answers almost alike whatever the item "
+        "({ref}`asking`).\n"
+        f"- **The acceptability head** on {_short(cola['base'])}: its Matthews correlation with "
+        f"the labels of CoLA is {cola['matthews_in_domain']:.2f} in domain and "
+        f"{cola['matthews_out_of_domain']:.2f} out of domain. "
+        "**Unfit for** judging a single prompt.\n"
+        f"- **The masked-LM head** on {_short(mlm['base'])}: its perplexity is "
+        f"{mlm['perplexity']:.0f} at "
+        "the masked words of held-out sentences. **Unfit for** rare words.\n"
+        "- **Null respondents**, which know nothing by design, are made by `pm.null_answers` "
+        "({ref}`consistency`). **Simulated respondents** have traits that we chose, and serve to "
+        "check the scoring.\n\n"
+        "## The members of the population\n\n" + "\n".join(blocks)
+    )
+
+
+def _unfit(row: dict) -> str:
+    """What a member's accuracy and data forbid."""
+    said = ["questions in languages other than English, and any claim about people"]
+    if row["low"] < 0.5:
+        said.append("single prompts: it is wrong on about half of the pairs or more")
+    if row["data"] == "snli":
+        said.append("abstract premises: it was trained on picture captions only")
+    if row["tuning"] == "frozen":
+        said.append("anything but comparison: its base was not trained for inference")
+    return "; ".join(said)
+
+
+def _short(base: str) -> str:
+    return base.rpartition("/")[2]
+
+
+if __name__ == "__main__":
+    (book_dir() / "respondents.md").write_text(datasheets(), encoding="utf-8")

@@ -1,0 +1,242 @@
+"""What no training gives, and how exact it is: ``python -m recipes.kernels``.
+
+``data/kernels.csv`` has alpha, omega and the correlations of scales that untrained heads have in
+closed form, for six bases or depths and six questionnaires, with the interval for samples of 24
+heads. ``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each.
+``data/kernel_items.csv`` has the correlations of items; ``data/explorers/kernel.csv`` and
+``kernel-members.csv`` are for the explorer of the kernel.
+Half an hour of one processor core.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import torch
+
+from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import kernel
+from psychometrics.asking.population import population, population_table
+from psychometrics.measures.kernels import kernel_statistics
+from psychometrics.measures.reliability import alphas
+from psychometrics.measures.scoring import item_scores, two_way
+from psychometrics.models import vectors
+from psychometrics.modes.nli import PROBABILITIES
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import load_questionnaire
+
+from . import dose
+
+BASES = {
+    "MiniLM, 3 layers": ("embedded", 3, None),
+    "MiniLM, 4 layers": ("embedded", 4, None),
+    "MiniLM, 5 layers": ("embedded", 5, None),
+    "MiniLM, 6 layers": ("embedded", 6, None),
+    "SmolLM2-135M, 18 layers": ("smollm2", 18, dose.WORDING),
+    "SmolLM2-135M, 30 layers": ("smollm2", 30, dose.WORDING),
+}
+"""Base, layers, and what a decoder reads: the text of most members on it."""
+QUESTIONNAIRES = ("gad7", "phq9", "soc13", "ipip20", "placebo_defects", "placebo_weather")
+REAL = ("gad7", "phq9", "soc13")
+SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
+SAMPLES = (10, 24, 100)
+HEADS = 2000
+DRAWS = 1000
+KEY = ["statistic", "scale", "other"]
+
+
+def standing(base: str) -> list[str]:
+    """Return the embedded members on a base and depth, such as ``"MiniLM, 6 layers"``."""
+    table = population_table().set_index("respondent_id").loc[population("all")]
+    family, depth = base.replace("-135M", "").split(", ")
+    own = (table["family"] == family) & (table["layers"] == int(depth.split()[0]))
+    return list(table.index[own])
+
+
+def statistics_table() -> pd.DataFrame:
+    """Return the statistics of all bases and questionnaires, with intervals for 24 heads."""
+    parts = [
+        kernel_statistics(kernel(QUESTIONNAIRES, *base), respondents=24).assign(base=name)
+        for name, base in BASES.items()
+    ]
+    return pd.concat(parts)[["base", *KEY, "value", "low", "high"]]
+
+
+def item_correlations() -> pd.DataFrame:
+    """Return the kernel's correlations of the items of GAD-7, PHQ-9 and SOC-13, by base."""
+    columns = {}
+    for name, base in BASES.items():
+        K = kernel(REAL, *base).droplevel([0, 1]).T.droplevel([0, 1])
+        size = np.sqrt(np.diag(K))
+        columns[name] = (K / size / size[:, None]).stack()
+    return pd.DataFrame(columns).rename_axis(["one", "other"])
+
+
+# --- the error of the approximation
+
+
+def entailments(
+    base: str, layers: int, wording: str | None, sizes: list, numbers: range
+) -> np.ndarray:
+    """Return untrained heads' probabilities of entailment, (sizes, heads, prompts).
+
+    A size is the root mean square of the centred log probabilities; None leaves the start.
+    """
+    table, _ = dose.templates(REAL)
+    texts = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
+    given = torch.from_numpy(
+        vectors.layer_vectors(base, {layers}, (texts,), wording)[layers].copy()
+    )
+    head = dose.untrained(numbers, given.shape[1], vectors.is_decoder(base))
+    answers = dose.answer(head, given)
+    logs = dose.centred_logs(answers)
+    own = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
+    scaled = [answers if size is None else logs * (size / own) for size in sizes]
+
+    return np.stack([dose.shares(one, "entailment") for one in scaled])
+
+
+def keyed_scores(entailment: np.ndarray, places: list[dose.Template]) -> np.ndarray:
+    """Return scores of source terms by the items' keys, (heads, items)."""
+    items: dict[str, list] = {}
+    for item, key, rows, weights, polarity in places:
+        source = two_way(entailment[:, rows])[:, polarity > 0]
+        items.setdefault(item, []).append(key * (source @ weights).mean(axis=1) / len(weights))
+    return np.stack([np.mean(of_item, axis=0) for of_item in items.values()], axis=1)
+
+
+def scale_alphas(scores: np.ndarray, ends: list[int]) -> np.ndarray:
+    """Return Cronbach's alpha of each questionnaire, of scores (..., respondents, items)."""
+    parts = np.split(scores - scores.mean(axis=-2, keepdims=True), ends[:-1], axis=-1)
+    return np.stack([alphas(np.swapaxes(part, -1, -2) @ part) for part in parts], axis=-1)
+
+
+def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.DataFrame:
+    """Compare the kernel of a base with simulated heads, a row for each size of the heads.
+
+    Returns
+    -------
+    DataFrame
+        ``r`` of the item correlations with the kernel's over pairs of items, and the ``largest``
+        difference; ``alpha`` in closed form and ``simulated`` (means over questionnaires) and the
+        largest difference of one, ``alpha off``; ``within 10, 24, 100``: of 1,000 samples of so
+        many heads, the share whose alpha lies in the interval of Wishart draws (mean over
+        questionnaires).
+    """
+    stand = BASES[name]
+    _, places = dose.templates(REAL)
+    K = kernel(REAL, *stand)
+    counts = K.index.get_level_values("questionnaire").value_counts(sort=False)
+    ends = list(counts[list(REAL)].cumsum())
+    upper = np.triu_indices(len(K), 1)
+    size = np.sqrt(np.diag(K))
+    closed = (K.to_numpy() / size / size[:, None])[upper]
+    drawn = [[] for _ in sizes]
+
+    for start in range(0, heads, 50):
+        numbers = range(10_000 + start, 10_000 + start + 50)  # none that another table has
+        for part, one in zip(drawn, entailments(*stand, [*sizes.values()], numbers), strict=True):
+            part.append(keyed_scores(one, places))
+
+    implied = {n: kernel_statistics(K, n).set_index("statistic") for n in SAMPLES}
+    known = implied[SAMPLES[0]].loc[["alpha"], "value"].to_numpy()
+    rows = []
+    rng = np.random.default_rng(0)
+
+    for label, part in zip(sizes, drawn, strict=True):
+        scores = np.concatenate(part)
+        r = np.corrcoef(scores.T)[upper]
+        own = scale_alphas(scores, ends)
+        row = {"base": name, "size": label, "heads": heads}
+        row |= {"r": np.corrcoef(r, closed)[0, 1], "largest": np.abs(r - closed).max()}
+        row |= {"alpha": known.mean(), "simulated": own.mean()}
+        row["alpha off"] = np.abs(own - known).max()
+
+        for n, table in implied.items():
+            chosen = np.stack([rng.choice(heads, n, replace=False) for _ in range(DRAWS)])
+            found = scale_alphas(scores[chosen], ends)
+            ends_of = table.loc[["alpha"]]
+            low = ends_of["low"].to_numpy()
+            high = ends_of["high"].to_numpy()
+            row[f"within {n}"] = ((found >= low) & (found <= high)).mean()
+
+        rows.append(row)
+
+    return pd.DataFrame(rows)
+
+
+def errors_table() -> pd.DataFrame:
+    """Return the errors on all bases; heads are *matched* to the median member of their family."""
+    found = []
+    for family, members in (
+        ("MiniLM", population("encoders")),
+        ("SmolLM2", population("decoders")),
+    ):
+        answers = ask(list(REAL), members, progress=False)[list(PROBABILITIES)]
+        values = dose.centred_logs(np.log(answers.to_numpy().reshape(len(members), -1, 3)))
+        own = float(np.median(np.sqrt((values**2).mean(axis=(1, 2)))))
+        sizes = {label: factor and factor * own for label, factor in SIZES.items()}
+        found += [errors(name, sizes) for name in BASES if name.startswith(family)]
+        print(found[-1], flush=True)
+
+    return pd.concat(found)
+
+
+# --- what the explorer of the kernel shows
+
+
+def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return item correlations by base, and the members' statistics at depths that have three.
+
+    Returns
+    -------
+    DataFrame
+        A row for each pair of items of one questionnaire, a column for each base.
+    DataFrame
+        As :func:`psychometrics.measures.kernels.kernel_statistics`: ``value`` of the members, and
+        ``low, high`` of the kernel for as many respondents as there are ``members``.
+    """
+    pairs = {}
+    rows = []
+    loaded = [load_questionnaire(name) for name in QUESTIONNAIRES]
+
+    for name, base in BASES.items():
+        K = kernel(QUESTIONNAIRES, *base)
+        size = np.sqrt(np.diag(K))
+        r = (K / size / size[:, None]).droplevel([0, 1]).T.droplevel([0, 1])
+        items = [[item.id for item in q.items] for q in loaded]
+        pairs[name] = {
+            pair: r.loc[pair] for own in items for pair in itertools.combinations(own, 2)
+        }
+        members = standing(name)
+
+        if len(members) < least:
+            continue
+        scores = item_scores(ask(loaded, members, progress=False))
+        wide = scores.pivot(index="respondent_id", columns="item_id", values="score")
+        top = [(q, scale) for q in loaded for scale in q.scales if scale.parent is None]
+        keys = {item: key for q, scale in top for item, key in q.keys(scale).items()}
+        wide = (wide * pd.Series(keys))[K.index.get_level_values("item_id")]
+        own = kernel_statistics(pd.DataFrame(np.cov(wide.T), K.index, K.index)).set_index(KEY)
+        ends = kernel_statistics(K, len(members)).set_index(KEY)[["low", "high"]]
+        own = own.join(ends).loc[lambda t: t.index.isin(["alpha", "correlation"], level=0)]
+        rows.append(own.reset_index().assign(base=name, members=len(members)))
+
+    pairs = pd.DataFrame(pairs).rename_axis(["one", "other"])
+    return pairs, pd.concat(rows)[["base", "members", *KEY, "value", "low", "high"]]
+
+
+def _write(table: pd.DataFrame, name: str, digits: int, index: bool = False) -> None:
+    path = data_dir() / f"{name}.csv"
+    table.to_csv(path, index=index, float_format=f"%.{digits}f", lineterminator="\n")
+
+
+if __name__ == "__main__":
+    _write(statistics_table(), "kernels", 4)
+    _write(item_correlations(), "kernel_items", 4, index=True)
+    pairs, members = explorer_tables()
+    _write(pairs, "explorers/kernel", 2, index=True)
+    _write(members, "explorers/kernel-members", 3)
+    _write(errors_table(), "kernel_errors", 3)

@@ -1,0 +1,434 @@
+"""Makes ``data/null_populations.parquet``: ``python -m recipes.null_populations [START STOP]``.
+
+The plan is ``data/plans/within-base.yml``. Each of 2,000 populations has a null respondent in the
+place of every embedded member: on the member's base and number of layers, reading the text that
+the member reads. No two populations share a head. Of every population the file has each kind of
+evidence within each base, for heads of four sizes and, on the decoder, for random words.
+``data/within_base.csv`` compares the members with them under the plan's other choices, and
+``data/within_depth.csv`` within each depth of a base.
+
+Populations are made fifty at a time and stored in the user's cache, so that a stopped run resumes
+and two processes may share the work: each takes the populations from START to STOP. Without these
+numbers what is missing is made, and the three files are written. An hour of one processor core.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+
+from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import drawn_words, head_logits
+from psychometrics.asking.population import population, population_table, untouched_bases
+from psychometrics.measures.evidence import (
+    evidence_of_draws,
+    jackknife,
+    profiles,
+    rank_correlations,
+    reached,
+)
+from psychometrics.measures.reliability import alphas
+from psychometrics.models.sources import SMOLLM2
+from psychometrics.models.vectors import layer_vectors
+from psychometrics.modes.nli import PROBABILITIES
+from psychometrics.paths import cache_dir, data_dir
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.store import key_of
+from psychometrics.studies.untrained import EXPECTED, PLACEBOS, SIZES, with_beyond
+
+from . import dose
+
+NAMES = ("gad7", "phq9", "soc13", *PLACEBOS)
+PRIMARY = ("alpha", "correlations", "silhouette")
+POPULATIONS = 2000
+OTHER_SEEDS = 200
+CHUNK = 50
+SINGLE = 200
+"""Populations of which the silhouettes of single heads are shipped."""
+KEPT = "means over prompts kept"
+OTHER = "other seeds"
+"""Two of the plan's choices, which need heads of their own."""
+WORDS = "words"
+"""Name of the null that answers by random words, in the place of a size."""
+ENDS = (7, 16, 29)
+"""Where the items of the three questionnaires end, in the order of a profile's columns."""
+KINDS = ("source", "inverse", "silhouette")
+
+
+class Members:
+    """The embedded members: their bases, their depths, what they answered, and their sizes."""
+
+    def __init__(self) -> None:
+        self.loaded = [load_questionnaire(name) for name in NAMES]
+        self.names = population("encoders") + population("decoders")
+        self.table = population_table().set_index("respondent_id").loc[self.names]
+        self.bases = self.table["family"].to_numpy()
+        self.layers = self.table["layers"].astype(int).to_numpy()
+        stands = untouched_bases(self.names)
+        self.stands = list(zip(*stands.values(), strict=True))
+
+        table, self.places = dose.templates(NAMES)
+        parts = tuple(
+            tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None))
+            for _, part in table.groupby("questionnaire", sort=False)
+        )
+        self.vectors = {
+            stand: layer_vectors(stand[0], {stand[1]}, parts, stand[2])[stand[1]]
+            for stand in dict.fromkeys(self.stands)
+        }
+
+        answers = ask(self.loaded, self.names, progress=False)
+        self.profiles = profiles(answers, self.loaded).loc[self.names]
+        values = answers.pivot_table(
+            index="respondent_id", columns=answers.groupby("respondent_id").cumcount(),
+            values=list(PROBABILITIES), sort=False,
+        )  # fmt: skip
+        values = np.stack([values[name].loc[self.names].to_numpy() for name in PROBABILITIES], 2)
+        logs = np.log(np.maximum(values.astype(float), 1e-12))
+        self.sizes = _size(dose.centred_logs(logs))
+        self.kept_sizes = _size(_of_classes(logs))
+        self.digest = key_of(*map(str, self.sizes.round(4)), "populations-2")
+
+
+def _size(logs: np.ndarray) -> np.ndarray:
+    """Return the root mean square of log probabilities, shape (R,)."""
+    return np.sqrt((logs**2).mean(axis=(1, 2)))
+
+
+def _of_classes(logits: np.ndarray) -> np.ndarray:
+    """Return log probabilities less their means over classes, and not over prompts."""
+    logs = logits - np.logaddexp.reduce(logits, axis=2, keepdims=True)
+    return logs - logs.mean(axis=2, keepdims=True)
+
+
+# --- populations
+
+
+def _logits(members: Members, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return logits of one population's heads, (R, prompts, 3), and of random words' decoders.
+
+    The random numbers are those of :func:`psychometrics.null_answers`.
+    """
+    first = number * len(members.names)
+    heads = []
+    words = []
+    for place, stand in enumerate(members.stands):
+        read = members.vectors[stand]
+        decodes = stand[0] == SMOLLM2
+        rng = np.random.default_rng([0, first + place])
+        heads.append(head_logits(read, rng, linear=decodes))
+
+        if decodes:
+            rng = np.random.default_rng([4, first + place])
+            words.append(read.astype(float) @ drawn_words(SMOLLM2, rng).T)
+
+    return np.stack(heads), np.stack(words)
+
+
+def _entailments(members: Members, number: int) -> dict[str, np.ndarray]:
+    """Return P(entailment) of one population's heads by size, each (R, prompts)."""
+    logits, words = _logits(members, number)
+    kept = _of_classes(logits)
+    unit = kept - kept.mean(axis=1, keepdims=True)
+    unit /= _size(unit)[:, None, None]
+
+    entailments = {"start": _entailment(logits)}
+
+    for size, factor in SIZES.items():
+        if factor is not None:
+            entailments[size] = _entailment(unit * (factor * members.sizes)[:, None, None])
+
+    grown = kept * (members.kept_sizes / _size(kept))[:, None, None]
+    entailments[KEPT] = _entailment(grown)
+
+    return entailments | {WORDS: _entailment(words)}
+
+
+def _entailment(logits: np.ndarray) -> np.ndarray:
+    """Return the probability of the first class of logits (..., 3)."""
+    rest = logits[..., 1:] - logits[..., :1]
+    return 1 / (1 + np.exp(np.minimum(rest, 80)).sum(axis=-1, dtype=float))
+
+
+def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
+    """Return scores and silhouettes of fifty populations by size, each (3, populations, R, I)."""
+    path = cache_dir() / "null-populations" / f"{members.digest[:16]}-{start}.npz"
+    if path.is_file():
+        with np.load(path) as stored:
+            return dict(stored)
+
+    made: dict[str, list] = {}
+    for number in range(start, start + CHUNK):
+        entailments = _entailments(members, number)
+        if number >= POPULATIONS:
+            entailments = {OTHER: entailments["matched"]}
+
+        for size, entailment in entailments.items():
+            scores = dose.score(entailment, members.places)
+            values = np.stack([scores[kind] for kind in KINDS])
+            if size == WORDS:  # encoders say none
+                everyone = np.full((len(KINDS), len(members.names), values.shape[2]), np.nan)
+                everyone[:, members.bases == "SmolLM2"] = values
+                values = everyone
+
+            made.setdefault(size, []).append(values)
+
+    arrays = {size: np.stack(values, axis=1).astype("float32") for size, values in made.items()}
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part.npz")
+    np.savez(part, **arrays)
+    part.replace(path)
+
+    return arrays
+
+
+# --- statistics
+
+
+def _evidence(members: Members, values: np.ndarray, chosen: np.ndarray) -> pd.DataFrame:
+    """Return each kind of evidence of the chosen respondents, a row for each population."""
+    found = evidence_of_draws(*values[:, :, chosen].astype(float), members.loaded, EXPECTED)
+    return with_beyond(found)
+
+
+def centred(values: np.ndarray, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores that are centred within each depth and divided by their size there.
+
+    The size is the root of the mean variance of the items of source terms. A respondent that is
+    alone at its depth is left out.
+
+    Parameters
+    ----------
+    values : ndarray, shape (3, populations, R, I)
+        Scores of source and inverse terms, and silhouettes, which stay as they are.
+    depths : ndarray, shape (R,)
+        Labels of base and depth.
+
+    Returns
+    -------
+    ndarray, shape (3, populations, fewer, I), and ndarray
+        The values, and which respondents they are of.
+    """
+    names, counts = np.unique(depths, return_counts=True)
+    shared = np.flatnonzero(np.isin(depths, names[counts > 1]))
+    found = values[:, :, shared].astype(float)
+    for name in names[counts > 1]:
+        own = depths[shared] == name
+        scores = found[:2, :, own]
+        size = np.sqrt(scores[0].var(axis=1, ddof=1).mean(axis=1))
+        found[:2, :, own] = (scores - scores.mean(axis=2, keepdims=True)) / size[:, None, None]
+    return found, shared
+
+
+def _by_depth(members: Members, values: np.ndarray, rows: np.ndarray) -> dict[str, pd.DataFrame]:
+    """Return each kind of evidence by depth, and of all depths of a base, centred.
+
+    ``rows`` says which members the values are of.
+    """
+    depths = depth_labels(members)[rows]
+    scores, shared = centred(values, depths)
+    labels = depths[shared]
+    groups = {name: labels == name for name in dict.fromkeys(labels)}
+    for base in ("MiniLM", "SmolLM2"):
+        groups[base] = np.array([label.startswith(base) for label in labels])
+    return {name: _evidence(members, scores, own) for name, own in groups.items() if own.any()}
+
+
+def depth_labels(members: Members) -> np.ndarray:
+    """Return labels of base and depth, such as ``"MiniLM, 6 layers"``."""
+    pairs = zip(members.bases, members.layers, strict=True)
+    return np.array([f"{base}, {depth} layers" for base, depth in pairs])
+
+
+def _primary(values: np.ndarray, bases: np.ndarray, centre=np.mean) -> dict[str, pd.DataFrame]:
+    """Return the primary statistics within each base and combined, a row for each population."""
+    found = {}
+    for base in dict.fromkeys(bases):
+        own = bases == base
+        source = values[0, :, own].transpose(1, 0, 2).astype(float)[:, :, : ENDS[-1]]
+        width = values[2, :, own].transpose(1, 0, 2).astype(float)[:, :, : ENDS[-1]]
+        parts = np.split(source, ENDS[:-1], axis=2)
+        rank = rank_correlations(np.stack([part.mean(axis=2) for part in parts], axis=2))
+        turned = np.stack([rank[:, 0, 1], -rank[:, 0, 2], -rank[:, 1, 2]])
+        least = turned.min(axis=0) if centre is np.mean else centre(turned, axis=0)
+        alpha = centre([alphas(_covariances(part)) for part in parts], axis=0)
+        silhouette = centre(width.reshape(len(width), -1), axis=1)
+        columns = [alpha, least, silhouette]
+        found[base] = pd.DataFrame(dict(zip(PRIMARY, columns, strict=True)))
+
+    if len(found) > 1:
+        counts = pd.Series(bases).value_counts()
+        found["both"] = sum(found[base] * counts[base] for base in found) / len(bases)
+
+    return found
+
+
+def _covariances(scores: np.ndarray) -> np.ndarray:
+    centred_scores = scores - scores.mean(axis=1, keepdims=True)
+    return centred_scores.transpose(0, 2, 1) @ centred_scores / (scores.shape[1] - 1)
+
+
+def _choices(members: Members, values: np.ndarray) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return the primary statistics under each choice of members or means, by choice and base."""
+    bases = members.bases
+    default = members.table["default"].to_numpy()
+    six = members.layers == 6
+    found = {
+        "as planned": _primary(values, bases),
+        "medians": _primary(values, bases, np.median),
+        "default members": _primary(values[:, :, default], bases[default]),
+        "six layers": _primary(values[:, :, six], bases[six]),
+    }
+
+    for place, name in enumerate(members.names):
+        others = (np.arange(len(bases)) != place) & (bases == bases[place])
+        found[f"without {name}"] = _primary(values[:, :, others], bases[others])
+
+    return {(choice, base): one for choice, by in found.items() for base, one in by.items()}
+
+
+def _summary(members: Members, start: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the evidence of fifty populations: as shipped, by depth, and by the plan's choices.
+
+    It is stored in the user's cache, as the scores are.
+    """
+    folder = cache_dir() / "null-populations"
+    names = ("shipped", "depths", "choices")
+    paths = [folder / f"{members.digest[:16]}-{start}-{name}.parquet" for name in names]
+    if not all(path.is_file() for path in paths):
+        parts = _summarised(members, start)
+        for path, part in zip(paths, parts, strict=True):
+            part.to_parquet(path.with_suffix(".part"), index=False)
+            path.with_suffix(".part").replace(path)
+
+    shipped, depths, choices = (pd.read_parquet(path) for path in paths)
+    return shipped, depths, choices
+
+
+def _summarised(members: Members, start: int) -> list[pd.DataFrame]:
+    everyone = np.arange(len(members.names))
+    decoders = np.flatnonzero(members.bases == "SmolLM2")
+    rows = []
+    depths = []
+    choices = []
+    for size, values in _chunk(members, start).items():
+        if size in (KEPT, OTHER):
+            for base, one in _primary(values, members.bases).items():
+                choices.append(one.assign(choice=size, base=base))
+            continue
+
+        rows.append(_shipped_rows(members, values, size, start))
+        who = decoders if size == WORDS else everyone
+        for name, one in _by_depth(members, values[:, :, who], who).items():
+            depths.append(one.assign(base=name, size=size))
+
+        if size == "matched":
+            for (choice, base), one in _choices(members, values).items():
+                choices.append(one.assign(choice=choice, base=base))
+
+    parts = (rows, depths, choices)
+    return [pd.concat(part, ignore_index=True) if part else pd.DataFrame() for part in parts]
+
+
+# --- the shipped files
+
+
+def _write(members: Members) -> None:
+    summaries = []
+    for start in range(0, POPULATIONS + OTHER_SEEDS, CHUNK):
+        summaries.append(_summary(members, start))
+
+    shipped, depths, choices = (
+        pd.concat(parts, ignore_index=True) for parts in zip(*summaries, strict=True)
+    )
+    own = np.stack([members.profiles[kind].to_numpy() for kind in KINDS])[:, None]
+
+    table = pd.concat([shipped, _shipped_rows(members, own, "trained", 0)], ignore_index=True)
+    numbers = table.select_dtypes("float").columns
+    table[numbers] = table[numbers].round(4).astype("float32")
+    table.to_parquet(data_dir() / "null_populations.parquet", index=False, compression="zstd")
+
+    observed = _choices(members, own)
+    observed |= {
+        (choice, base): one
+        for choice in (KEPT, OTHER)
+        for (planned, base), one in list(observed.items())
+        if planned == "as planned"
+    }
+    drawn = choices.groupby(["choice", "base"], sort=False)
+    _write_compared(observed, drawn, ["choice", "base", "evidence"], "within_base.csv")
+    _write_depths(members, own, depths.groupby(["base", "size"], sort=False))
+
+
+def _shipped_rows(members: Members, values: np.ndarray, size: str, start: int) -> pd.DataFrame:
+    """Return a row for each population and base: all kinds of evidence, and single silhouettes."""
+    parts = []
+    for base in dict.fromkeys(members.bases):
+        if size == WORDS and base != "SmolLM2":
+            continue
+        chosen = members.bases == base
+        part = _evidence(members, values, chosen).drop(columns="beyond placebos")
+        part.insert(0, "population", np.arange(start, start + len(part)))
+        part.insert(0, "size", size)
+        part.insert(0, "base", base)
+        means = values[2][:, chosen, : ENDS[-1]].mean(axis=2).astype("float32").round(4)
+        few = part["population"] < SINGLE
+        part["single"] = [row.tolist() if keep else None for row, keep in zip(means, few)]  # noqa: B905
+        parts.append(part)
+
+    return pd.concat(parts)
+
+
+def _write_compared(observed: dict, drawn, names: list[str], file: str) -> None:
+    found = []
+    for key, draws in drawn:
+        row = reached(observed[key].iloc[0], draws)
+        row = row.rename_axis("evidence").reset_index()
+        found.append(row.assign(**dict(zip(names, key, strict=False))))
+    table = pd.concat(found).set_index(names).reset_index()
+    table.to_csv(data_dir() / file, index=False, float_format="%.5g")
+
+
+def _write_depths(members: Members, own: np.ndarray, drawn) -> None:
+    everyone = np.arange(len(members.names))
+    observed = _by_depth(members, own, everyone)
+    labels = pd.Series(depth_labels(members))
+    shared = labels.index[labels.map(labels.value_counts()) > 1].to_numpy()
+
+    def statistics(part: pd.DataFrame) -> pd.Series:
+        chosen = part["place"].to_numpy()
+        by = _by_depth(members, own[:, :, chosen], chosen)
+        return pd.concat({base: by[base].iloc[0] for base in ("MiniLM", "SmolLM2") if base in by})
+
+    places = pd.DataFrame({"place": shared})
+    half = jackknife(statistics, places, pd.Series(members.bases[shared]))
+    found = []
+    for (base, size), draws in drawn:
+        row = reached(observed[base].iloc[0], draws)
+        if base in half.index:
+            row["low"] = observed[base].iloc[0] - half.loc[base, base]
+            row["high"] = observed[base].iloc[0] + half.loc[base, base]
+
+        row["members"] = labels[shared].str.startswith(base).sum()
+        found.append(row.rename_axis("evidence").reset_index().assign(base=base, size=size))
+
+    table = pd.concat(found).set_index(["base", "size", "evidence"]).reset_index()
+    table = table.dropna(subset="p")
+    table.to_csv(data_dir() / "within_depth.csv", index=False, float_format="%.5g")
+
+
+def _main() -> None:
+    members = Members()
+    if len(sys.argv) > 2:
+        for start in range(int(sys.argv[1]), int(sys.argv[2]), CHUNK):
+            _summary(members, start)
+            print(start, flush=True)
+        return
+    _write(members)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,518 @@
+"""What would be found if nothing were there: null respondents, null scorings, and power.
+
+A *null respondent* answers by the same procedure without the ability in question. What is found
+for a population of them is what the method finds by itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from numbers import Real
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from .. import models  # torch is loaded where a model is
+from ..checks import check_choice, check_columns, check_numbers
+from ..data import shipped
+from ..exceptions import ParameterError
+from ..measures.kernels import kernel_statistics as kernel_statistics  # read beside its kernel
+from ..measures.validity import item_contrasts
+from ..modes.nli import PROBABILITIES
+from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires.prompts import prompts
+from ..store import key_of
+
+_KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise", "random-words")
+
+
+def null_answers(
+    questionnaires: str | Path | Questionnaire | Iterable,
+    null: str = "random-heads",
+    respondents: int = 24,
+    base: str | Sequence[str] = "embedded",
+    layers: int | Sequence[int | None] | None = None,
+    seed: int = 0,
+    wording: str | Sequence[str | None] | None = None,
+) -> pd.DataFrame:
+    r"""Return answers of null respondents, in the form of :func:`psychometrics.asking.ask`.
+
+    A random head on an encoder whose vector of a prompt's first token is *h* answers
+
+    .. math:: \mathrm{softmax}(V \tanh(W h)), \qquad W_{ij}, V_{ij} \sim N(0, 0.02^2),
+
+    as an untrained classifier of the BERT family does. On a decoder *h* is the vector of the last
+    token that the decoder reads, and the head is linear, :math:`\mathrm{softmax}(V h)`, as
+    decoders' classifiers are. *Random words* are heads whose rows of *V* are the output vectors of
+    three whole words, drawn from the decoder's vocabulary: such a respondent answers by words, as
+    the book's decoders do, but by words that mean nothing here. The base reads each prompt once
+    for all heads, in float32; the heads compute in float64.
+
+    Parameters
+    ----------
+    questionnaires : str, Path or Questionnaire, or several
+        Names of shipped questionnaires, paths of files, or loaded ones.
+    null : {"random-heads", "random-bases", "shuffled-labels", "noise", "random-words"}
+        Random heads on the untouched base; random heads on bases with random weights; members
+        trained on pairs whose labels were shuffled (shipped answers to shipped questionnaires
+        only); three uniform random numbers for each prompt, divided by their sum; or random words
+        of an untouched decoder.
+    respondents : int
+        How many.
+    base : str or sequence of str
+        The untouched model: ``"embedded"`` for the encoder, ``"smollm2"`` for the decoder, a folder
+        or a hub id. Of several each respondent in turn has one.
+    layers : int or sequence of int, optional
+        How many of its layers are used; by default, and where a number is None, all. Of several
+        numbers each respondent in turn has one. As a population has them both, see
+        :func:`psychometrics.asking.population.untouched_bases`.
+    seed : int
+        Respondents are numbered from ``seed``, so that others have other random numbers.
+    wording : str or sequence of str, optional
+        Text that a decoder reads, with ``{premise}`` and ``{hypothesis}``; by default, and where
+        it is None, the pair as a classifier reads it. Of several each respondent in turn has one.
+
+    Returns
+    -------
+    DataFrame
+        ``respondent_id, mode``, the prompt table's columns, ``entailment, neutral,
+        contradiction``.
+
+    Raises
+    ------
+    ParameterError
+        There is no such kind, or a number is impossible.
+
+    References
+    ----------
+    Devlin et al. (2019) for the form of the head and its starting values.
+
+    Examples
+    --------
+    >>> answers = null_answers("challenges", "noise", respondents=2)
+    >>> answers.groupby("respondent_id").size().tolist()
+    [192, 192]
+    """
+    return next(_drawn(questionnaires, null, respondents, 1, base, layers, seed, wording))
+
+
+def null_distribution(
+    statistic: Callable[[pd.DataFrame], float | pd.Series | dict],
+    questionnaires: str | Path | Questionnaire | Iterable,
+    null: str = "random-heads",
+    respondents: int = 24,
+    draws: int = 100,
+    base: str | Sequence[str] = "embedded",
+    layers: int | Sequence[int | None] | None = None,
+    seed: int = 0,
+    wording: str | Sequence[str | None] | None = None,
+) -> pd.DataFrame:
+    """Return what a statistic gives for populations of null respondents.
+
+    Parameters
+    ----------
+    statistic : callable
+        From answers, as :func:`psychometrics.asking.ask` gives them, to a number or to several by
+        name.
+    questionnaires, null, base, layers, seed, wording
+        As in :func:`null_answers`.
+    respondents : int
+        Size of each population.
+    draws : int
+        How many populations. They have no respondent in common, but for the shipped kind
+        (``"shuffled-labels"``), whose respondents are drawn from the few that there are.
+
+    Returns
+    -------
+    DataFrame, shape (draws, statistics)
+        One column, ``statistic``, where it gives a number.
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`null_answers`.
+
+    Examples
+    --------
+    >>> found = null_distribution(
+    ...     lambda answers: answers["entailment"].mean(), "challenges", "noise", 3, draws=4)
+    >>> found.shape, bool(found["statistic"].between(0.3, 0.37).all())
+    ((4, 1), True)
+    """
+    rows = []
+    drawn = _drawn(questionnaires, null, respondents, draws, base, layers, seed, wording)
+    for answers in drawn:
+        value = statistic(answers)
+        rows.append({"statistic": value} if np.isscalar(value) else dict(value))
+    return pd.DataFrame(rows)
+
+
+def kernel(
+    questionnaires: str | Path | Questionnaire | Iterable,
+    base: str = "embedded",
+    layers: int | None = None,
+    wording: str | None = None,
+) -> pd.DataFrame:
+    r"""Return the semantic kernel: the covariance of item scores over untrained heads on a base.
+
+    A linear head of small random weights gives a prompt with vector *h* the entailment
+    :math:`1/3 + w^\top h` to first order, where *w* has the same variance in every direction.
+    With probabilities near 1/3 the two-way normalisation is linear, too:
+
+    .. math::
+
+        \mathrm{PSS}(l_j | s_i) \approx \frac{1}{L}\bigl(1 + 3\, w^\top \ddot h_{ij}\bigr),
+        \qquad
+        \ddot h_{ij} = h_{ij} - \bar h_{i\cdot} - \bar h_{\cdot j} + \bar h_{\cdot\cdot},
+
+    so that an item's score is :math:`w^\top \phi` with the item's contrast
+    :math:`\phi = \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}` (*w_j* the
+    weight of intensifier *j*; averaged over templates, its sign turned by the item's key). The
+    covariance of two items is :math:`K_{ab} = \phi_a^\top \phi_b`, up to the size of the head.
+
+    The tanh of an encoder's head and the normalisation are taken to first order. Both hold while
+    answers stay near 1/3, as they do at the starting values of :func:`null_answers`: over six bases
+    or depths the item correlations of 2,000 such heads correlate with the kernel's at .998 or more,
+    and no alpha differs by more than .023. Heads as decided as a trained model leave the kernel
+    (correlations of .73 to .98, alphas lower by up to .22; ``data/kernel_errors.csv``, chapter 6).
+
+    Parameters
+    ----------
+    questionnaires : str, Path or Questionnaire, or several
+        With prompts.
+    base, layers, wording
+        The untouched model, how many of its layers are used and what it reads, as in
+        :func:`null_answers`.
+
+    Returns
+    -------
+    DataFrame, shape (I, I)
+        Rows and columns by ``questionnaire, scale, item_id``, each item by its key; subscales of
+        another scale are left out, and ``scale`` is empty where there are none. Its size is
+        arbitrary.
+
+    Raises
+    ------
+    ParameterError
+        The base has fewer layers.
+    QuestionnaireError
+        A questionnaire has no prompts.
+    RespondentError
+        The base cannot be read.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.2, for the score; Neal (1996), chapter 2, for networks with
+    random weights as Gaussian processes.
+
+    Examples
+    --------
+    >>> K = kernel("challenges")
+    >>> K.shape, bool(np.allclose(K, K.T))
+    ((4, 4), True)
+    """
+    loaded = load_questionnaires(questionnaires)
+    layers = _depth(layers)
+    table, parts = _prompted(loaded)
+    vectors = models.vectors.layer_vectors(base, {layers}, parts, wording)[layers]
+    contrasts = item_contrasts(table, vectors)
+    keyed = {}
+    for questionnaire in loaded:
+        scales = [scale for scale in questionnaire.scales if scale.parent is None]
+        for scale in scales or [None]:
+            for item, key in questionnaire.keys(scale).items():
+                place = questionnaire.id, scale.id if scale else "", item
+                keyed[place] = key * contrasts.loc[(questionnaire.id, item)].to_numpy()
+
+    names = pd.MultiIndex.from_tuples(keyed, names=["questionnaire", "scale", "item_id"])
+    phi = np.stack(list(keyed.values()))
+
+    return pd.DataFrame(phi @ phi.T, names, names)
+
+
+def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd.DataFrame:
+    """Answers whose scoring key is dealt at random, the same for all respondents.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.asking.ask` gives them, to prompts.
+    column : {"weight", "polarity"}
+        The weights change places among the intensifiers of the questionnaire; or the stances,
+        source and inverse, among the terms of each template, which keeps their numbers.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        The same answers with another column ``weight`` or ``polarity``. What the scores show with
+        shuffled keys does not come from the meaning of the words.
+
+    Raises
+    ------
+    ParameterError
+        There is no such column, or an intensifier has two weights: shuffle one questionnaire at a
+        time.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, prompts
+    >>> answers = prompts(load_questionnaire("challenges"))
+    >>> sorted(set(shuffled(answers)["weight"])) == sorted(set(answers["weight"]))
+    True
+    """
+    check_choice(("weight", "polarity"), column=column)
+    within = ["questionnaire", "item_id", "template"] if column == "polarity" else []
+    keys = [*within, "term" if within else "intensifier", column]
+    check_columns(answers, keys)
+    cells = answers[keys].drop_duplicates()
+
+    if not within and cells["intensifier"].duplicated().any():
+        raise ParameterError("An intensifier has two weights; shuffle one questionnaire at a time.")
+    rng = np.random.default_rng(seed)
+    parts = cells.groupby(within, sort=False)[column] if within else [((), cells[column])]
+    dealt = pd.concat([pd.Series(rng.permutation(part), part.index) for _, part in parts])
+    found = answers[keys].merge(cells.assign(dealt=dealt), "left", keys)["dealt"]
+
+    return answers.assign(**{column: found.to_numpy()})
+
+
+class _Stand(NamedTuple):
+    """What a null respondent reads: an untouched model, its layers, and a decoder's wording."""
+
+    base: str
+    layers: int | None
+    wording: str | None
+
+
+def _depth(layers: object) -> int | None:
+    """Return a number of layers; refuse what is none."""
+    if layers is None:
+        return None
+    if not isinstance(layers, Real) or isinstance(layers, bool) or layers != layers // 1:
+        raise ParameterError(f"layers must be whole numbers from 1, got {layers!r}.")
+    return int(layers)
+
+
+def _drawn(
+    questionnaires, null: str, n: int, draws: int, base, layers, seed: int, wording
+) -> Iterator[pd.DataFrame]:
+    check_choice(_KINDS, null=null)
+    seed = int(seed) if isinstance(seed, np.integer) else seed
+    check_numbers(respondents=n, draws=draws, seed=seed)
+    bases = _listed(base)
+    wordings = _listed(wording)
+    depths = [_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
+    counts = len(bases), len(depths), len(wordings)
+
+    if min(n, draws, *counts, *(x for x in depths if x is not None)) < 1:
+        raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
+
+    def stand(number: int) -> _Stand:
+        of_number = (part[number % len(part)] for part in (bases, depths, wordings))
+        return _Stand(*of_number)
+
+    table, parts = _prompted(load_questionnaires(questionnaires))
+    pairs = sum(parts, ())
+    vectors = {}
+    if null in ("random-heads", "random-words"):
+        different = min(draws * n, math.lcm(*counts))
+        vectors = _stand_vectors({stand(seed + k) for k in range(different)}, parts)
+
+    plain = bases == ["embedded"] and layers is None and wordings == [None]
+    few = _shipped(null, pairs) if plain else None
+    asked = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
+
+    for draw in range(draws):
+        numbers = range(seed + draw * n, seed + (draw + 1) * n)
+        if null == "shuffled-labels":
+            names, answers = _some(null, few, n, draw, seed)
+        elif null == "random-bases" and few is not None and numbers[-1] < len(few):
+            names = [f"{null}-s{k}" for k in numbers]
+            answers = few[list(numbers)]
+        else:
+            stands = [stand(number) for number in numbers]
+            names = [_name(null, *one) for one in zip(stands, numbers, strict=True)]
+            answers = _all_answers(null, pairs, stands, numbers, vectors)
+
+        frame = asked.copy(deep=False)
+        frame.insert(0, "respondent_id", np.repeat(names, len(table)))
+        frame.insert(1, "mode", "nli")
+        frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
+        yield frame
+
+
+def _listed(value: str | Sequence | None) -> list:
+    return [value] if value is None or isinstance(value, str) else list(value)
+
+
+def _name(null: str, stand: _Stand, number: int) -> str:
+    parts = [null]
+    if stand.base != "embedded":
+        parts.append(Path(stand.base).name)
+    if stand.layers is not None:
+        parts.append(f"l{stand.layers}")
+    return "-".join([*parts, f"s{number}"])
+
+
+def _stand_vectors(stands: set[_Stand], parts: tuple) -> dict[_Stand, np.ndarray]:
+    """Return the vectors that null respondents read, a base and wording at a time."""
+    vectors = {}
+    for base, wording in sorted({(s.base, s.wording) for s in stands}, key=str):
+        depths = {s.layers for s in stands if (s.base, s.wording) == (base, wording)}
+        read = models.vectors.layer_vectors(base, depths, parts, wording)
+        vectors |= {_Stand(base, depth, wording): values for depth, values in read.items()}
+    return vectors
+
+
+def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple]:
+    """Prompts of all questionnaires in one table, and the pairs of texts of each."""
+    tables = [prompts(questionnaire) for questionnaire in loaded]
+    texts = (table[["premise", "hypothesis"]] for table in tables)
+    parts = tuple(tuple(text.itertuples(index=False, name=None)) for text in texts)
+    return pd.concat(tables, ignore_index=True), parts
+
+
+def _some(null: str, few: np.ndarray | None, n: int, draw: int, seed: int):
+    """Some of the few that there are: the first, or others by chance in further draws."""
+    if few is None:
+        raise ParameterError(f"Answers of '{null}' are there of shipped prompts and MiniLM alone.")
+    if n > len(few):
+        raise ParameterError(f"There are {len(few)} respondents of '{null}', not {n}.")
+    order = np.arange(len(few))
+    if draw or seed:
+        order = np.random.default_rng([seed, draw]).permutation(order)
+    chosen = np.sort(order[:n])
+    return [f"{null}-s{number}" for number in chosen], few[chosen]
+
+
+def _all_answers(
+    null: str, pairs: tuple, stands: list[_Stand], numbers: Sequence[int], vectors: dict
+) -> np.ndarray:
+    """Answers of null respondents, each of its own random numbers, shape (respondents, prompts, 3).
+
+    Heads are made side by side, each by one thread: numpy draws and multiplies without holding the
+    others up. The threads of one product would wait for each other for longer than it takes.
+    """
+    made = list(zip(stands, numbers, strict=True))
+    if null not in ("random-heads", "random-words"):  # a random base loads a model
+        return np.stack([_answers(null, pairs, *one, vectors) for one in made])
+    if null == "random-words":  # loaded here: two threads must not load a model at once
+        for base in {stand.base for stand in stands}:
+            drawn_words(base, np.random.default_rng(0))
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        return np.stack(list(pool.map(lambda one: _answers(null, pairs, *one, vectors), made)))
+
+
+def _answers(null: str, pairs: tuple, stand: _Stand, number: int, vectors: dict) -> np.ndarray:
+    """One null respondent's answers, shape (prompts, 3)."""
+    rng = np.random.default_rng([_KINDS.index(null), number])
+    if null == "noise":
+        values = rng.random((len(pairs), 3), dtype="float32")
+        return values / values.sum(axis=1, keepdims=True)
+
+    if null in ("random-heads", "random-words"):
+        return _softmax(_logits(null, stand, number, vectors))
+
+    hidden = models.vectors.prompt_vectors(stand.base, pairs, number)
+    if stand.layers is not None and stand.layers >= len(hidden):
+        raise ParameterError(f"{stand.base} has {len(hidden) - 1} layers, not {stand.layers}.")
+
+    read = hidden[-1 if stand.layers is None else stand.layers]
+    return _softmax(head_logits(read, rng, models.vectors.is_decoder(stand.base)))
+
+
+def _logits(null: str, stand: _Stand, number: int, vectors: dict) -> np.ndarray:
+    """Logits of one untrained head or of three random words, shape (prompts, 3)."""
+    rng = np.random.default_rng([_KINDS.index(null), number])
+    read = vectors[stand]
+    if null == "random-words":
+        return read.astype(float) @ drawn_words(stand.base, rng).T
+    return head_logits(read, rng, models.vectors.is_decoder(stand.base))
+
+
+def drawn_words(base: str, rng: np.random.Generator) -> np.ndarray:
+    """Return the output vectors of three words of a decoder, drawn at random.
+
+    Parameters
+    ----------
+    base : str
+    rng : Generator
+
+    Returns
+    -------
+    ndarray of float32, shape (3, width)
+
+    Raises
+    ------
+    ParameterError
+        The base is an encoder.
+
+    Examples
+    --------
+    >>> drawn_words("smollm2", np.random.default_rng(0)).shape
+    (3, 576)
+    """
+    if not models.vectors.is_decoder(base):
+        raise ParameterError(f"{base}: an encoder says no words; use null='random-heads'.")
+    words = models.vectors.word_vectors(base)
+    return words[rng.choice(len(words), 3, replace=False)]
+
+
+def head_logits(vectors: np.ndarray, rng: np.random.Generator, linear: bool) -> np.ndarray:
+    """Return the logits of an untrained head with the starting weights of a classifier.
+
+    Parameters
+    ----------
+    vectors : ndarray, shape (prompts, width)
+    rng : Generator
+    linear : bool
+        As on a decoder; by the other form, an encoder's, a tanh layer comes first.
+
+    Returns
+    -------
+    ndarray of float64, shape (prompts, 3)
+        Answers of a head on few layers differ by less than float32 can tell.
+
+    Examples
+    --------
+    >>> head_logits(np.ones((2, 8), "float32"), np.random.default_rng(0), linear=True).shape
+    (2, 3)
+    """
+    vectors = vectors.astype(float)
+    width = vectors.shape[1]
+    if not linear:
+        vectors = np.tanh(vectors @ rng.normal(0, 0.02, (width, width)))
+    return vectors @ rng.normal(0, 0.02, (width, 3))
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _shipped(null: str, pairs: tuple) -> np.ndarray | None:
+    """Shipped answers, shape (respondents, prompts, 3); None where a prompt is not among them."""
+    table = _shipped_table(null)
+    keys = pd.Index([key_of(*pair) for pair in pairs])
+    rows = table.index.get_indexer(keys)
+    if not len(table) or (rows < 0).any():
+        return None
+    return table.to_numpy()[rows].reshape(len(pairs), -1, 3).transpose(1, 0, 2)
+
+
+@functools.cache
+def _shipped_table(null: str) -> pd.DataFrame:
+    """Indexed by prompt; three columns for each respondent."""
+    path = shipped("nulls.parquet")
+    if not path.is_file():
+        return pd.DataFrame()
+    table = pd.read_parquet(path).set_index("key")
+    return table[[column for column in table if column.startswith(null)]]

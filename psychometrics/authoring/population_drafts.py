@@ -1,0 +1,236 @@
+"""Write a population's file from a query of the hub, with the models left out and why."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import yaml
+from pydantic import ByteSize, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
+from tqdm import tqdm
+
+from .. import modes
+from ..asking.population import population_table
+from ..checks import check_kinds
+from ..data import NLI_LABELS
+from ..exceptions import ParameterError, RespondentError, writing
+from ..models.sources import check_listed
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelInfo
+
+# Tasks of the hub whose models are classifiers.
+_CLASSIFYING = ("text-classification", "zero-shot-classification")
+_ASKED_FOR = ["cardData", "downloads", "gated", "safetensors", "sha", "siblings", "tags"]
+_BYTES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2}
+_HEADER = """\
+# A population, written from a query of the hub; take out, add or correct what you like.
+# A respondent is a hub id (with the commit that is asked), a folder beside this file, or an
+# embedded member; only `model` is needed. See it as a table: psychometrics population {name}
+"""
+
+
+def new_population(
+    path: str | Path,
+    task: str | None = None,
+    search: Sequence[str] = (),
+    top: int = 100,
+    min_downloads: int = 0,
+    licences: Sequence[str] = (),
+    max_memory: str | int | None = None,
+    labels: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Write a population's file from a query of the hub.
+
+    The query's most downloaded models are examined one by one, as the first paper chose its 88
+    (Reuben et al. 2024, section 4.1): by their rank, their size in memory, and the names of their
+    outputs. Only their config.json is downloaded. The file names each model's commit, so that it
+    means the same weights later, and lists the models left out with the kind of reason.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.yaml`` file that is not there yet.
+    task : str, optional
+        The hub's name of a task, such as ``"text-classification"`` or ``"fill-mask"``.
+    search : sequence of str
+        A model's id holds at least one of these words, such as ``["mnli", "nli"]``.
+    top : int
+        How many models to examine, the most downloaded (in 30 days) first.
+    min_downloads : int
+        The ranking ends at the first model with fewer.
+    licences : sequence of str
+        The hub's names of licences, such as ``["mit", "apache-2.0"]``; by default any, or none.
+    max_memory : str or int, optional
+        Most memory that the weights may take in float32: ``"24GB"``, or a number of bytes.
+    labels : sequence of str
+        What the outputs must be named, in any order and case. Where these are entailment, neutral
+        and contradiction, *entailed* and the like count, too.
+
+    Returns
+    -------
+    DataFrame
+        The file's table, as :func:`psychometrics.asking.population.population_table` gives it.
+
+    Raises
+    ------
+    ParameterError
+        The file exists already, a value is wrong, or no model passes.
+    RespondentError
+        The hub cannot be reached. What was fetched stays in the cache, so another try is quick.
+
+    Examples
+    --------
+    >>> new_population("mine.csv", search=["mnli"])
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: mine.csv must end in .yaml.
+    """
+    path = Path(path)
+    most = _checked(path, top, min_downloads, max_memory)
+    query = {"task": task, "search": list(search), "top": top, "min_downloads": min_downloads}
+    query |= {"licences": list(licences), "max_memory": most, "labels": list(labels)}
+    found = [info for info in _listing(task, search, top) if (info.downloads or 0) >= min_downloads]
+    chosen = []
+    left_out = []
+    for info in tqdm(found, desc="looking at", unit="model", disable=None):
+        entry, why = _examine(info, query)
+        (left_out if why else chosen).append(_without_empty(entry | why))
+
+    if not chosen:
+        kinds = Counter(row["kind"] for row in left_out).most_common()
+        why = ", left out are " + ", ".join(f"{n} for {kind}" for kind, n in kinds)
+        raise ParameterError(
+            f"The query finds no model that can be taken: {len(found)} were looked at"
+            f"{why if kinds else ''}. Ask for more, or for others."
+        )
+
+    content = {"title": path.stem.replace("_", " ").replace("-", " ")}
+    content |= {"written": time.strftime("%Y-%m-%d"), "query": _without_empty(query)}
+    content |= {"respondents": chosen, "left_out": left_out}
+    text = yaml.safe_dump(
+        content, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
+    )
+
+    with writing(path):
+        path.write_text(_HEADER.format(name=path.name) + text, encoding="utf-8")
+
+    return population_table(path)
+
+
+def _without_empty(entry: dict) -> dict:
+    return {name: value for name, value in entry.items() if value not in (None, [])}
+
+
+def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
+    """Return what is known of a model, and the kind and reason if the query leaves it out."""
+    licences = [tag.removeprefix("license:") for tag in info.tags or [] if tag[:8] == "license:"]
+    entry = {"model": info.id, "revision": info.sha, "downloads": info.downloads}
+    entry["parameters"] = info.safetensors.total if info.safetensors else None
+    entry["licence"] = licences[0] if licences else None
+
+    try:
+        config, counts = check_listed(info)
+        entry["parameters"] = sum(counts.values())
+        entry["bytes"] = sum(_BYTES.get(kind, 1) * n for kind, n in counts.items())
+        classifier = query["labels"] or query["task"] in _CLASSIFYING
+        entry["labels"] = _names(config) if classifier else []
+        obstacle = _obstacle(entry, config, query, classifier)
+
+        if obstacle:
+            return entry, {"kind": obstacle[0], "reason": f"{info.id} {obstacle[1]}."}
+    except RespondentError as error:
+        if error.kind == "network":  # says nothing of the model
+            raise
+        return entry, {"kind": error.kind, "reason": str(error)}
+
+    return entry, {}
+
+
+def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple[str, str] | None:
+    """Return the kind of reason for which the query leaves a model out, and what it is."""
+    from transformers import CONFIG_MAPPING
+    from transformers.models.auto import modeling_auto
+
+    licences = query["licences"]
+    most = query["max_memory"]
+    labels = query["labels"]
+
+    if licences and entry["licence"] not in licences:
+        return "licence", f"has the licence {entry['licence']}, not {', '.join(licences)}"
+    called = config.get("model_type")
+    has = config.get("architectures") or []
+    if called not in CONFIG_MAPPING:
+        return "architecture", f"is of an architecture that is not known, {called}"
+
+    known = modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.get(called, ())
+    known = {known} if isinstance(known, str) else set(known)
+    if classifier and not (known & set(has) if has else known):
+        return "architecture", f"is no sequence classifier but {', '.join(map(str, has)) or called}"
+
+    if most is not None and 4 * entry["parameters"] > most:
+        sizes = (ByteSize(size).human_readable(True) for size in (4 * entry["parameters"], most))
+        return "memory", "takes {} in float32, more than {}".format(*sizes)
+
+    plain = sorted(label.strip().lower() for label in labels)
+    if plain == sorted(NLI_LABELS) and len(entry["labels"]) == 3:
+        named = modes.nli.labels_from_names(entry["labels"], entry["model"]) is not None
+    else:
+        named = not plain or sorted(name.strip().lower() for name in entry["labels"]) == plain
+
+    has = ", ".join(entry["labels"]) or "nothing"
+    return None if named else ("labels", f"names its outputs {has}, not {', '.join(labels)}")
+
+
+def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | None) -> int | None:
+    """The bytes of memory, if all parameters can be used."""
+    if path.suffix not in (".yaml", ".yml"):
+        raise ParameterError(f"{path} must end in .yaml.")
+    if path.exists():
+        raise ParameterError(f"{path} is there already: name another file, or remove it.")
+
+    if not path.absolute().parent.is_dir():
+        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
+    given = {"top": top, "min_downloads": min_downloads}
+    check_kinds(given, {"top": PositiveInt, "min_downloads": NonNegativeInt})
+
+    try:
+        most = TypeAdapter(ByteSize | None).validate_python(max_memory)
+        return most if most is None else int(most)
+    except ValidationError:
+        wanted = "max_memory is written as 24GB or 500MiB"
+        raise ParameterError(f"{wanted}, got {max_memory!r}.") from None
+
+
+def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInfo]:
+    """The most downloaded models of the hub that the query finds, each once."""
+    from huggingface_hub import HfApi
+
+    found = {}
+    try:
+        for word in search or [None]:
+            for info in HfApi().list_models(
+                search=word, pipeline_tag=task, sort="downloads", limit=top, expand=_ASKED_FOR
+            ):
+                found[info.id] = info
+    except Exception as error:  # of the network, of the hub, and what it says of a query
+        reason = (str(error).strip().splitlines() or [""])[0].rstrip(".:")
+        raise RespondentError(
+            f"The hub does not list its models ({type(error).__name__}: {reason}).", kind="network"
+        ) from error
+
+    return sorted(found.values(), key=lambda info: (-(info.downloads or 0), info.id))[:top]
+
+
+def _names(config: dict) -> list[str]:
+    """Names of a classifier's outputs, in order."""
+    named = config.get("id2label")
+    if not named and isinstance(config.get("label2id"), dict):
+        named = {number: name for name, number in config["label2id"].items()}
+    if not isinstance(named, dict) or not all(str(number).isdecimal() for number in named):
+        return []
+    return [str(named[number]) for number in sorted(named, key=int)]

@@ -1,0 +1,140 @@
+"""What a covariance of items implies for scales: reliability, correlations, dimensions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+from ..exceptions import ParameterError
+from .reliability import alphas, omegas
+from .structure import block_means, htmt_ratios
+
+
+def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) -> pd.DataFrame:
+    r"""Reliability and validity statistics that a covariance of items implies.
+
+    .. math::
+
+        \alpha = \frac{I}{I-1}\Bigl(1 - \frac{\mathrm{tr} K}{\mathbf 1^\top K \mathbf 1}\Bigr),
+        \qquad
+        r_{ab} = \frac{\mathbf 1^\top K_{ab} \mathbf 1}
+              {\sqrt{\mathbf 1^\top K_{aa} \mathbf 1 \cdot \mathbf 1^\top K_{bb} \mathbf 1}},
+
+    omega and the heterotrait-monotrait ratio (HTMT) of the correlations, and the share of the
+    first principal component. The sample covariance of *n* respondents whose scores are normal
+    with covariance *K* has the Wishart distribution with *n* − 1 degrees of freedom; its draws
+    give the interval in which a statistic of *n* untrained heads falls.
+
+    Parameters
+    ----------
+    covariance : DataFrame, shape (I, I)
+        As :func:`psychometrics.asking.nulls.kernel` gives it: scales are told apart by
+        ``questionnaire`` and ``scale``.
+    respondents : int, optional
+        How many respondents a sample has, of 1,000 samples; without it there is no interval.
+
+    Returns
+    -------
+    DataFrame
+        ``statistic`` (alpha, omega, first component; for every two scales correlation, htmt),
+        ``scale``, ``other`` (empty for one scale), ``value`` of *K* itself, and ``low, high``,
+        the central 95 % of samples. Omega is missing for two items, and where correlations are
+        singular: in samples of no more respondents than the scale has items.
+
+    Raises
+    ------
+    ParameterError
+        A scale has a single item, there are fewer than three respondents, or an item has no
+        variance.
+
+    References
+    ----------
+    Cronbach (1951); McDonald (1999), equation 6.20b; Henseler, Ringle and Sarstedt (2015);
+    Wishart (1928).
+
+    Examples
+    --------
+    >>> from psychometrics import nulls
+    >>> found = kernel_statistics(nulls.kernel("challenges"), respondents=24)
+    >>> found["statistic"].tolist()
+    ['alpha', 'omega', 'first component']
+    """
+    labels = [" ".join(dict.fromkeys(filter(None, name[:2]))) for name in covariance.index]
+    sizes = pd.Series(labels).value_counts(sort=False)
+    matrix = covariance.to_numpy(dtype=float)
+
+    if (sizes < 2).any():
+        raise ParameterError(f"{sizes.idxmin()} has one item; its statistics need two or more.")
+
+    if not (np.diag(matrix) > 0).all():
+        name = covariance.index[np.argmin(np.diag(matrix))][-1]
+        raise ParameterError(f"Item {name} has the same score for every head: leave it out.")
+
+    found = scale_statistics(matrix[None], sizes)
+    table = pd.DataFrame(
+        [(*key, values[0]) for key, values in found.items()],
+        columns=["statistic", "scale", "other", "value"],
+    )
+
+    if respondents is None:
+        return table
+    if respondents < 3:
+        raise ParameterError("Samples need three or more respondents.")
+
+    root = np.linalg.svd(matrix, hermitian=True)
+    root = root[0] * np.sqrt(root[1])
+    rng = np.random.default_rng(0)
+    size = (respondents, len(matrix))
+    samples = np.stack([np.cov((rng.normal(size=size) @ root.T).T) for _ in range(1000)])
+    drawn = pd.DataFrame(dict(enumerate(scale_statistics(samples, sizes).values())))
+    low, high = drawn.quantile([0.025, 0.975]).to_numpy()  # missing where no sample has a value
+
+    return table.assign(low=low, high=high)
+
+
+def scale_statistics(covariances: np.ndarray, sizes: pd.Series) -> dict[tuple, np.ndarray]:
+    """Return the statistics of scales that covariances of items imply, of many draws at once.
+
+    Parameters
+    ----------
+    covariances : ndarray, shape (draws, I, I)
+    sizes : Series
+        Number of items of each scale, by its name, in the order of the covariances.
+
+    Returns
+    -------
+    dict of ndarray, shape (draws,)
+        By statistic, scale and other scale, as in :func:`kernel_statistics`.
+
+    Examples
+    --------
+    >>> pair = np.array([[[1.0, 0.5], [0.5, 1.0]]])
+    >>> round(float(scale_statistics(pair, pd.Series({"both": 2}))["alpha", "both", ""][0]), 3)
+    0.667
+    """
+    member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
+    deviations = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+    correlations = covariances / deviations[:, :, None] / deviations[:, None, :]
+    sums = member.T @ covariances @ member
+    ratios = htmt_ratios(block_means(correlations, sizes.to_numpy()))
+
+    found = {}
+    end = 0
+
+    for name, size in sizes.items():
+        own = slice(end, end + size)
+        end += size
+        found["alpha", name, ""] = alphas(covariances[:, own, own])
+        missing = np.full(len(covariances), np.nan)
+        found["omega", name, ""] = omegas(covariances[:, own, own]) if size > 2 else missing
+        largest = np.linalg.eigvalsh(correlations[:, own, own])[:, -1]
+        found["first component", name, ""] = largest / size
+
+    for i, j in itertools.combinations(range(len(sizes)), 2):
+        pair = (sizes.index[i], sizes.index[j])
+        found["correlation", *pair] = sums[:, i, j] / np.sqrt(sums[:, i, i] * sums[:, j, j])
+        found["htmt", *pair] = ratios[:, i, j]
+
+    return found

@@ -1,0 +1,526 @@
+"""What papers claim, what sentences of the book rest on, and what the chapters found.
+
+``data/claims/*.csv`` lists the claims, one file a study; ``data/expectations.csv`` lists the
+sentences of the book that depend on a number. Both point at cells of shown tables, by
+the addresses of :mod:`psychometrics.publishing.record`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..data import available
+from ..exceptions import DataError
+from ..paths import book_dir, data_dir
+from .record import cell, number, with_interval
+
+STUDIES = {
+    "empalc": "EMPALC",
+    "diagnostic": "Psychometric properties",
+    "questionnaires": "Questionnaire library",
+    "psychobench": "PsychoBench",
+    "fairbelief": "FairBelief",
+}
+VERDICTS = (
+    "reproduced",
+    "reproduced, null set aside",
+    "reproduced and also in the null",
+    "inconclusive",
+    "contradicted",
+    "cannot be tested here",
+)
+BASES = {
+    "published data": "recomputed from published data",
+    "our respondents": "tested on our respondents",
+    "our scoring": "published data, our scoring",
+    "feature parity": "features of this package",
+}
+SENTENCE_VERDICTS = ("holds here", "cannot be said here", "does not hold here")
+"""What a sentence of the book is worth for another run, from the mildest to the worst."""
+_LEVELS = {"psychobench": 0.01}  # the level of significance that a paper states; else .05
+_RULES = ("equal", "above", "below", "untestable")
+_NULL = ["null", "null_low", "null_high"]
+_FOUND = ["value", "low", "high", *_NULL, "p"]
+
+
+def published() -> pd.DataFrame:
+    """Return the claims in the order of the studies.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by ``claim_id``: ``study, claim, source`` (citation key), ``place`` in it,
+        ``published`` (the number, if it has one), ``rule`` with its ``bar`` and ``tolerance``,
+        ``bar_of`` (``paper`` or ``ours``), ``made`` (whether the rule was committed ``before`` or
+        ``after`` its result), ``cluster`` (the sentence or table that claims share), ``chapter``,
+        ``reason`` (why it cannot be tested), ``basis`` (of :data:`BASES`), ``support``
+        (``arithmetic`` on published numbers or a ``feature`` needs no interval), ``no_null`` (why
+        a null that reaches the value says nothing against the claim, such as a claim of an
+        absence), ``cell``, the address of what the chapter found, and ``level`` of significance.
+
+    Raises
+    ------
+    DataError
+        A claim is listed twice, or lacks what its rule needs.
+
+    Examples
+    --------
+    >>> "study" in published().columns
+    True
+    """
+    words = [
+        "claim_id", "claim", "source", "place", "rule", "bar_of", "made", "cluster", "chapter",
+        "reason", "basis", "support", "no_null", "cell",
+    ]  # fmt: skip
+    folder = data_dir() / "claims"
+    tables = {
+        study: pd.read_csv(folder / f"{study}.csv", dtype=dict.fromkeys(words, str))
+        for study in STUDIES
+    }
+    table = pd.concat(tables, names=["study"]).reset_index("study")
+    table[words] = table[words].fillna("")
+    table["level"] = table["study"].map(_LEVELS).fillna(0.05)
+    table = table.astype({"published": float, "bar": float, "tolerance": float})
+    untestable = table["rule"] == "untestable"
+    wrong = {
+        "is listed twice": table["claim_id"].duplicated(),
+        f"has no rule of {', '.join(_RULES)}": ~table["rule"].isin(_RULES),
+        f"has no basis of {', '.join(BASES)}": ~table["basis"].isin(BASES),
+        "lacks its text, source, place or cluster": (
+            table[["claim", "source", "place", "cluster"]] == ""
+        ).any(axis=1),
+        "has a rule made neither before nor after its result": ~untestable
+        & ~table["made"].isin(["before", "after"]),
+        "has no chapter": ~untestable & (table["chapter"] == ""),
+        "has no cell": ~untestable & (table["cell"] == ""),
+        "has no reason": untestable & (table["reason"] == ""),
+        "has no number to equal": (table["rule"] == "equal")
+        & table[["published", "tolerance"]].isna().any(axis=1),
+        "has no bar, or does not say whose it is": table["rule"].isin(["above", "below"])
+        & (table["bar"].isna() | ~table["bar_of"].isin(["paper", "ours"])),
+    }
+    for what, rows in wrong.items():
+        if rows.any():
+            row = table[rows].iloc[0]
+            raise DataError(f"data/claims/{row['study']}.csv, '{row['claim_id']}' {what}.")
+
+    return table.set_index("claim_id")
+
+
+def verdicts(claims: pd.DataFrame) -> pd.Series:
+    r"""Return the verdict on each claim.
+
+    A claim ``above`` (``below``) a bar is *reproduced* if the whole 95 % interval lies on this
+    side and the test reaches the ``level``, *contradicted* if the interval lies on the other side,
+    and *inconclusive* otherwise. With a ``support`` the value alone decides. A claim
+    ``equal`` to a number is reproduced within the ``tolerance``, inconclusive if an interval holds
+    the number nevertheless, and otherwise contradicted. What is reproduced is *also in the null*
+    if the null's central 95 % reaches the value; for ``equal``, if it holds the value. Where
+    ``no_null`` gives a reason, such a null is *set aside*, which is a verdict of its own.
+
+    Parameters
+    ----------
+    claims : DataFrame
+        ``published, rule, bar, tolerance, support, level, no_null, value, low, high, null,
+        null_low, null_high, p``.
+
+    Returns
+    -------
+    Series
+        One of :data:`VERDICTS` each.
+
+    Examples
+    --------
+    >>> claims = pd.DataFrame({"published": [0.8, 0.1], "rule": ["above", "equal"], "bar": 0.0,
+    ...     "tolerance": 0.01, "support": "", "level": 0.05, "no_null": "",
+    ...     "value": [0.7, None], "low": [0.5, None], "high": [0.9, None],
+    ...     "null": [0.9, None], "null_low": [0.8, None], "null_high": [0.95, None], "p": None})
+    >>> verdicts(claims).tolist()
+    ['reproduced and also in the null', 'cannot be tested here']
+    """
+    claims = claims.astype(dict.fromkeys(["published", "bar", "tolerance", *_FOUND], float))
+    value, low, high, rule = (claims[name] for name in ("value", "low", "high", "rule"))
+    exact = claims["support"] != ""
+    equal = rule == "equal"
+    above = np.where(rule == "above", value - claims["bar"], claims["bar"] - value)
+    far = (low > claims["bar"]) | (high < claims["bar"])
+    enough = ~(claims["p"] >= claims["level"]) & far
+    met = (value - claims["published"]).abs() <= claims["tolerance"] + 1e-12
+    near = claims["tolerance"].fillna(0)
+    within = (low - near <= claims["published"]) & (claims["published"] <= high + near)
+    held = np.where(equal, met & (exact | low.notna()), (above > 0) & (exact | enough))
+    against = np.where(equal, ~met & ~within, (above <= 0) & (exact | enough))
+    # A null of few orders often holds the value itself: a tie whatever its last bit.
+    reached_up = claims["null_high"] >= value - 1e-9
+    reached_down = claims["null_low"] <= value + 1e-9
+    reached = reached_up & reached_down
+    empty = np.where(equal, reached, np.where(rule == "above", reached_up, reached_down))
+    aside = claims["no_null"] != ""
+    untested = (rule == "untestable") | value.isna()
+    cases = [untested, held & empty & aside, held & empty, held, against]
+    chosen = np.select(cases, [5, 1, 2, 0, 4], 3)
+
+    return pd.Series([VERDICTS[i] for i in chosen], index=claims.index, name="verdict")
+
+
+def scorecard(runs: str | Path = "book") -> pd.DataFrame:
+    """Return every claim with what the executed chapters found, and its verdict.
+
+    Parameters
+    ----------
+    runs : str or Path
+        The folder of executed chapters; ``"book"`` is where ``psychometrics book`` puts them. A
+        claim of a chapter that is not in the folder, and is not being executed, is not tested.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`published`, with ``value, low, high, null, null_low, null_high``, ``verdict``
+        and ``p``, two-sided against the bar (the chapter's ``p of the claim``, or from the
+        interval, taken as normal) and 1 on the side that is not claimed.
+
+    Raises
+    ------
+    DataError
+        No chapter was executed, or a chapter does not show a cell that a claim points at.
+
+    Examples
+    --------
+    >>> scorecard("a-folder-without-notebooks")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: ... run the chapters first, with `psychometrics book`.
+    """
+    runs = _folder(runs)
+    executed = {path.stem for path in runs.glob("*.ipynb")}
+
+    if not executed:
+        raise DataError(f"{runs} has none: run the chapters first, with `psychometrics book`.")
+    claims = published()
+    now = Path(os.environ.get("PSYCHOMETRICS_RUN", ""))  # a chapter's own claims
+    executed.add(now.name)
+    testable = claims[(claims["rule"] != "untestable") & claims["chapter"].isin(executed)]
+    folders = testable["chapter"].map(lambda name: now.parent if name == now.name else runs)
+    rows = {name: with_interval(testable["cell"][name], folders[name]) for name in testable.index}
+    found = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"p_of_the_claim": "p"})
+    found = found.reindex(index=claims.index, columns=_FOUND)
+    table = claims.join(found.apply(pd.to_numeric, errors="coerce"))
+
+    return table.assign(verdict=verdicts(table), p=_p_values(table))
+
+
+def expectations(runs: str | Path = "book") -> pd.DataFrame:
+    """Return the sentences that depend on a number, and whether they hold.
+
+    Parameters
+    ----------
+    runs : str or Path
+        The folder of chapters that were executed with their default parameters.
+
+    Returns
+    -------
+    DataFrame
+        ``data/expectations.csv``: ``chapter, sentence, cell``; ``rule``, which is ``above``,
+        ``below``, ``below a hundredth of`` or ``equal``, or, of the cell's interval, ``excludes``
+        or ``includes``; ``bar``, a number or an address; and ``needs``, external data without
+        which the chapter shows something else. Also ``value`` (None if the chapter does not show
+        the cell) and ``holds``.
+        Chapters that are not in the folder are left out, and sentences whose data are not at hand.
+
+    Examples
+    --------
+    >>> expectations("a-folder-without-notebooks").empty
+    True
+    """
+    runs = _folder(runs)
+    table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
+    at_hand = table["needs"].map(lambda key: not key or available(key))
+    executed = table["chapter"].isin([path.stem for path in runs.glob("*.ipynb")])
+    table = table[executed & at_hand].copy()
+    found = [_rule_met(row, runs, row.chapter) for row in table.itertuples()]
+    table["value"] = [value for value, _, _ in found]
+    table["holds"] = [bool(holds) for _, _, holds in found]
+    return table
+
+
+def own_parameters(executed: str | Path) -> dict[str, object]:
+    """Return the parameters of an executed chapter that are not the published ones.
+
+    Parameters
+    ----------
+    executed : str or Path
+        A copy that papermill wrote.
+
+    Returns
+    -------
+    dict
+        Values by name; empty if the copy was run as the book runs it, or papermill did not say.
+    """
+    notebook = json.loads(Path(executed).read_text(encoding="utf-8"))
+    given = notebook.get("metadata", {}).get("papermill", {}).get("parameters") or {}
+    sources = [
+        "".join(each["source"])
+        for each in notebook.get("cells", [])
+        if "parameters" in each.get("metadata", {}).get("tags", [])
+    ]
+    usual = _assigned(sources[0]) if sources else {}
+    return {name: value for name, value in given.items() if usual.get(name) != value}
+
+
+def judged_sentences(executed: str | Path) -> pd.DataFrame:
+    """Return what the book's sentences about a chapter are worth for another run of it.
+
+    Parameters
+    ----------
+    executed : str or Path
+        A copy that papermill wrote; the tables of its run lie in the folder of its name.
+
+    Returns
+    -------
+    DataFrame
+        One row per sentence of ``data/expectations.csv`` about this chapter: ``sentence``,
+        ``verdict`` (of :data:`SENTENCE_VERDICTS`; a sentence holds if it holds in each of its
+        cells), ``why`` (the first cell that decides) and ``shown``, the table or figure of that
+        cell. Empty for a notebook that is not a chapter.
+
+    Examples
+    --------
+    >>> judged_sentences("a-folder-without-runs/03-assessment.ipynb").columns.tolist()
+    ['sentence', 'verdict', 'why', 'shown']
+    """
+    executed = Path(executed)
+    table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
+    table = table[table["chapter"] == chapter_of(executed)]
+    rows = []
+    for sentence, part in table.groupby("sentence", sort=False):
+        judged = [_judged_cell(row, executed) for row in part.itertuples()]
+        verdict = max((verdict for verdict, _, _ in judged), key=SENTENCE_VERDICTS.index)
+        why, shown = next(rest for first, *rest in judged if first == verdict)
+        rows.append({"sentence": sentence, "verdict": verdict, "why": why, "shown": shown})
+
+    return pd.DataFrame(rows, columns=["sentence", "verdict", "why", "shown"])
+
+
+def chapter_of(executed: Path) -> str:
+    """Return the name of the notebook that a copy was executed from."""
+    if executed.is_file():
+        notebook = json.loads(executed.read_text(encoding="utf-8"))
+        source = notebook.get("metadata", {}).get("papermill", {}).get("input_path")
+        if source:
+            return Path(source).stem
+    return executed.stem
+
+
+def counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Count claims, or clusters, by study and verdict, apart for what they were tested on.
+
+    A number that is computed again from the authors' data and a finding that is looked for in
+    other models are different tests, so that there is no sum over them.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`scorecard` returns it, or one row a cluster.
+
+    Returns
+    -------
+    DataFrame
+        :data:`BASES` and studies (and ``all``, where a basis has several) by :data:`VERDICTS` and
+        ``claims``, their sum.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"study": "empalc", "basis": "our respondents",
+    ...     "verdict": VERDICTS[:2]})
+    >>> counts(table).loc[("tested on our respondents", "EMPALC")].tolist()
+    [1, 1, 0, 0, 0, 0, 2]
+    """
+    parts = {}
+    for basis, title in BASES.items():
+        part = table[table["basis"] == basis]
+        found = pd.crosstab(part["study"], part["verdict"]).reindex(
+            index=[study for study in STUDIES if study in set(part["study"])],
+            columns=list(VERDICTS),
+            fill_value=0,
+        )
+        if len(found) > 1:
+            found.loc["all"] = found.sum()
+
+        if len(found):
+            parts[title] = found.rename(index=STUDIES)
+
+    found = pd.concat(parts, names=["how", "study"]).rename_axis(columns=None)
+    return found.assign(claims=found.sum(axis=1))
+
+
+def listed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return claims as a reader wants them: the paper's number, ours, the null's and the verdict.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of :func:`scorecard`.
+
+    Returns
+    -------
+    DataFrame
+        ``verdict, claim, place, paper, ours, null, rule made, bar, cell``, all of them words; the
+        place begins with the study.
+
+    Examples
+    --------
+    >>> row = {"study": "empalc", "claim": "It rises.", "place": "table 1", "published": 0.5,
+    ...     "value": 0.4, "low": 0.1, "high": 0.7, "null": 0.0, "null_low": -0.2, "null_high": 0.2,
+    ...     "reason": "", "verdict": VERDICTS[0], "chapter": "04-own", "cell": "04/tab-a[b, c]",
+    ...     "made": "after", "bar": 0.0, "bar_of": "ours", "no_null": ""}
+    >>> listed(pd.DataFrame([row]))["ours"].tolist()
+    ['0.4 (0.1 to 0.7)']
+    """
+    reason = table["reason"].map(lambda text: f" ({text})" if text else "")
+    nulls = pd.Series([_words(*row) for row in table[_NULL].to_numpy()], table.index)
+    aside = table["verdict"].eq(VERDICTS[1])
+    reasons = nulls + "; set aside: " + table["no_null"]
+    shown = {
+        "verdict": table["verdict"],
+        "claim": table["claim"] + reason,
+        "place": table["study"].map(STUDIES) + ", " + table["place"],
+        "paper": table["published"].map(_words),
+        "ours": [_words(*row) for row in table[["value", "low", "high"]].to_numpy()],
+        "null": nulls.where(~aside, reasons),
+        "rule made": table["made"],
+        "bar": [
+            f"{_words(bar)} ({whose})" if whose else ""
+            for bar, whose in zip(table["bar"], table["bar_of"], strict=True)
+        ],
+        "cell": table["chapter"] + table["cell"].str[2:],
+    }
+
+    return pd.DataFrame(shown).reset_index(drop=True)
+
+
+def _folder(runs: str | Path) -> Path:
+    return book_dir() / "chapters" if runs == "book" else Path(runs)
+
+
+def _p_values(claims: pd.DataFrame) -> pd.Series:
+    """Two-sided p against the bar, 1 on the side not claimed; from the interval if not given."""
+    from scipy.special import ndtr  # slow to load
+
+    value = claims["value"]
+    bar = claims["bar"]
+    end = claims["low"].where(value > bar, claims["high"])
+    half = (value - end).abs().replace(0, np.nan)
+    derived = 2 * ndtr(-1.959964 * (value - bar).abs() / half)
+    claimed = (value - bar) * claims["rule"].map({"above": 1, "below": -1}) > 0
+    p = claims["p"].fillna(pd.Series(derived, claims.index))
+
+    return p.where(claimed | p.isna(), 1.0).where(claims["rule"].isin(["above", "below"]))
+
+
+def _shown(address: str, runs: Path, chapter: str) -> float | str | None:
+    try:
+        return cell(address, runs, chapter)
+    except DataError:
+        return None
+
+
+def _holds(value: float | str, rule: str, bar: float | str) -> bool:
+    if rule == "equal" and isinstance(value, str):
+        return value == bar
+    bar = float(bar)
+    rules = {
+        "above": value > bar,
+        "below": value < bar,
+        "below a hundredth of": value < abs(bar) / 100,
+        "equal": math.isclose(value, bar),
+    }
+
+    return rules[rule]
+
+
+def _judged_cell(row: tuple, executed: Path) -> tuple[str, str, str]:
+    """Return the verdict on one cell of a sentence, the reason, and the table it is in."""
+    holds = SENTENCE_VERDICTS[0]
+    fails = SENTENCE_VERDICTS[2]
+    unknown = SENTENCE_VERDICTS[1]
+    address = _within(row.cell, row.chapter)
+    shown = address.partition("[")[0]
+
+    if row.needs and not available(row.needs):
+        return unknown, f"it needs {row.needs}", shown
+
+    here = row._replace(cell=address, bar=_within(row.bar, row.chapter))
+    if any("/" in text.partition("[")[0] for text in (here.cell, here.bar) if "[" in text):
+        return unknown, "it is about another chapter, too", shown
+
+    value, bar, met = _rule_met(here, executed.parent, executed.stem)
+    if met is None:
+        return unknown, f"this run has no value in {here.cell} or {bar}", shown
+
+    words = value if isinstance(value, str) else number(value, ".3g")
+    needed = number(bar, ".3g") if isinstance(bar, float) else bar
+    reason = f"{here.cell} is {words}; the rule is “{row.rule} {needed}”"
+    return (holds if met else fails), reason, shown
+
+
+def _rule_met(row: tuple, runs: Path, chapter: str) -> tuple[object, object, bool | None]:
+    """Return the value of a sentence's cell, its bar, and whether the rule holds (None: no value).
+
+    The rules ``excludes`` and ``includes`` are about the interval of the cell.
+    """
+    value = _shown(row.cell, runs, chapter)
+    bar = _shown(row.bar, runs, chapter) if "[" in row.bar else row.bar
+
+    if _is_missing(value) or _is_missing(bar):
+        return value, bar if bar is not None else row.bar, None
+
+    if row.rule in ("excludes", "includes"):
+        interval = with_interval(row.cell, runs, chapter)
+        low = interval["low"]
+        high = interval["high"]
+        if _is_missing(low) or _is_missing(high):
+            return value, bar, None
+
+        is_apart = not low <= float(bar) <= high
+        return value, bar, is_apart if row.rule == "excludes" else not is_apart
+
+    try:
+        return value, bar, _holds(value, row.rule, bar)
+    except (TypeError, ValueError):  # a word where the published run has a number
+        return value, bar, None
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _within(address: str, chapter: str) -> str:
+    """Return an address without its chapter where this is the sentence's own."""
+    where, slash, rest = address.partition("/")
+    return rest if slash and chapter.startswith(where) else address
+
+
+def _assigned(code: str) -> dict[str, object]:
+    """Return the literal values that a cell assigns, by name."""
+    values = {}
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.Assign):
+            values[node.targets[0].id] = ast.literal_eval(node.value)
+    return values
+
+
+def _words(value: float, low: float = math.nan, high: float = math.nan) -> str:
+    if math.isnan(value):
+        return ""
+    value, low, high = (round(one, 4) + 0.0 for one in (value, low, high))  # 0.00002 is 0
+    text = number(value, ".4g" if abs(value) >= 1000 else ".3g")
+    if math.isnan(low) and math.isnan(high):
+        return text
+    return f"{text} ({number(low, '.2g')} to {number(high, '.2g')})"

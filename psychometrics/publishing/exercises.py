@@ -1,0 +1,179 @@
+"""Answers of exercises, and whether what somebody typed is right.
+
+``data/exercises.csv`` gives each answer as the address of a cell that a chapter shows, or, where it
+takes a pencil alone, as itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from ..exceptions import ParameterError
+from ..paths import data_dir
+from .record import cell
+
+
+def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, float]:
+    """Return the answer of an exercise and how far a number may lie from it.
+
+    Parameters
+    ----------
+    exercise : str
+        Its label, such as ``"ex-first-range"``.
+    runs : str or Path, optional
+        The folder of executed chapters whose tables are read; by default the kept tables.
+
+    Returns
+    -------
+    answer : float or str
+    tolerance : float
+        If the file names none: 0 for a whole number, else 0.005 or one per cent, whichever is
+        more. Missing for a text.
+
+    Raises
+    ------
+    ParameterError
+        There is no such exercise.
+    DataError
+        Its chapter does not show the cell.
+
+    Examples
+    --------
+    >>> answer("ex-first-range")
+    (0.4, 0.001)
+    """
+    table = listed()
+    if exercise not in table.index:
+        near = difflib.get_close_matches(exercise, table.index, n=5, cutoff=0.3)
+        known = ", ".join(near or table.index)
+        raise ParameterError(f"There is no exercise to check '{exercise}': take one of {known}.")
+
+    row = table.loc[exercise]
+    found = row["answer"]
+    if "[" in found:
+        found = cell(found, data_dir() / "tables" if runs is None else Path(runs), row["chapter"])
+
+    try:
+        found = float(found)
+    except ValueError:
+        return found, math.nan
+
+    whole = found == round(found)
+    return found, float(row["tolerance"] or (0 if whole else max(0.005, abs(found) / 100)))
+
+
+def listed() -> pd.DataFrame:
+    """Return ``data/exercises.csv``: ``chapter, answer, tolerance, hints``, by ``exercise``."""
+    path = data_dir() / "exercises.csv"
+    return pd.read_csv(path, dtype=str, keep_default_na=False).set_index("exercise")
+
+
+def is_right(exercise: str, said: str) -> bool:
+    """Return whether somebody typed the answer of an exercise.
+
+    A number may have a decimal point or comma, commas or spaces between its thousands, a sign of
+    per cent, or be a fraction such as 1/3. Of words, only letters and digits count, in upper or
+    lower case; an answer may name alternatives with ``|`` between them.
+
+    Parameters
+    ----------
+    exercise : str
+        Its label, such as ``"ex-column-factor"``.
+    said : str
+        What was typed.
+
+    Returns
+    -------
+    bool
+        For a number, whether it lies within the tolerance.
+
+    Raises
+    ------
+    ParameterError
+        There is no such exercise, or its answer is a number and no number was typed.
+
+    Examples
+    --------
+    >>> is_right("no-such-exercise", "0.42")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: There is no exercise to check 'no-such-exercise'...
+    """
+    right, tolerance = answer(exercise)  # the same rules as in book/_static/exercises.js
+    if isinstance(right, str):
+        return _letters(said) in {_letters(one) for one in right.split("|")}
+    readings = _readings(said)
+    if not readings:
+        raise ParameterError(f"The answer is a number, such as 0.42; '{said}' is none.")
+    slack = tolerance + 1e-9 * max(1, abs(right))
+    return any(abs(reading - right) <= slack for reading in readings)
+
+
+def hints(exercise: str) -> dict[float, str]:
+    """Return sentences on typical mistakes in an exercise, by the number that they lead to.
+
+    Examples
+    --------
+    >>> list(hints("ex-self-report-1"))  # 4.5 is right
+    [3.0, -4.5]
+    """
+    found = answer(exercise)[0]
+    given = [one.split(": ", 1) for one in listed().loc[exercise, "hints"].split(" | ") if one]
+    said = {float(number): sentence for number, sentence in given}
+    if isinstance(found, float) and found:
+        said |= {-found: "The size is right: check the sign."}
+        said |= {100 * found: "Give a share, or add the sign of per cent."} if found < 1 else {}
+    return said
+
+
+def hint(exercise: str, said: str) -> str:
+    """Return what to look at in a wrong answer, or an empty text.
+
+    Parameters
+    ----------
+    exercise : str
+        Its label, such as ``"ex-self-report-1"``.
+    said : str
+        What was typed.
+
+    Examples
+    --------
+    >>> hint("ex-self-report-1", "3")
+    'Turn the answers to the reverse-keyed items around first.'
+    """
+    close = (
+        sentence
+        for number, sentence in hints(exercise).items()
+        if any(abs(reading - number) <= abs(number) / 100 for reading in _readings(said))
+    )
+    return next(close, "")
+
+
+def _readings(said: str) -> list[float]:
+    """Numbers that may be meant: ``1,515`` is one and a half, or one and a half thousand."""
+    text = re.sub(r"\s", "", said).replace("\N{MINUS SIGN}", "-")
+    share = text.endswith("%")
+    text = text.removesuffix("%")
+    spellings = {text.replace(",", ".")}
+    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", text):
+        spellings.add(text.replace(",", ""))
+
+    numbers = [
+        float(spelling)
+        for spelling in spellings
+        if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", spelling, re.IGNORECASE)
+    ]
+    parts = re.fullmatch(r"([+-]?\d+)/(\d*[1-9]\d*)", text)
+    if parts:
+        numbers.append(int(parts[1]) / int(parts[2]))
+
+    return numbers + [number / 100 for number in numbers if share]
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter.isalnum())

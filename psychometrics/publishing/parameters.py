@@ -1,0 +1,362 @@
+"""What the notebooks take as parameters, and what each of them must be."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
+
+from ..asking.population import population
+from ..checks import check_choice
+from ..exceptions import ParameterError, PsychometricsError, RespondentError
+from ..models.sources import find
+from ..modes import identify, mode_named
+from ..modes.completions import lexicon, model_names, templates
+from ..questionnaires import load_questionnaire
+
+
+def check_parameters(notebook: str, values: dict[str, object] | None = None) -> None:
+    """Check the parameters of a notebook; the second line of its set-up cell.
+
+    Parameters
+    ----------
+    notebook : str
+        Its name, such as ``"03-assessment"``.
+    values : dict, optional
+        Values by name; by default those of the notebook that is running. Names that are left out
+        are not checked.
+
+    Raises
+    ------
+    ParameterError
+        A value is impossible (every one is named), or there is no such parameter.
+    QuestionnaireError, RespondentError, DataError
+        A questionnaire, a respondent or a file is missing.
+
+    Examples
+    --------
+    >>> check_parameters("03-assessment", {"score": "entailed"})
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: score: Input should be 'entailment' or 'contrast', ...
+    """
+    check_choice(CHAPTERS, notebook=notebook)
+    chapter = CHAPTERS[notebook]
+
+    if values is None:
+        values = _running(chapter)
+
+    for name in values:
+        check_choice(chapter.model_fields, parameter=name)
+
+    try:
+        chapter(**values).check()
+    except ValidationError as error:
+        said = []
+        for mistake in error.errors():
+            reason = mistake.get("ctx", {}).get("error")
+            if isinstance(reason, PsychometricsError):
+                raise reason from None
+
+            place = ".".join(map(str, mistake["loc"]))
+            said.append(f"{place}: {mistake['msg']}, got {mistake['input']!r}.")
+
+        raise ParameterError("\n".join(said)) from None
+
+
+def _running(chapter: type[BaseModel]) -> dict[str, object]:
+    """Values in the running notebook, and names that papermill was given besides them."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is None:
+        raise ParameterError("No notebook is running: give the values.")
+
+    space = shell.user_ns
+    injected = [cell for cell in space.get("In", []) if cell.startswith("# Parameters\n")]
+    nodes = ast.parse(injected[-1]).body if injected else []
+    given = [node.targets[0].id for node in nodes if isinstance(node, ast.Assign)]
+    names = [name for name in (*chapter.model_fields, *given) if name in space]
+
+    return {name: space[name] for name in names}
+
+
+def _passes(check: Callable[[str], object]) -> AfterValidator:
+    def checked(value: str) -> str:
+        check(value)
+        return value
+
+    return AfterValidator(checked)
+
+
+def _identify_all(names: str) -> None:
+    for name in population(names):
+        identify(name)
+
+
+# Greatest number of draws, epochs and the like: more is a slip, and would never end.
+_MOST = 100_000
+Whole = Annotated[int, Field(ge=0, lt=2**32)]
+Count = Annotated[int, Field(ge=1, le=_MOST)]
+_Text = Annotated[str, Field(pattern=r"\S")]
+_Respondent = Annotated[_Text, _passes(identify)]
+_Respondents = Annotated[_Text, _passes(_identify_all)]
+_Model = Literal["embedded"] | Annotated[_Text, _passes(find)]
+_Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
+_Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
+_LanguageModel = Annotated[_Text, _passes(model_names)]
+_Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
+_Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
+_Precision = Literal["auto", "float32", "bfloat16", "float16"]
+
+
+CHAPTERS: dict[str, type[BaseModel]] = {}
+
+
+class _Page(BaseModel):
+    """Parameters of the notebooks in `of`; each has a default, so that a few can be checked."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    def __init_subclass__(cls, of: str = "", **options: object) -> None:
+        super().__init_subclass__(**options)
+        CHAPTERS.update(dict.fromkeys(of.split(), cls))
+
+    def check(self) -> None:
+        """Check what depends on several parameters."""
+
+
+class _Chapter(_Page):
+    seed: Whole = 1
+
+
+class _Scored(_Chapter):
+    respondents: _Respondents | None = None
+    score: Literal["entailment", "contrast"] = "entailment"
+    temperature: PositiveFloat = 1.0
+    dtype: _Precision = "auto"
+
+
+class _Item(_Chapter):
+    questionnaire: _Questionnaire = "soc13"
+    item: Count = 1
+
+    def check(self) -> None:
+        _check_items(self.questionnaire, self.item)
+
+
+class _FirstScore(_Item, of="01-first-score"):
+    questionnaire: _Questionnaire = "gad7"
+    respondent: _Respondent | None = None
+    null_respondents: Annotated[int, Field(ge=20, le=_MOST)] = 200
+
+
+class _PromptDesign(_Item, _Scored, of="02-prompt-design"):
+    item: Count = 3
+
+
+class _Assessment(_PromptDesign, of="03-assessment"):
+    respondent: _Text = "first"
+
+    def check(self) -> None:
+        super().check()
+        names = ["first", *population(self.respondents or "embedded")]
+        check_choice(names, respondent=self.respondent)
+
+
+class _Evidence(_Scored):
+    populations: Annotated[int, Field(ge=2, le=_MOST)] = 20
+
+
+class _Consistency(_Evidence, of="04-consistency"):
+    encoder: _Model = "embedded"
+    acceptability_model: _Model = "embedded"
+
+
+class _Relations(_Evidence, of="05-relations 06-other-explanations"):
+    pass
+
+
+class _Interventions(_Chapter, of="07-interventions"):
+    respondents: _Respondents | None = None
+    models: Count = 7
+    live: Whole = 1
+    arms: _Text = "neutral"
+    epochs: Count = 20
+    measure_at: Annotated[str, Field(pattern=r"^(all|\d+(, *\d+)*)$")] = "all"
+    lr: Annotated[float, Field(gt=0, le=1)] = 2e-5
+    masked_lm: _Model = "embedded"
+    seeds: Count = 1
+    refit: Whole = 0
+    talk: _Text = "shipped"
+
+    def check(self) -> None:
+        from ..interventions import intervention_texts  # slow to load, and for this chapter alone
+
+        for arm in set(self.arms.split(",")) - {"hate_speech"}:
+            intervention_texts(arm)
+        if self.live > self.models:
+            raise ParameterError(f"live: {self.live} is more than models, {self.models}.")
+        if self.talk != "shipped" and not (Path(self.talk) / "interventions_talk.csv").is_file():
+            raise ParameterError(f"{self.talk} has no interventions_talk.csv: name its folder.")
+
+
+class _Items(_Chapter, of="08-items"):
+    respondents: Literal[""] | _Respondents = ""
+    category: _Category = "MN"
+    draws: Annotated[int, Field(ge=100, le=_MOST)] = 1000
+    simulations: Annotated[int, Field(ge=20, le=_MOST)] = 400
+
+
+class _Beliefs(_Chapter, of="09-beliefs"):
+    scoring: Literal["published", "words", "lexicon", "sifted", "unnamed"] = "unnamed"
+    models: _LanguageModel | None = None
+    live_templates: _Text = "own"
+    live_lexicon: _Text = "auto"
+    group: _Text = "gender"
+    k: Count = 20
+    n_resamples: Count = 2000
+
+    def check(self) -> None:
+        columns = templates(self.live_templates).columns.drop("template")
+        for one in self.group.split(","):
+            check_choice(columns, group=one)
+        if self.live_lexicon != "auto":
+            lexicon(self.live_lexicon)
+
+
+class _SelfReport(_Chapter, of="10-self-report"):
+    respondent: _Ticking | None = None
+    choose: Literal["draw", "argmax", "expected"] = "draw"
+    baseline: _Text = "none"
+    wording: Literal["auto", "none"] = "auto"
+    runs: Annotated[int, Field(ge=2, le=_MOST)] = 10
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    correction: Literal["holm", "fdr_bh", "bonferroni", "none"] = "holm"
+
+
+class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
+    questionnaire: _Questionnaire | None = None
+    respondents: _Respondents | None = None
+    members: Annotated[int, Field(ge=2, le=_MOST)] = 6
+    chat_model: Literal["simulated"] | _Talking | None = None
+    language_model: _LanguageModel | None = None
+    labels: Literal["numeric", "alphabetical"] = "alphabetical"
+    people: Annotated[int, Field(ge=4, le=_MOST)] = 200
+
+    def check(self) -> None:
+        asked = self.questionnaire and load_questionnaire(self.questionnaire, texts=False)
+        if asked and not any(scale.reverse for scale in asked.scales):
+            raise ParameterError(f"questionnaire: {asked.id} has no reverse-keyed items.")
+        if self.respondents and len(population(self.respondents)) < 2:
+            raise ParameterError("respondents: name two respondents; one has no variance.")
+
+
+class _Published(_Chapter, of="12-published-answers"):
+    draws: Annotated[int, Field(ge=20, le=_MOST)] = 200
+    permutations: Annotated[int, Field(ge=99, le=_MOST)] = 5000
+
+
+class _Executed(_Page, of="13-finding 14-scorecard"):
+    executed: _Text = "book"
+
+    def check(self) -> None:
+        if self.executed != "book" and not Path(self.executed).is_dir():
+            raise ParameterError(f"executed: there is no folder {self.executed}; name one.")
+
+
+class _Benchmarks(_Page, of="benchmarks"):
+    measured: _Text = "data/benchmarks.csv"
+
+    def check(self) -> None:
+        if self.measured != "data/benchmarks.csv" and not Path(self.measured).is_file():
+            raise ParameterError(f"measured: there is no file {self.measured}; name one.")
+
+
+class _Report(_Page):
+    questionnaires: Annotated[list[_Questionnaire], Field(min_length=1)] = ["gad7"]
+    mode: _Text = "nli"
+    against: _Text | None = "default"
+    conditions: dict[str, str | int | float | bool | None] = {}
+
+    def _check_asking(self, models: list[str], named: bool = False) -> None:
+        """Refuse what asking would refuse; with ``named``, models that fail are a page's rows."""
+        mode = mode_named(self.mode)
+        own = {k: v for k, v in self.conditions.items() if k not in ("store", "dtype")}
+        store = self.conditions.get("store")
+        if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
+            raise ParameterError(f"store: {store!r} is no folder; name one, or a URL.")
+
+        dtype = self.conditions.get("dtype")
+        dtype = None if dtype == "auto" else dtype
+        conditions = mode.complete(own)
+        questionnaires = [load_questionnaire(name) for name in self.questionnaires]
+        without = [one.id for one in questionnaires if not one.scales]
+
+        if without:
+            raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
+        others = [] if self.against in (None, "default") else population(self.against)
+
+        for name in [*models, *others]:
+            try:
+                identity = mode.identify(name, dtype, **conditions)
+            except RespondentError as error:
+                if named and name in models and error.kind != "not found":
+                    continue
+                raise
+
+            for questionnaire in questionnaires:
+                mode.check(questionnaire, identity, conditions)
+
+
+class _Profile(_Report, of="profile"):
+    model: _Text = "minilm-both-l6-s1"
+    base: _Text | None = None
+
+    def check(self) -> None:
+        self._check_asking([self.model])
+        if self.base is not None and self.base != "minilm":
+            find(self.base)
+
+
+class _Answers(_Page, of="answers"):
+    answers: _Text = "answers.csv"
+    questionnaires: Annotated[list[_Questionnaire], Field(min_length=1)] = ["gad7"]
+    settings: dict[str, str | bool] = {}
+
+
+class _Compare(_Report, of="compare"):
+    models: list[_Text] = ["minilm-both-l6-s1", "minilm-mnli-l3-s16"]
+
+    def check(self) -> None:
+        short = [name.rstrip("/").rpartition("/")[2] for name in self.models]
+        if len(self.models) < 2:
+            raise ParameterError("Name at least two models to compare.")
+        twice = {name for name in short if short.count(name) > 1}
+        if twice:
+            raise ParameterError(f"Two models are called '{min(twice)}': keep one of them.")
+        self._check_asking(self.models, named=True)
+
+
+class _Study(_Page, of="study"):
+    study: _Text = "study.yaml"
+    store: _Text | None = None
+
+
+class _Sweep(_Page, of="sweep"):
+    notebook: _Text = "03-assessment"
+    folder: _Text = "runs/03-assessment-sweep"
+    varied: list[str] = []
+
+
+def _check_items(questionnaire: str, *numbers: int) -> None:
+    items = load_questionnaire(questionnaire, texts=False).items
+    for number in numbers:
+        if number > len(items):
+            raise ParameterError(f"item: {questionnaire} has {len(items)} items, got {number}.")
+        if not items[number - 1].templates:
+            raise ParameterError(f"item {number} of {questionnaire} has no template: name another.")

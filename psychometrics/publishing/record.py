@@ -1,0 +1,570 @@
+"""The table shown is the record: what a chapter shows is written down, and prose points at it.
+
+:func:`table` and :func:`figure` show a result and write its numbers as CSV into the folder of the
+run, one file each. Prose, claims, exercises and expectations name a cell of these files by an
+address: ``tab-power[silhouette, auc]`` in the same chapter, ``04/tab-power[silhouette, auc]`` from
+elsewhere. The labels before the last are looked for in the first columns, the last is a column.
+
+A table whose numbers need texts that the project does not ship, such as a lexicon, names them in
+``tab-power.rests-on.txt`` next to its CSV file. It is compared only with one that names the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import math
+import os
+import re
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import yaml
+
+from ..exceptions import DataError, ParameterError
+from ..paths import book_dir, data_dir
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROLE = re.compile(r"\{num\}`([^`]+)`")
+_ADDRESS = re.compile(r"(?:([\w-]+)/)?((?:tab|fig)-[\w-]+)\[(.+)\]", re.DOTALL)
+_PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
+_NAME = re.compile(r"(tab|fig)-[a-z0-9-]+")
+
+
+def table(
+    frame: pd.DataFrame,
+    name: str,
+    caption: str,
+    formats: dict[str, str] | None = None,
+    rests_on: str = "",
+) -> None:
+    """Show a table and write it to the folder of the run.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Raw numbers and words; the index holds the labels of the rows. A default index is left out.
+    name : str
+        Begins with ``tab-``; unique in the book.
+    caption : str
+        MyST.
+    formats : dict, optional
+        Format specs by column, ``"p"`` for p values; ``""`` is for all other numbers (by default
+        ``"d"`` for whole numbers and ``".2f"`` else).
+    rests_on : str
+        External texts that the numbers were computed from and that are not shipped, such as
+        ``"HurtLex"``; empty if there are none. The caption should name them, too.
+
+    Raises
+    ------
+    ParameterError
+        The name does not begin with ``tab-``, or a format is of no column.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"auc": [0.734]}, index=pd.Index(["silhouette"], name="evidence"))
+    >>> table(frame, "power", "Area under the curve.")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: power: the name of a table is like tab-power.
+    """
+    from IPython.display import display
+
+    path = _write(frame, name, "tab")
+    note = external_texts_file(path)
+    note.unlink(missing_ok=True)
+
+    if rests_on:
+        note.write_text(f"{rests_on}\n", encoding="utf-8")
+
+    formatted = {"text/html": _html(frame, formats or {}), "text/plain": frame.to_string()}
+    display(formatted, raw=True, metadata={"record": {"name": name, "caption": caption}})
+
+
+def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) -> None:
+    """Show a figure and write its data to the folder of the run.
+
+    Parameters
+    ----------
+    fig : Figure
+        It is closed afterwards.
+    frame : DataFrame
+        The data that it draws.
+    name : str
+        Begins with ``fig-``; unique in the book.
+    caption, alt : str
+        MyST, and the text for those who cannot see the figure.
+
+    Raises
+    ------
+    ParameterError
+        The name does not begin with ``fig-``.
+    """
+    import matplotlib.pyplot as plt
+    from IPython.display import display
+
+    _write(frame, name, "fig")
+    about = {"name": name, "caption": caption, "alt": alt, "smallest_label": _smallest_label(fig)}
+    display(fig, metadata={"record": about})
+    plt.close(fig)
+
+
+def _smallest_label(fig: Figure) -> float:
+    """Points of its smallest text, once the figure has shrunk to the width of a page."""
+    from matplotlib.text import Text
+
+    fig.draw_without_rendering()
+    shrunk = min(1.0, _PAGE / (fig.get_tightbbox().width + 0.2))  # with what is padded
+    texts = (t for t in fig.findobj(Text) if t.get_text().strip() and t.get_visible())
+    seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
+    return round(float(shrunk * min(seen, default=math.inf)), 2)
+
+
+def plan(name: str) -> None:
+    """Show a study's plan, folded, with the commit that added it.
+
+    Parameters
+    ----------
+    name : str
+        A file of ``data/plans``, without its ending. Its fields are sentences, lists or mappings;
+        ``committed`` is the commit, ``deviations`` lists what was decided after the results.
+
+    Raises
+    ------
+    DataError
+        There is no such plan.
+
+    Examples
+    --------
+    >>> plan("no-such-plan")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: data/plans has no no-such-plan.yml.
+    """
+    from IPython.display import HTML, display
+
+    path = data_dir() / "plans" / f"{name}.yml"
+
+    if not path.is_file():
+        raise DataError(f"data/plans has no {path.name}.")
+    fields = yaml.safe_load(path.read_text(encoding="utf-8"))
+    commit = fields.pop("committed", "a commit not yet named")
+    later = fields.get("deviations")
+    rows = "".join(f"<dt>{escape(k.replace('_', ' '))}</dt><dd>{_html_of(v)}</dd>"
+                   for k, v in fields.items())  # fmt: skip
+    about = f"The plan, committed before its results ({commit}); deviations: {len(later or [])}"
+    display(HTML(f'<details class="plan"><summary>{about}</summary><dl>{rows}</dl></details>'))
+
+
+def _html_of(value: object) -> str:
+    """Return a field of a plan as HTML; mappings and lists become lists."""
+    if isinstance(value, dict):
+        value = [f"<i>{escape(str(k))}</i>: {_html_of(v)}" for k, v in value.items()]
+    elif isinstance(value, list):
+        value = [_html_of(v) for v in value]
+    else:
+        return escape(str(value))
+    return "<ul>" + "".join(f"<li>{one}</li>" for one in value) + "</ul>" if value else "none"
+
+
+def read(name: str, runs: str | Path = "book") -> pd.DataFrame:
+    """Return a table that an executed chapter has shown.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"04/tab-power"``.
+    runs : str or Path
+        The folder of executed chapters; ``"book"`` is where ``psychometrics book`` puts them.
+
+    Returns
+    -------
+    DataFrame
+        The first column is the index.
+
+    Raises
+    ------
+    DataError
+        The chapter was not executed, or shows no such table.
+
+    Examples
+    --------
+    >>> read("04/tab-power", "a-folder-without-runs")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: 04/tab-power: no chapter 04 was executed.
+    """
+    chapter, _, table_name = name.partition("/")
+    folder = book_dir() / "chapters" if runs == "book" else Path(runs)
+    return pd.read_csv(_path(name, chapter, table_name, folder), index_col=0)
+
+
+def cell(address: str, runs: Path, chapter: str = "") -> object:
+    """Return the value of one cell.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``"04/tab-power[silhouette, auc]"``.
+    runs : Path
+        Holds a folder of CSV files for each executed chapter.
+    chapter : str
+        Where an address without a chapter belongs.
+
+    Returns
+    -------
+    float or str
+
+    Raises
+    ------
+    DataError
+        There is no such table, row or column.
+
+    Examples
+    --------
+    >>> cell("04/tab-power[silhouette, auc]", Path("a-folder-without-runs"))
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: 04/tab-power[silhouette, auc]: no chapter 04 was executed.
+    """
+    row, column = _found(address, runs, chapter)
+    return row[column]
+
+
+def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, object]:
+    """Return a cell as ``value``, with ``low, high, null, null_low, null_high`` of its row.
+
+    ``p_of_the_claim`` is the p value of a test against the bar of a claim, if the row has one.
+
+    They stand in columns of these names (``null low`` for ``null_low``), or have the name of the
+    cell's column before them, such as ``auc low``. What is not there is missing.
+    """
+    row, column = _found(address, runs, chapter)
+    found = {"value": row[column]}
+    for name in ("low", "high", "null", "null_low", "null_high", "p_of_the_claim"):
+        words = name.replace("_", " ")
+        stem = column.rpartition(" ")[0]  # of "less neutral mean" the ends are "less neutral low"
+        near = (f"{column} {words}", f"{stem} {words}", words, name)
+        labels = [label for label in near if label in row]
+        found[name] = row[labels[0]] if labels else math.nan
+    return found
+
+
+def printed(text: str, runs: Path, chapter: str = "") -> str:
+    """Return what the role ``num`` prints: a cell by its address, behind ``:`` in a format.
+
+    The formats are Python's, ``p`` for a p value, and ``.2f ci`` for a value with its interval.
+    """
+    address, mark, form = text.partition("]:")
+    if mark:
+        address += "]"
+
+    if form.endswith("ci"):
+        found = with_interval(address, runs, chapter)
+        ends = [number(found[key], form[:-2].strip()) for key in ("value", "low", "high")]
+        return f"{ends[0]} ({ends[1]} to {ends[2]})"
+    return number(cell(address, runs, chapter), form)
+
+
+def number(value: object, form: str = "") -> str:
+    """Return a number or a word as the book prints it.
+
+    Examples
+    --------
+    >>> number(-0.125, ".2f"), number(0.0002, "p"), number("always"), number(float("nan"))
+    ('−0.12', '< .001', 'always', '–')
+    """
+    if not isinstance(value, int | float):
+        return str(value)
+
+    if math.isnan(value):
+        return "–"
+
+    if form == "p":  # as the American Psychological Association writes it
+        if value < 0.001:
+            return "< .001"
+        return "> .999" if value > 0.999 else f"{value:.3f}".removeprefix("0")
+
+    if form.endswith("d"):
+        value = round(value)
+
+    return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
+
+
+def shown(notebook: Path) -> list[dict]:
+    """Return ``name``, ``caption`` and ``alt`` of what an executed notebook shows, in order."""
+    cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
+    outputs = (output for one in cells for output in one.get("outputs", []))
+    return [o["metadata"]["record"] for o in outputs if "record" in o.get("metadata", {})]
+
+
+def mistakes(chapter: str, runs: Path) -> list[str]:
+    """Return what is wrong with the numbers of an executed chapter's prose, one sentence each."""
+    path = runs / f"{chapter}.ipynb"
+    names = [about["name"] for about in shown(path)]
+    said = [f"{chapter}: {n} is shown twice." for n in sorted({*names}) if names.count(n) > 1]
+
+    for one in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(one["source"]) if one["cell_type"] == "markdown" else ""
+        for match in ROLE.finditer(text):
+            try:
+                printed(match[1], runs, chapter)
+            except (DataError, ValueError) as error:
+                said.append(f"{chapter}, {match[0]}: {error}")
+
+    return said
+
+
+def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
+    """Return the cells of shown tables that differ from the kept ones.
+
+    Tables that rest on other texts than their kept copy are left out (:func:`not_compared`).
+
+    Parameters
+    ----------
+    kept, runs : Path
+        Folders of chapters, each a folder of CSV files.
+    tolerance : float
+        Relative to the kept number, and absolute below 1. ``tolerances.csv`` beside the kept
+        chapters (``table, column, tolerance``) names columns that may differ by more.
+
+    Returns
+    -------
+    DataFrame
+        ``cell`` (an address), ``kept`` and ``now``; a table, row or column that is on one side
+        alone has an empty other side.
+    """
+    path = kept / "tolerances.csv"
+    own = pd.read_csv(path).set_index(["table", "column"])["tolerance"] if path.is_file() else {}
+    rows = []
+    names = {file.relative_to(top) for top in (kept, runs) for file in top.glob("*/tab-*.csv")}
+    for name in sorted(names):
+        if _other_texts(kept / name, runs / name):
+            continue
+        old, new = (_cells(top / name) for top in (kept, runs))
+        for label in dict.fromkeys([*old, *new]):
+            was = old.get(label, "")
+            is_now = new.get(label, "")
+            limit = own.get((name.stem, label[-1]), tolerance) if len(own) else tolerance
+            if not _alike(was, is_now, limit):
+                place = f"{name.parent}/{name.stem}[{', '.join(label)}]"
+                rows.append({"cell": place, "kept": was, "now": is_now})
+
+    return pd.DataFrame(rows, columns=["cell", "kept", "now"])
+
+
+def not_compared(kept: Path, runs: Path) -> list[str]:
+    """Return the tables that :func:`moved` leaves out, one sentence each.
+
+    Parameters
+    ----------
+    kept, runs : Path
+        Folders of chapters, each a folder of CSV files.
+
+    Returns
+    -------
+    list of str
+        Each names a table, and the external texts that its two copies rest on.
+
+    Examples
+    --------
+    >>> not_compared(Path("a-folder-without-runs"), Path("a-folder-without-runs"))
+    []
+    """
+    sentences = []
+    for path in sorted(kept.glob("*/tab-*.csv")):
+        new = runs / path.relative_to(kept)
+        if _other_texts(path, new):
+            old_texts = external_texts(path) or "no external texts"
+            new_texts = external_texts(new) or "no external texts"
+            sentences.append(
+                f"{path.parent.name}/{path.stem}: the kept table rests on {old_texts}, "
+                f"the new one on {new_texts}."
+            )
+
+    return sentences
+
+
+def external_texts(path: Path) -> str:
+    """Return the external texts that a table's CSV file rests on; empty if there are none."""
+    note = external_texts_file(path)
+    return note.read_text(encoding="utf-8").strip() if note.is_file() else ""
+
+
+def external_texts_file(path: Path) -> Path:
+    """Return where the external texts of a table's CSV file are named.
+
+    Examples
+    --------
+    >>> external_texts_file(Path("04/tab-power.csv")).name
+    'tab-power.rests-on.txt'
+    """
+    return path.with_suffix(".rests-on.txt")
+
+
+def _other_texts(old: Path, new: Path) -> bool:
+    """Say whether two copies of a table exist and rest on different external texts."""
+    return old.is_file() and new.is_file() and external_texts(old) != external_texts(new)
+
+
+def _cells(path: Path) -> dict[tuple[str, str], str]:
+    """The cells of a CSV file by row (its first label and number) and column."""
+    if not path.is_file():
+        return {}
+    head, rows = _read(path, path.stat().st_mtime_ns)
+    return {
+        (f"#{place} {row[0]}", column): text
+        for place, row in enumerate(rows, 1)
+        for column, text in zip(head, row, strict=True)
+    }
+
+
+def _alike(one: str, other: str, tolerance: float) -> bool:
+    a = _meant(one)
+    b = _meant(other)
+    if isinstance(a, str) or isinstance(b, str):
+        return one == other
+    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1, abs(a))
+
+
+def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
+    """Write the numbers of a table or figure; return the path of the CSV file."""
+    if not _NAME.fullmatch(name) or not name.startswith(kind):
+        what = "table" if kind == "tab" else "figure"
+        raise ParameterError(f"{name}: the name of a {what} is like {kind}-power.")
+    folder = Path(os.environ.get("PSYCHOMETRICS_RUN", "runs/tables"))
+    folder.mkdir(parents=True, exist_ok=True)
+    flat = frame.set_axis([_flat(column) for column in frame], axis=1)
+    path = folder / f"{name}.csv"
+    flat.to_csv(path, index=not _is_default(frame.index))
+    return path
+
+
+def _is_default(index: pd.Index) -> bool:
+    return isinstance(index, pd.RangeIndex) and index.name is None
+
+
+def _flat(column: object) -> str:
+    return " ".join(map(str, column)) if isinstance(column, tuple) else str(column)
+
+
+def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
+    flat = frame.set_axis([_flat(column) for column in frame], axis=1).infer_objects()
+    for name in [one for one in flat if pd.api.types.is_object_dtype(flat[one])]:  # with gaps
+        numbers = pd.to_numeric(flat[name], errors="coerce")
+        if flat[name].isna().equals(numbers.isna()):
+            flat[name] = numbers
+
+    strange = [name for name in formats if name and name not in flat]
+    if strange:
+        raise ParameterError(f"The table has no column '{strange[0]}' to format.")
+
+    words = pd.DataFrame(index=flat.index)
+    last = ""
+    for name in flat:
+        before, mark, tail = name.rpartition("low")
+        is_low_end = bool(mark) and not tail
+        high = f"{before}high"
+        own = formats.get(before.strip(), formats.get(last, formats.get("")))
+        form = formats.get(name, own)
+
+        if is_low_end and high in flat:
+            ends = zip(_printed(flat[name], form), _printed(flat[high], form), strict=True)
+            title = f"{before}95 % interval" if f"{before}95 % interval" not in words else name
+            words[title] = ["" if low in ("", "–") else f"{low} to {up}" for low, up in ends]
+        elif not (name.endswith("high") and f"{name.removesuffix('high')}low" in flat):
+            words[name], last = _printed(flat[name], formats.get(name, formats.get(""))), name
+
+    words.columns = [column.replace("_", " ") for column in words]
+    words.index.names = [name and str(name).replace("_", " ") for name in words.index.names]
+    words = words.rename(index=_escaped, columns=_escaped).rename_axis(index=_escaped)
+    # where a column is words, it reads from the left
+    left = {name for name in flat if not pd.api.types.is_numeric_dtype(flat[name])}
+    html = words.map(_linked).to_html(
+        escape=False, border=0, index=not _is_default(frame.index), na_rep=""
+    )
+
+    return html if not left else html.replace('class="dataframe"', 'class="dataframe words"')
+
+
+def _printed(column: pd.Series, form: str | None) -> list[str]:
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return ["" if value is None or value != value else str(value) for value in column]
+    whole = (column.dropna() % 1 == 0).all()
+    form = form or ("d" if whole else ".2f")
+    return ["" if math.isnan(value) else number(value, form) for value in column.astype(float)]
+
+
+def _escaped(label: object) -> object:
+    return escape(label) if isinstance(label, str) else label
+
+
+def _linked(text: str) -> str:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not match[1]:
+        return escape(text)
+    return f'<a class="cell" href="{match[1]}.html#{match[2]}">{escape(match[1])}</a>'
+
+
+def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], str]:
+    """The row of an address, by column, and the address's column."""
+    match = _ADDRESS.fullmatch(address.strip())
+    if match is None:
+        raise DataError(f"{address} is not an address like 04/tab-power[silhouette, auc].")
+
+    where = match[1] or chapter
+    path = _path(address, where, match[2], runs)
+    head, rows = _read(path, path.stat().st_mtime_ns)
+    labels = next(csv.reader([match[3]], skipinitialspace=True))
+    labels = [label.strip() for label in labels]
+    if len(labels) > 1 and labels[-1] in head:
+        column = labels.pop()
+    elif "value" in head:
+        column = "value"
+    else:
+        column = head[-1] if len(head) == len(labels) + 1 else None
+
+    if column is None:
+        raise DataError(f"{address}: {match[2]} has no column '{labels[-1]}', only {head}.")
+
+    if re.fullmatch(r"#-?\d+", labels[0]):
+        number = int(labels[0][1:])
+        places = range(1, len(rows) + 1) if number > 0 else range(-len(rows), 0)
+        found = [row for place, row in zip(places, rows, strict=True) if place == number]
+    else:
+        found = [row for row in rows if row[: len(labels)] == labels]
+
+    if len(found) != 1:
+        raise DataError(f"{address}: {match[2]} has {len(found)} rows {', '.join(labels)}.")
+    return dict(zip(head, map(_meant, found[0]), strict=True)), column
+
+
+def _path(address: str, chapter: str, name: str, runs: Path) -> Path:
+    folders = sorted(path for path in runs.glob(f"{chapter}*") if path.is_dir())
+    if chapter and (runs / chapter).is_dir():  # a run whose name another run's begins with
+        folders = [runs / chapter]
+    if not chapter or not folders:
+        raise DataError(f"{address}: no chapter {chapter} was executed.")
+    path = folders[0] / f"{name}.csv"
+    if not path.is_file():
+        raise DataError(f"{address}: {folders[0].name} shows no {name}.")
+    return path
+
+
+@functools.lru_cache(256)
+def _read(path: Path, _changed: int) -> tuple[list[str], list[list[str]]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    return head, rows
+
+
+def _meant(text: str) -> float | str:
+    try:
+        return float(text) if text else math.nan
+    except ValueError:
+        return text

@@ -1,0 +1,244 @@
+"""Assess answers that one already has: scales, what knows nothing has as well, runs and styles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..checks import check_columns
+from ..exceptions import ParameterError
+from ..measures.intervals import mean_table
+from ..measures.reliability import alpha, alphas
+from ..measures.scoring import item_scores, keyed_items, scale_scores
+from ..measures.styles import empty_answers, response_styles
+from ..questionnaires import Questionnaire, Scale, load_questionnaires
+from ..questionnaires.answers import COLUMNS
+from .rules import flags, item_means, verdict
+
+# Simulated respondents with a habit, from whom the alpha of a habit is estimated.
+_HABITUAL = 1000
+_SAMPLES = 999
+# Respondents who get a verdict each; of more, so many are drawn.
+_JUDGED = 40
+# Respondents without whom alpha does not exist.
+_LEAST = 3
+
+
+def assess_answers(
+    answers: pd.DataFrame, questionnaires: str | Path | Questionnaire | Iterable
+) -> dict[str, pd.DataFrame]:
+    r"""Assess answers of any respondents, whoever asked them, beside those that know nothing.
+
+    If R respondents answer I items independently, such as at random or as answers that were dealt
+    to other respondents, alpha stays in 95 % of samples below
+
+    .. math:: 1 - \frac{1}{F_{.95}(R - 1, (R - 1)(I - 1))}
+
+    What it stays below for respondents with nothing but a habit is simulated.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.asking.answer_files.read_answers` or
+        :func:`psychometrics.asking.ask` gives answers to items.
+    questionnaires : str, Path or Questionnaire, or several
+        With scales: all that the answers are to.
+
+    Returns
+    -------
+    dict of DataFrame
+        ``scales``: ``questionnaire, scale, title, items, reversed, respondents``; ``score``, the
+        mean over respondents with its interval ``low, high``, and ``sd``; ``alpha, alpha_low,
+        alpha_high`` of their means over runs; ``independent`` and ``habit``, what the alpha of
+        such respondents stays below in 95 %; ``reading``. ``styles``: those of
+        :func:`psychometrics.measures.styles.response_styles` on average, by ``who``: these
+        respondents, random ones, those with a habit. ``verdicts``: of each scale, how many of the
+        ``judged`` respondents get ✗, ! and ✓ by :mod:`psychometrics.reports.rules`. ``runs``,
+        empty where each respondent was asked once: variance of scores ``within`` and ``between``
+        respondents, and the share ``within``.
+
+    Raises
+    ------
+    ParameterError
+        The answers are to prompts, to other questionnaires, or to one without scales.
+
+    References
+    ----------
+    Feldt, Woodruff and Salih (1987) for the distribution of alpha.
+
+    Examples
+    --------
+    >>> answers = empty_answers("gad7", "habit", respondents=30, runs=1)
+    >>> assess_answers(answers, "gad7")["scales"]["reading"].tolist()
+    ['no more consistent than a habit']
+    """
+    check_columns(answers, COLUMNS)
+    answers = answers.copy(deep=False)
+    answers.attrs = {}  # which pandas copies at every step
+    loaded = load_questionnaires(questionnaires, texts=False)
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for questionnaire in loaded:
+        if not questionnaire.scales:
+            raise ParameterError(f"{questionnaire.id} has no scales: use `psychometrics scores`.")
+        own = answers[answers["questionnaire"] == questionnaire.id]
+        if own.empty:
+            raise ParameterError(f"There are no answers to {questionnaire.id}; leave it out.")
+
+        tables = {
+            "scales": _scales(own, questionnaire),
+            "styles": _styles(own, questionnaire),
+            "verdicts": _verdicts(own, questionnaire),
+            "runs": _runs(own, questionnaire),
+        }
+        for name, table in tables.items():
+            table.insert(0, "questionnaire", questionnaire.id)
+            parts.setdefault(name, []).append(table)
+
+    return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()}
+
+
+def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    items = item_means(item_scores(answers))
+    habitual = item_scores(empty_answers(questionnaire, "habit", respondents=_HABITUAL, runs=1))
+    scores = _mean_scores(answers, questionnaire)
+    rows = []
+    for scale in questionnaire.scales:
+        own = scores.loc[scores["scale"] == scale.id, "score"].dropna()
+        keys = questionnaire.keys(scale)
+        row = {"scale": scale.id, "title": scale.title, "items": len(keys)}
+        row["reversed"] = sum(key < 0 for key in keys.values())
+        row |= {"respondents": len(own)} | _mean_of(own)
+        row |= _alpha_of(keyed_items(items, questionnaire, scale))
+        row |= _bounds(row, keyed_items(habitual, questionnaire, scale))
+        rows.append(row | {"reading": _reading(row)})
+
+    return pd.DataFrame(rows)
+
+
+def _mean_scores(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return each respondent's scores, means over runs."""
+    scores = scale_scores(answers, questionnaire)
+    means = scores.groupby(["respondent_id", "scale"], sort=False)["score"].mean()
+    return means.reset_index()
+
+
+def _mean_of(scores: pd.Series) -> dict[str, float]:
+    """Return the mean over respondents with its interval, and their SD."""
+    found = dict.fromkeys(("score", "low", "high", "sd"), np.nan)
+    if len(scores):
+        found["score"] = scores.mean()
+    if len(scores) > 1:
+        frame = scores.rename("score").to_frame().assign(all="all", unit=range(len(scores)))
+        ends = mean_table(frame, "score", ["all"], "unit").iloc[0]
+        found |= {"low": ends["low"], "high": ends["high"], "sd": scores.std()}
+    return found
+
+
+def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:
+    complete = keyed.dropna()
+    if len(complete) < _LEAST or complete.shape[1] < 2:
+        return dict.fromkeys(("alpha", "alpha_low", "alpha_high"), np.nan)
+    value = alpha(complete)
+    return {"alpha": value["alpha"], "alpha_low": value["low"], "alpha_high": value["high"]}
+
+
+def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
+    """Return what alpha stays below in 95 % of samples of as many respondents."""
+    if np.isnan(row["alpha"]):
+        return {"independent": np.nan, "habit": np.nan}
+
+    freedom = row["respondents"] - 1
+    quantile = stats.f.ppf(0.95, freedom, freedom * (row["items"] - 1))
+
+    # alphas of habits vary by somewhat more than Feldt's distribution says, so they are drawn
+    pool = habitual.to_numpy(dtype=float)
+    rng = np.random.default_rng(1)
+    size = min(row["respondents"], _HABITUAL // 2)
+    samples = (pool[rng.integers(0, len(pool), size)] for _ in range(_SAMPLES))
+    drawn = alphas(np.stack([np.cov(sample.T) for sample in samples]))
+
+    return {"independent": 1 - 1 / quantile, "habit": float(np.nanquantile(drawn, 0.95))}
+
+
+def _reading(row: dict) -> str:
+    if np.isnan(row["alpha"]):
+        return "no alpha: it needs three respondents that differ, and two items"
+    if row["alpha"] <= row["independent"]:
+        return "no more consistent than independent answers"
+    if row["alpha"] <= row["habit"]:
+        return "no more consistent than a habit"
+    return "more consistent than independent answers and habits, which is no proof"
+
+
+def _styles(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return the mean styles of these respondents and of those that know nothing."""
+    respondents = answers["respondent_id"].nunique()
+    drawn = {"respondents": max(200, min(respondents, 1000)), "runs": 1}
+    tables = {"these respondents": answers}
+    tables["random answers"] = empty_answers(questionnaire, "random", **drawn)
+    tables["nothing but a habit"] = empty_answers(questionnaire, "habit", **drawn)
+    rows = []
+    for who, table in tables.items():
+        styles = response_styles(table, questionnaire)
+        means = (
+            styles.drop(columns=["questionnaire", "mode", "run"]).groupby("respondent_id").mean()
+        )
+        rows.append({"who": who, **means.mean().to_dict()})
+
+    return pd.DataFrame(rows)
+
+
+def _verdicts(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Count the marks of respondents, each judged by its own answers."""
+    names = answers["respondent_id"].unique()
+    if len(names) > _JUDGED:
+        names = np.random.default_rng(1).choice(names, _JUDGED, replace=False)
+
+    marks: dict[str, list[str]] = {scale.id: [] for scale in questionnaire.scales}
+    for name in names:
+        own = answers[answers["respondent_id"] == name]
+        found = flags(own, questionnaire)
+        for scale in questionnaire.scales:
+            marks[scale.id].append(_mark(own, found, scale))
+
+    rows = [
+        {"scale": scale, "judged": len(names), **{mark: given.count(mark) for mark in "✗!✓"}}
+        for scale, given in marks.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _mark(answers: pd.DataFrame, found: pd.DataFrame, scale: Scale) -> str:
+    own = answers[answers["item_id"].isin(scale.items) & (answers["status"] == "ok")]
+    if own["item_id"].nunique() < len(scale.items):  # a score with an item missing is no score
+        return "✗"
+    return verdict(found, scale)[0]
+
+
+def _runs(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return the variance of scores within and between respondents, where runs were repeated."""
+    columns = ["scale", "respondents", "runs", "within", "between", "share_within"]
+    scores = scale_scores(answers, questionnaire).dropna(subset="score")
+    rows = []
+    for scale, part in scores.groupby("scale", sort=False):
+        grouped = part.groupby("respondent_id", sort=False)["score"]
+        sizes = grouped.size()
+        if sizes.max() < 2:
+            continue
+
+        within = float(grouped.var().mean())
+        between = np.nan
+        if len(sizes) > 1:
+            # the means of few runs vary by what varies within, too
+            noise = within * float((1 / sizes).mean())
+            between = max(0.0, float(grouped.mean().var()) - noise)
+
+        total = within + between
+        share = within / total if total else np.nan
+        rows.append([scale, len(sizes), int(sizes.sum()), within, between, share])
+
+    return pd.DataFrame(rows, columns=columns)

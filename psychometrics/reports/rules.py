@@ -1,0 +1,432 @@
+"""The rules of what may not be read from a score, the same for all respondents.
+
+They were fixed before any profile was looked at, except for two: *guessing* was added when
+untrained models had been seen without a cross, and *alone* when one scale answered by its content
+had lifted four that were answered at random. A rule about alpha over other respondents was
+dropped, since a mark concerns one respondent alone. :func:`flags` applies the rules to one
+respondent, :func:`verdict` sums them up for one scale, and :func:`rules` lists them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..checks import check_columns
+from ..exceptions import ParameterError
+from ..measures.scoring import item_scores, pss
+from ..measures.styles import balanced_pairs, response_styles
+from ..measures.trends import monotony
+from ..measures.validity import term_silhouettes
+from ..publishing.record import number
+from ..questionnaires import Questionnaire, Scale
+
+FEWEST_RESPONDENTS = 10
+"""Fewest respondents for an alpha on the page of a study.
+
+With 3 respondents and 7 items, Feldt's 95 % interval of an alpha of .80 reaches from -.02 to .99;
+with 10 it reaches from .53 to .94. With 8 or fewer the interval of such a good scale includes .50.
+"""
+ENOUGH_RESPONDENTS = 30
+"""Respondents below which an alpha is marked as too few for a conclusion.
+
+COSMIN rates the internal consistency of fewer than 30 respondents as *poor* (Terwee et al., 2012,
+Quality of Life Research 21, 651-657).
+"""
+_DEALS = 999
+_TO_PROMPTS = {
+    "terms": ("✗", "The silhouette of source against inverse terms, a mean over the scale's items, "
+              "is no larger than in random heads, of which at most 5 % are larger on any scale of "
+              "the page."),
+    "trend": ("!", "Source and inverse terms run apart over the intensifiers no more orderly than "
+              "in 95 % of random heads."),
+    "agreeing": ("!", "What source and inverse terms are given alike is larger than what the one "
+                 "is given against the other."),
+    "accuracy": ("!", "The interval of the accuracy at inference reaches below .50, where guessing "
+                 "gives .33."),
+    "guessing": ("✗", "The interval of the accuracy at inference reaches what guessing gives: .33, "
+                 "or .67 for a model that only tells entailment from the rest."),
+}  # fmt: skip
+_TO_ITEMS = {
+    "content": ("✗", "Answers within scales, turned by their keys, are no more alike than if the "
+                "same answers are dealt to other items (999 deals, of which at most 5 % are as "
+                "much alike in any questionnaire of the page), or all answers are the same. "
+                "One scale alone whose items are all keyed alike cannot be tested so."),
+    "alone": ("!", "The answers of one of several scales, looked at alone, are no more alike than "
+              "dealt answers, of which at most 5 % are as much alike on any scale of the page. "
+              "Deals are among the scales that are not yet told from them."),
+    "commonest": ("!", "One option makes up 80 % of the answers or more."),
+    "acquiescence": ("!", "Agreement whatever the item's key is a third of the way to the end of "
+                     "its range, or more."),
+    "answered": ("!", "An item was refused, not readable or not answered."),
+}  # fmt: skip
+
+
+def rules(to_prompts: bool) -> pd.DataFrame:
+    """Return the rules as a table, for answers to prompts or for answers to items.
+
+    Examples
+    --------
+    >>> rules(to_prompts=True).index.tolist()
+    ['terms', 'trend', 'agreeing', 'accuracy', 'guessing']
+    """
+    listed = _TO_PROMPTS if to_prompts else _TO_ITEMS
+    return pd.DataFrame(listed, index=["mark", "when"]).T.rename_axis("check")
+
+
+def flags(
+    answers: pd.DataFrame,
+    questionnaire: Questionnaire,
+    nulls: pd.DataFrame | None = None,
+    accuracy: tuple[float, ...] | None = None,
+    level: float = 0.05,
+) -> pd.DataFrame:
+    """Return what speaks against reading one respondent's scores.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        One respondent's answers to one questionnaire, from :func:`psychometrics.asking.ask`.
+    questionnaire : Questionnaire
+        With scales.
+    nulls : DataFrame, optional
+        Answers of null respondents to the same prompts; needed for answers to prompts.
+    accuracy : tuple of float, optional
+        Share of labelled pairs that are answered rightly, with its 95 % interval; where it is not
+        a third, also the share that guessing gives.
+    level : float
+        The probability that *terms*, or *content* and *alone*, pass on any scale of the
+        questionnaire by chance. A page about several questionnaires divides .05 among them.
+
+    Returns
+    -------
+    DataFrame
+        ``scale`` (empty where the flag is about all scales), ``check``, ``mark`` (✗ forbids to
+        read the score, ! is a reservation, ✓ none, – not tested), ``words`` and ``value``.
+
+    Raises
+    ------
+    ParameterError
+        The answers are of several respondents, or nulls are missing.
+
+    Notes
+    -----
+    :func:`rules` lists the rules. *Larger than in random heads* is a count: with *k* of *n* heads
+    as large or larger, (k + 1) / (n + 1) is at most the level. Where a questionnaire has several
+    scales, each head counts with its largest silhouette, in standard deviations of its scale, so
+    that the level is that of all scales together. *Alone* tests the scales in the order of their
+    p values, each against the least p value of the same deals, and deals anew among the remaining
+    scales after each that passes: a scale that follows its content does not lift the others. The
+    statistic of *trend* is
+    half the difference between the Spearman correlations of source and of inverse terms with the
+    weights. On both bases of the book the silhouette alone separated trained respondents from heads
+    that nobody trained, so among the statistics of answers it alone forbids to read a score. Even
+    without a flag, nothing proves that a score measures
+    what its name says.
+
+    References
+    ----------
+    Reuben et al. (2024), section 3.3; Rousseeuw (1987); Phipson and Smyth (2010) for the count;
+    Westfall and Young (1993) for several scales.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire, null_answers
+    >>> drawn = null_answers("challenges", "noise", respondents=20)
+    >>> first = drawn["respondent_id"] == drawn["respondent_id"].iloc[0]
+    >>> found = flags(drawn[first], load_questionnaire("challenges"), drawn[~first])
+    >>> found["check"].tolist()
+    ['terms', 'trend', 'agreeing']
+    """
+    check_columns(answers, ["respondent_id"])
+
+    if answers["respondent_id"].nunique() != 1:
+        raise ParameterError("Flags are of one respondent's answers; choose one.")
+
+    if "term" not in answers:
+        rows = _item_flags(answers, questionnaire, level)
+    elif nulls is None:
+        raise ParameterError("Answers to prompts are judged by null respondents; give some.")
+    else:
+        shares = {"own": pss(answers), "null": pss(nulls)}
+        rows = [*_terms(shares, questionnaire, level), *_trend(shares)]
+        rows += _agreeing(answers, nulls, questionnaire)
+
+        if accuracy is not None:
+            value, low, high, guess = (*accuracy, 1 / 3)[:4]
+            words = (
+                f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
+                f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."
+            )
+            check = "accuracy"
+            mark = "!" if low < 0.5 else "✓"
+            if low <= guess:
+                check = "guessing"
+                mark = "✗"
+
+            rows.append(("", check, mark, words, value))
+
+    return pd.DataFrame(rows, columns=["scale", "check", "mark", "words", "value"])
+
+
+def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
+    """Return the mark and the verdict on one scale, from the flags of its respondent.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> scale = load_questionnaire("challenges").scales[0]
+    >>> row = {"scale": "", "check": "trend", "mark": "!", "words": "", "value": 0.1}
+    >>> verdict(pd.DataFrame([row, row | {"check": "terms", "mark": "✓"}]), scale)
+    ('!', 'with reservations: trend')
+    """
+    own = found[found["scale"].isin(["", scale.id])].set_index("check")
+    to_prompts = "terms" in own.index
+
+    if (own["mark"] == "✗").any():
+        if to_prompts and own["mark"]["terms"] != "✗":
+            reason = "no better than guessing at inference"
+        elif to_prompts:
+            reason = "indistinguishable from a random head"
+        elif own["value"].get("content") == 0:
+            reason = "the same answer to every item"
+        else:
+            reason = "indistinguishable from answers dealt out at random"
+
+        return "✗", f"{reason}; do not interpret"
+
+    reserved = own.index[own["mark"] == "!"].tolist()
+    if own["mark"].get("terms" if to_prompts else "content") == "–":
+        reserved.append("it was not told from a null")
+    elif own["mark"].get("alone") == "–":
+        reserved.append("it could not be tested alone")
+
+    if reserved:
+        return "!", f"with reservations: {', '.join(reserved)}"
+    return "✓", "no flag, which is no proof"
+
+
+def item_means(items: pd.DataFrame) -> pd.DataFrame:
+    """Return each respondent's item scores, means over runs and other repetitions."""
+    keys = [k for k in ("respondent_id", "questionnaire", "mode", "item_id") if k in items]
+    means = items.groupby(keys, sort=False)["score"].mean().reset_index()
+    return means.assign(run=1) if "run" in items else means
+
+
+def _terms(shares: dict[str, pd.DataFrame], questionnaire: Questionnaire, level: float):
+    tables = {name: term_silhouettes(part) for name, part in shares.items()}
+    own, null = (
+        pd.DataFrame(
+            {
+                scale.id: part[part["item_id"].isin(scale.items)]
+                .groupby("respondent_id")["silhouette"]
+                .mean()
+                for scale in questionnaire.scales
+            }
+        )
+        for part in (tables["own"], tables["null"])
+    )
+    values = own.iloc[0]
+    both = pd.concat([own, null])  # with its own, so that each of equal respondents counts alike
+    spread = both.std(ddof=0)
+    distances = (both - both.mean()) / spread.where(spread > 0, 1.0)
+    largest = distances.iloc[1:].max(axis=1).dropna().to_numpy()
+
+    for scale in questionnaire.scales:
+        value = values[scale.id]
+        drawn = null[scale.id].dropna().to_numpy()
+        if np.isnan(value) or not len(drawn):
+            words = "the terms of its items are of one kind, so that they cannot be set apart."
+            yield scale.id, "terms", "–", words, value
+            continue
+
+        distance = distances[scale.id].iloc[0] - 1e-12
+        told = _is_rare(distance, largest, level)
+        words = (
+            f"{'told from random heads' if told else 'indistinguishable from a random head'}: "
+            f"silhouette of source against inverse terms {number(value, '.2f')}; random heads have "
+            f"{number(float(np.median(drawn)), '.2f')} in the median, and "
+            f"{(drawn >= value).sum()} of {len(drawn)} have as much"
+        )
+
+        if null.shape[1] > 1:
+            words += (
+                f"; on one of the {null.shape[1]} scales {(largest >= distance).sum()} "
+                "lie as far above the others"
+            )
+
+        yield scale.id, "terms", "✓" if told else "✗", f"{words}.", value
+
+
+def _trend(shares: dict[str, pd.DataFrame]):
+    rhos = {name: monotony(part) for name, part in shares.items()}
+    apart = {name: (rho["source"] - rho["inverse"]).abs() / 2 for name, rho in rhos.items()}
+    value = apart["own"].iloc[0] - 1e-12
+    drawn = apart["null"].dropna().to_numpy()
+    if not len(drawn):
+        return
+
+    if not np.isfinite(value):
+        words = "once normalised, its answers do not run over the intensifiers at all."
+        yield "", "trend", "!", words, value
+        return
+
+    source, inverse = (number(rhos["own"].iloc[0][name], ".2f") for name in ("source", "inverse"))
+    words = (
+        f"over the intensifiers, source terms run at a rank correlation of {source} and inverse "
+        f"terms at {inverse}; {(drawn >= value).sum()} of {len(drawn)} random heads are as orderly."
+    )
+    yield "", "trend", "✓" if _is_rare(value, drawn) else "!", words, value
+
+
+def _agreeing(answers, nulls, questionnaire: Questionnaire):
+    if not set(answers["polarity"]) == set(nulls["polarity"]) == {1, -1}:
+        return
+    own, null = (
+        balanced_pairs(part, [questionnaire])[["content", "agreeing"]].abs()
+        for part in (answers, nulls)
+    )
+    content, agreeing = own.iloc[0]
+    more = agreeing > content
+    words = (
+        f"what both kinds of terms are given alike ({agreeing:.3f}) is "
+        f"{'larger' if more else 'no larger'} than what the one is given against the other "
+        f"({content:.3f}); it is larger in {(null['agreeing'] > null['content']).mean():.0%} of "
+        "random heads."
+    )
+    yield "", "agreeing", "!" if more else "✓", words, agreeing
+
+
+def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, level: float):
+    items = item_means(item_scores(answers)).set_index("item_id")["score"]
+    styles = response_styles(answers, questionnaire)
+    common = styles["commonest"].mean()
+    yes = styles["acquiescence"].mean()
+    answered = int((answers["status"] == "ok").sum())
+
+    if items.notna().sum() > 1:
+        yield from _content(items.dropna(), questionnaire, level)
+
+    if np.isfinite(common):
+        words = f"the commonest answer makes up {common:.0%} of all."
+        yield "", "commonest", "!" if common >= 0.8 else "✓", words, common
+
+    if np.isfinite(yes):
+        side = "agrees" if yes > 0 else "disagrees"
+        words = f"whatever an item's key, it {side} at {abs(yes):.2f} of the way to the end."
+        yield "", "acquiescence", "!" if abs(yes) >= 1 / 3 else "✓", words, yes
+
+    words = f"{answered} of {len(answers)} answers could be read."
+    share = answered / len(answers)
+    yield "", "answered", "✓" if share == 1 else "!", words, share
+
+
+def _content(items: pd.Series, questionnaire: Questionnaire, level: float):
+    """Test whether keyed answers are more alike within scales than the same answers dealt out."""
+    low, high = np.array([questionnaire.ends(name) for name in items.index]).T
+    shares = (items.to_numpy() - low) / (high - low)
+    signs = _signs(items.index, questionnaire)
+    values = _dealt(shares, np.arange(len(shares)))
+    total = sum((_unlikeness(values, part) for part in signs.values()), np.zeros(len(values)))
+
+    if np.ptp(shares) < 1e-9:
+        yield "", "content", "✗", "it gives the same answer to every item.", 0.0
+        return
+
+    if np.ptp(total) < 1e-9:
+        words = "cannot be tested: the items are one scale and keyed alike."
+        yield "", "content", "–", words, np.nan
+        return
+
+    told = _is_rare(-total[0] - 1e-12, -total[1:], level)
+    words = (
+        "answers of a scale are more alike than the same answers dealt out at random"
+        if told
+        else "indistinguishable from the same answers dealt out to the items at random"
+    )
+    far = (total[1:] <= total[0] + 1e-12).sum()
+    words += f": {far} of {_DEALS} deals are as much alike within scales."
+    yield "", "content", "✓" if told else "✗", words, float(total[0])
+
+    if told and len(questionnaire.scales) > 1:
+        yield from _alone(shares, signs, questionnaire, level)
+
+
+def _alone(shares: np.ndarray, signs: dict, questionnaire: Questionnaire, level: float):
+    """Test each scale alone; one that has parts is as good as the worst of them."""
+    p_values = _step_down(shares, signs, level)
+    for scale in questionnaire.scales:
+        inner = [one.id for one in questionnaire.scales if one.parent == scale.id] or [scale.id]
+        tested = [p_values[name] for name in inner if name in p_values]
+        if len(tested) < len(inner):
+            words = "cannot be tested alone: fewer than two of its items were answered."
+            yield scale.id, "alone", "–", words, np.nan
+            continue
+
+        p = max(tested)
+        words = (
+            "by itself more alike than dealt answers"
+            if p <= level
+            else "by itself not told from dealt answers"
+        )
+        words += f" (p = {number(p, 'p')}, corrected for {len(p_values)} scales)."
+        yield scale.id, "alone", "✓" if p <= level else "!", words, p
+
+
+def _step_down(shares: np.ndarray, signs: dict, level: float) -> dict[str, float]:
+    """Return each scale's corrected p value; a scale that passes leaves the pool of the others."""
+    left = dict(signs)
+    found: dict[str, float] = {}
+    least = 0.0
+
+    while left:
+        pool = np.unique(np.concatenate([places for places, _ in left.values()]))
+        values = _dealt(shares, pool)
+        ranks = {name: _p_values(_unlikeness(values, part)) for name, part in left.items()}
+        best = min(left, key=lambda name: ranks[name][0])
+        smallest = np.min(list(ranks.values()), axis=0)
+        least = max(least, float((smallest <= ranks[best][0] + 1e-12).mean()))
+        found[best] = least
+        del left[best]
+
+        if least > level:
+            return found | dict.fromkeys(left, least)
+
+    return found
+
+
+def _signs(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
+    """Return places and keys of the answered items of each finest scale with two or more."""
+    wholes = {scale.parent for scale in questionnaire.scales}
+    found = {}
+    for scale in questionnaire.scales:
+        keys = questionnaire.keys(scale)
+        places = [place for place, name in enumerate(names) if name in keys]
+        if scale.id not in wholes and len(places) > 1:
+            found[scale.id] = np.array(places), np.array([keys[names[place]] for place in places])
+    return found
+
+
+def _dealt(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
+    """Return the answers, and below them deals of those in the pool among each other."""
+    values = np.tile(shares, (_DEALS + 1, 1))
+    rng = np.random.default_rng(0)
+    values[1:, pool] = rng.permuted(values[1:, pool], axis=1)
+    return values
+
+
+def _unlikeness(values: np.ndarray, part: tuple) -> np.ndarray:
+    """Return sums of squares of a scale's keyed answers around their mean, one a deal."""
+    places, signs = part
+    keyed = np.where(signs > 0, values[:, places], 1 - values[:, places])
+    return ((keyed - keyed.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+
+
+def _p_values(unlikeness: np.ndarray) -> np.ndarray:
+    """Return for each deal the share of deals that are as much alike."""
+    rounded = np.round(unlikeness, 12)
+    return np.searchsorted(np.sort(rounded), rounded, side="right") / len(rounded)
+
+
+def _is_rare(value: float, drawn: np.ndarray, level: float = 0.05) -> bool:
+    return ((drawn >= value).sum() + 1) / (len(drawn) + 1) <= level

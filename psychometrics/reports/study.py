@@ -1,0 +1,785 @@
+"""A study as one file: what is asked of whom and how, what was planned, and what was found."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import AfterValidator, Field, ValidationError
+
+from .. import __version__
+from ..asking.ask import ask
+from ..asking.population import population, readable_names
+from ..endpoints.endpoint import Endpoint
+from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
+from ..measures.intervals import mean_interval, scale_intervals
+from ..measures.items import adjust
+from ..measures.reliability import reliability_table
+from ..measures.scoring import item_scores, keyed_items
+from ..modes import identify, mode_named
+from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires.model import Part, checked
+from ..questionnaires.readers import read
+from ..store import key_of
+from .profiles import assess
+from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, item_means
+
+_Value = str | float | int | bool | None
+
+
+def _each_once(values: list | tuple) -> list | tuple:
+    if len(set(map(repr, values))) < len(values):
+        raise ValueError("holds one of them twice: keep one")
+    return values
+
+
+def _day(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError("must be a day such as 2026-11-23") from None
+
+
+_Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
+_Seed = Annotated[int, Field(strict=True, ge=0)]
+_ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
+
+
+class _Expectation(Part):
+    says: Annotated[str, Field(pattern=r"\S")]
+    questionnaire: str
+    scale: str | None = None
+    of: dict[str, _Value]
+    than: dict[str, _Value]
+    expect: Literal["higher", "lower", "different"]
+
+
+class _Planned(Part):
+    date: Annotated[str, AfterValidator(_day)]
+    expectations: tuple[_Expectation, ...] = ()
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    correction: Literal["none", "holm", "fdr_bh"] = "none"
+    smallest_effect: Annotated[float, Field(gt=0)] | None = None
+    spread: Annotated[float, Field(gt=0)] = 1.0
+    exclusions: str = ""
+    stopping: str = ""
+
+
+class _Study(Part):
+    """What a study's file holds."""
+
+    title: str
+    question: str
+    planned: _Planned
+    questionnaires: _Names
+    respondents: _Names
+    mode: str = "nli"
+    conditions: dict[
+        str, Annotated[list[_Value], Field(min_length=1), AfterValidator(_each_once)]
+    ] = Field({})
+    seeds: Annotated[tuple[_Seed, ...], Field(min_length=1), AfterValidator(_each_once)] = (0,)
+    analyses: Annotated[tuple[Literal[_ANALYSES], ...], Field(min_length=1)] = _ANALYSES
+
+    @property
+    def combinations(self) -> list[dict[str, _Value]]:
+        """All combinations of the conditions, seeds aside, in order."""
+        values = itertools.product(*self.conditions.values())
+        return [dict(zip(self.conditions, chosen, strict=True)) for chosen in values]
+
+    def power(self, folder: Path) -> list[float]:
+        """Simulate the power of each expectation for the smallest effect of interest.
+
+        Parameters
+        ----------
+        folder : Path
+            Where the study's file lies.
+
+        Returns
+        -------
+        list of float
+            Share of 2,000 simulated studies whose interval over items excludes zero on the right
+            side, if the differences of a scale's items are normal around the smallest effect with
+            the ``spread`` of the plan; empty where no smallest effect is named.
+        """
+        planned = self.planned
+        known = {one.id: one for one in _load(self, folder)}
+        effect = planned.smallest_effect
+        found = []
+        for e in planned.expectations if effect is not None else ():
+            size = (2000, len(_scale(known[e.questionnaire], e).items))
+            draws = np.random.default_rng(0).normal(effect, planned.spread, size)
+            found.append(float((mean_interval(draws)[0] > 0).mean()))
+        return found
+
+
+def load_study(path: str | Path, was_run: bool = False) -> _Study:
+    """Read and check a study's file; nobody is asked.
+
+    Parameters
+    ----------
+    path : str or Path
+        YAML: ``title``; ``question``; ``planned`` with a ``date`` and ``expectations``, each of
+        which ``says`` in words that the scores of a ``questionnaire`` (and ``scale``) under the
+        conditions ``of`` are ``higher``, ``lower`` or ``different`` (``expect``) ``than`` under
+        others, and where wanted ``alpha`` (0.05) and a ``correction`` of the expectations' p values
+        (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
+        ``spread`` of the items' differences (1) for its power, and in words ``exclusions`` and the
+        ``stopping`` rule; ``questionnaires`` and ``respondents``, as the commands take them;
+        ``mode``; ``conditions``, a list of values for each, of which all combinations are asked;
+        ``seeds``; ``analyses``, some of scores, expectations, effects, reliability and evidence.
+    was_run : bool
+        Refuse a study that was not run.
+
+    Returns
+    -------
+    Study
+        An object with these as attributes, and ``combinations`` of the conditions.
+
+    Raises
+    ------
+    ParameterError
+        The file cannot be read, or a part of it names what there is not; every mistake is listed.
+
+    Examples
+    --------
+    >>> load_study("nowhere.yaml")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
+file or directory); name a readable file.
+    """
+    path = Path(path)
+
+    try:
+        content = read(path, str(path))
+    except QuestionnaireError as error:
+        raise ParameterError(str(error)) from None
+
+    if isinstance(content, dict) and isinstance(content.get("planned"), dict):
+        content["planned"]["date"] = str(content["planned"].get("date", ""))
+
+    lines = []
+    try:
+        study = checked(content, str(path), _Study)
+        readable = _Readable(study)
+    except QuestionnaireError as error:
+        lines += str(error).splitlines()
+        readable = _right_parts(content)  # so that what else is wrong is said at once, too
+
+    if readable is not None:
+        lines += [f"{path}, {line}" for line in _mistakes(readable, path.parent)]
+
+    if lines:
+        raise ParameterError("\n".join(dict.fromkeys(lines)))
+    if was_run and not _record_path(path).is_file():
+        raise ParameterError(f"{path} was not run: psychometrics study run {path}")
+
+    return study
+
+
+def run_study(
+    path: str | Path, store: str | Path | None = None, progress: bool = True, **limits: object
+) -> dict:
+    """Ask all that a study asks; what is in the store is not asked again, so that it resumes.
+
+    Parameters
+    ----------
+    path : str or Path
+        The study's file. Beside it, a folder of its name keeps the record of its runs.
+    store : str or Path, optional
+        As in :func:`psychometrics.asking.ask`.
+    progress : bool
+        Show a progress bar for each combination.
+    **limits
+        Settings of the endpoint, which the plan leaves open: prices, ``timeout``, ``concurrency``,
+        ``max_cost`` of the whole run; after a ``dry_run`` nothing is recorded.
+
+    Returns
+    -------
+    dict
+        ``asked``, ``from_store``, ``unanswered``, ``seconds``, ``failed`` (reasons by respondent
+        and combination), ``plan``, whether the planned part is the one of the first run, and
+        ``changed``: what else is not as it was then.
+
+    Raises
+    ------
+    ParameterError
+        As :func:`load_study`, or the record cannot be written.
+
+    Examples
+    --------
+    >>> run_study("nowhere.yaml")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
+file or directory); name a readable file.
+    """
+    study = load_study(path)
+    planned = sorted(Endpoint.gathered(limits).keys() - {"endpoint"})
+
+    if planned:
+        raise ParameterError(f"{planned[0]} is part of the plan: write it into {path}.")
+    dry = bool(limits.get("dry_run"))
+    record = None if dry else _record(path, study)
+    summary = {"asked": 0, "from_store": 0, "unanswered": 0, "seconds": 0.0, "failed": {}}
+    for answers in _answers(study, Path(path), store, progress, summary["failed"], limits):
+        told = answers.attrs["summary"]
+        for name in ("asked", "from_store", "unanswered", "seconds"):
+            summary[name] = round(summary[name] + told[name], 2)
+
+    if dry:
+        return summary | {"changed": [], "plan": True}
+    summary["changed"] = _changed(path, study, record)
+    summary["plan"] = "planned" not in summary["changed"]
+    record["runs"].append({"at": _now(), "version": __version__, **summary})
+    _write_record(_record_path(path), record)
+
+    return summary
+
+
+def study_tables(
+    path: str | Path, store: str | Path | None = None
+) -> dict[str, pd.DataFrame | str]:
+    """Analyse a study that was run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The study's file.
+    store : str or Path, optional
+        Where the answers are. Missing answers are asked.
+
+    Returns
+    -------
+    dict of DataFrame or str
+        ``plan`` and ``asked``, and each of the study's analyses by name; an analysis that has
+        nothing to show is the reason in words.
+
+    Raises
+    ------
+    ParameterError
+        As :func:`load_study`; the study was not run, or nobody answered.
+
+    Notes
+    -----
+    An expectation is tested on the differences of the scale's items between two combinations,
+    each a mean over respondents and seeds: their mean with a 95 % interval over items, and a p
+    value from 9,999 random flips of their signs. It is met if the interval excludes zero on the
+    expected side.
+
+    Examples
+    --------
+    >>> study_tables("nowhere.yaml")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
+file or directory); name a readable file.
+    """
+    study = load_study(path, was_run=True)
+    folder = Path(path).parent
+    record = _read_record(_record_path(path))
+    failed: dict[str, str] = {}
+    answers = list(_answers(study, Path(path), store, False, failed, {}))
+
+    if not answers:
+        raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
+    loaded = _load(study, folder)
+    scored = pd.concat([_scored(part) for part in answers], ignore_index=True)
+    makers = {"scores": _scores, "expectations": _expectations, "effects": _effects}
+    makers |= {"reliability": _reliability, "evidence": partial(_evidence, folder, store)}
+    tables = {
+        "plan": _plan(study, study.power(folder), record, _changed(path, study, record)),
+        "asked": _asked(study, record, failed),
+    }
+
+    for name in study.analyses:
+        try:
+            tables[name] = makers[name](study, loaded, scored)
+        except Exception as error:  # the other analyses are shown
+            tables[name] = str(error)
+
+    return tables
+
+
+@dataclass(frozen=True)
+class _Readable:
+    """What of a file can be checked: of a right one all, of a wrong one its right parts."""
+
+    study: _Study
+    unknown: frozenset[str] = frozenset()  # keys of the file that are missing or wrong
+    numbers: tuple[int, ...] = ()  # of the expectations, as the file counts them
+
+
+def _right_parts(content: object) -> _Readable | None:
+    """Return the parts that the schema takes, with others in the place of the rest."""
+    if not isinstance(content, dict):
+        return None
+
+    right = {}
+    for key in _Study.model_fields.keys() & content.keys() - {"planned"}:
+        try:
+            _Study.model_validate(_SMALLEST | {key: content[key]})
+        except ValidationError:
+            continue
+
+        right[key] = content[key]
+
+    unknown = frozenset(_SMALLEST.keys() | content.keys()) - right.keys()
+
+    expectations = {}
+    planned = content.get("planned")
+    listed = planned.get("expectations") if isinstance(planned, dict) else None
+    for number, one in enumerate(listed if isinstance(listed, list) else [], start=1):
+        try:
+            expectations[number] = _Expectation.model_validate(one)
+        except ValidationError:
+            continue
+
+    planned = _SMALLEST["planned"] | {"expectations": list(expectations.values())}
+    study = _Study.model_validate(_SMALLEST | right | {"planned": planned})
+    return _Readable(study, unknown, tuple(expectations))
+
+
+# The fewest keys of a study; the values stand in for those that are missing or wrong.
+_SMALLEST = {
+    "title": "a title",
+    "question": "a question",
+    "planned": {"date": "2026-01-01"},
+    "questionnaires": ["a questionnaire"],
+    "respondents": ["a respondent"],
+}
+
+
+def _load(study: _Study, folder: Path) -> list[Questionnaire]:
+    return [_load_one(name, folder) for name in study.questionnaires]
+
+
+def _load_one(name: str, folder: Path) -> Questionnaire:
+    """Files are looked for beside the study."""
+    beside = folder / name
+    return load_questionnaire(beside if beside.is_file() else name)
+
+
+def _respondents(study: _Study, folder: Path, listed: bool = True) -> list[str]:
+    """All by name, with those of populations' files, which are looked for beside the study."""
+    takes_populations = mode_named(study.mode).takes_populations
+    names = []
+    for name in study.respondents:
+        if name.endswith((".yaml", ".yml")):
+            members = population(folder / name)
+            names += members if listed else []
+        else:
+            names += population(name) if takes_populations else [name]
+    return list(dict.fromkeys(names))
+
+
+def _mistakes(file: _Readable, folder: Path) -> list[str]:
+    study = file.study
+    found = []
+
+    def tried(place: str, call) -> object:
+        try:
+            return call()
+        except PsychometricsError as error:
+            found.extend(f"{place}: {line}" for line in str(error).splitlines())
+
+    known = {}
+    for name in () if "questionnaires" in file.unknown else study.questionnaires:
+        questionnaire = tried("questionnaires", lambda name=name: _load_one(name, folder))
+        if questionnaire is not None:
+            known[questionnaire.id] = questionnaire
+
+    all_known = len(known) == len(study.questionnaires)
+
+    if not file.unknown & {"mode", "conditions"}:
+        found += _mistakes_of_asking(file, folder, tried)
+
+    numbers = file.numbers or itertools.count(1)
+    for number, wanted in zip(numbers, study.planned.expectations, strict=False):
+        place = f"planned, expectation {number}"
+        questionnaire = known.get(wanted.questionnaire)
+        if questionnaire is None and all_known:
+            found.append(f"{place}: {wanted.questionnaire} is not among the questionnaires.")
+        elif questionnaire is not None and wanted.scale:
+            tried(place, lambda q=questionnaire, w=wanted: q.scale(w.scale))
+
+        for side in () if "conditions" in file.unknown else (wanted.of, wanted.than):
+            for name, value in side.items():
+                if value not in study.conditions.get(name, ()):
+                    found.append(f"{place}: {name}={value} is not among the conditions.")
+
+        if wanted.of == wanted.than:
+            found.append(f"{place}: of and than are the same.")
+
+    return found
+
+
+def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[str]:
+    """Return mistakes of seeds; ``tried`` notes those of conditions and respondents."""
+    study = file.study
+    first, *others = study.combinations
+    conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
+    if conditions is None:
+        return []
+
+    for chosen in others:
+        tried("conditions", lambda chosen=chosen: mode_named(study.mode).complete(chosen))
+
+    if "respondents" not in file.unknown:
+        # Of those that a file lists some may fail: the run finds out, and records it.
+        for name in tried("respondents", lambda: _respondents(study, folder, listed=False)) or []:
+            tried("respondents", lambda name=name: identify(name, study.mode, **first))
+
+    if study.seeds != (0,) and "seed" not in conditions:
+        return [f"seeds: answers in mode {study.mode} know no seed; leave them out."]
+    return []
+
+
+def _answers(
+    study: _Study, path: Path, store, progress: bool, failed: dict, limits: dict
+) -> Iterator[pd.DataFrame]:
+    """Answers of each combination and seed, with their conditions; failures into ``failed``."""
+    budget = limits.get("max_cost")
+    loaded = _load(study, path.parent)
+    who = _respondents(study, path.parent)
+    failures = _record_path(path).with_name("failures.csv")
+
+    for chosen, seed in itertools.product(study.combinations, study.seeds):
+        how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
+        said = _words(how) if how else "as it is"
+        how |= {"progress": progress, "failures": None if limits.get("dry_run") else failures}
+        how |= limits | ({} if budget is None else {"max_cost": budget})
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # named below, with the reasons
+                answers = ask(loaded, who, store, study.mode, **how)
+        except PsychometricsError as error:
+            failed[said] = str(error)
+            continue
+
+        summary = answers.attrs["summary"]
+        budget = None if budget is None else max(0.0, budget - summary.get("cost", 0.0))
+        failed |= {f"{name}, {said}": reason for name, reason in summary["failed"].items()}
+        answers = answers.assign(_combination=json.dumps(chosen))
+        answers.attrs = {"summary": summary}
+        yield answers
+
+
+def _scored(answers: pd.DataFrame) -> pd.DataFrame:
+    items = item_scores(answers.drop(columns="_combination"))
+    return items.assign(_combination=answers["_combination"].iloc[0])
+
+
+def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd.DataFrame:
+    """Item scores, over seeds and over the combinations that have the chosen conditions."""
+    fits = [
+        name
+        for name in scored["_combination"].unique()
+        if chosen.items() <= json.loads(name).items()
+    ]
+    own = scored[scored["_combination"].isin(fits) & (scored["questionnaire"] == questionnaire.id)]
+    return item_means(own)
+
+
+def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
+    """Respondents by items, by their keys; empty where all of them failed."""
+    items = _own(scored, questionnaire, chosen)
+    return pd.DataFrame() if items.empty else keyed_items(items, questionnaire, scale)
+
+
+def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str, float]:
+    """Mean difference of items, its interval over items, and its p value by flips of signs."""
+    first, second = (_matrix(scored, questionnaire, scale, side) for side in (of, than))
+    both = first.index.intersection(second.index)
+    values = np.array([])
+
+    if len(both):
+        values = (first.loc[both] - second.loc[both]).mean(axis=0).dropna().to_numpy()
+
+    if len(values) < 2:
+        return dict.fromkeys(("difference", "low", "high", "p"), np.nan)
+    low, high = mean_interval(values)
+    signs = np.random.default_rng(0).choice([-1, 1], size=(9999, len(values)))
+    extreme = np.abs((signs * values).mean(axis=1)) >= abs(values.mean()) - 1e-12
+    p = (extreme.sum() + 1) / (len(signs) + 1)
+
+    return {"difference": values.mean(), "low": float(low), "high": float(high), "p": p}
+
+
+def _words(chosen: dict) -> str:
+    return ", ".join(f"{name}={value}" for name, value in chosen.items()) or "all"
+
+
+def _plan(study: _Study, power: list[float], record: dict, changed: list[str]) -> pd.DataFrame:
+    planned = study.planned
+    others = ", ".join(name for name in changed if name != "planned")
+    rows = {
+        "planned on": planned.date,
+        "first run": record["first"],
+        "plan": "CHANGED AFTER THE FIRST RUN: what follows explores, it does not test"
+        if "planned" in changed
+        else "the plan of the first run",
+        "changed since the first run": others or "nothing",
+        "alpha": f"{planned.alpha:g}, correction: {planned.correction}",
+        **_rules(planned),
+        "smallest effect of interest": planned.smallest_effect,
+        "exclusions": planned.exclusions,
+        "stopping": planned.stopping,
+    }
+
+    for number, e in enumerate(planned.expectations, start=1):
+        said = f"{e.says} ({_words(e.of)} {e.expect} than {_words(e.than)})"
+        rows[f"expectation {number}"] = said
+
+    for number, share in enumerate(power, start=1):
+        rows[f"power of expectation {number}"] = f"{share:.0%}, simulated, for the smallest effect"
+
+    stated = {name: value for name, value in rows.items() if value not in (None, "")}
+    return pd.DataFrame({"value": stated}).rename_axis("what")
+
+
+def _rules(planned: _Planned) -> dict[str, str]:
+    """Return in words when an expectation is met, and how its p value was corrected."""
+    met = "the interval excludes zero on the expected side"
+    p_value = "p value" if planned.correction == "none" else "corrected p value"
+
+    if planned.model_fields_set & {"alpha", "correction"}:
+        met += f" and the {p_value} is below {planned.alpha:g}"
+
+    names = {"holm": "Holm's method", "fdr_bh": "Benjamini and Hochberg's method"}
+    if planned.correction == "none":
+        said = "not corrected for the number of expectations"
+    else:
+        number = len(planned.expectations)
+        said = f"corrected for {number} expectation(s) by {names[planned.correction]}"
+
+    return {"an expectation is met if": met, "p values of expectations": said}
+
+
+def _scores(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for questionnaire, chosen in itertools.product(loaded, study.combinations):
+        items = _own(scored, questionnaire, chosen)
+        for scale in questionnaire.scales if len(items) else ():
+            found = scale_intervals(items, questionnaire, scale.id)
+            names = readable_names(found["respondent_id"])
+            for row in found.itertuples():
+                rows.append({"questionnaire": questionnaire.short_title, "scale": scale.title,
+                             "conditions": _words(chosen), "respondent": names[row.respondent_id],
+                             "score": row.score, "low": row.low, "high": row.high,
+                             "items": f"{row.n:.0f} of {len(scale.items)}"})  # fmt: skip
+
+    return pd.DataFrame(rows)
+
+
+def _expectations(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+    known = {questionnaire.id: questionnaire for questionnaire in loaded}
+    planned = study.planned
+    rows = []
+    wanted = [e.expect for e in planned.expectations]
+
+    for e in planned.expectations:
+        questionnaire = known[e.questionnaire]
+        scale = _scale(questionnaire, e)
+        found = _difference(scored, questionnaire, scale, e.of, e.than)
+        rows.append({"expectation": e.says, "scale": scale.title, **found})
+
+    if not rows:
+        raise ParameterError("Nothing was expected.")
+    table = pd.DataFrame(rows)
+
+    if planned.correction != "none":
+        table["p corrected"] = adjust(table["p"], planned.correction)
+
+    tested = table["p corrected" if "p corrected" in table else "p"]
+    stated = planned.model_fields_set & {"alpha", "correction"}
+    significant = tested < planned.alpha if stated else np.full(len(table), True)
+    return table.assign(
+        verdict=[
+            _verdict(row, side, bool(sure), planned.smallest_effect)
+            for (_, row), side, sure in zip(table.iterrows(), wanted, significant, strict=True)
+        ]
+    )
+
+
+def _verdict(row: pd.Series, expected: str, significant: bool, smallest: float | None) -> str:
+    if np.isnan(row["p"]):
+        return "– not answered"
+    sides = {"higher": row["low"] > 0, "lower": row["high"] < 0}
+    sides["different"] = sides["higher"] or sides["lower"]
+    if smallest is not None and max(abs(row["low"]), abs(row["high"])) < smallest:
+        return "✗ smaller than the smallest effect of interest"
+    if sides[expected]:
+        return "✓ as expected" if significant else "! open: p is not below alpha"
+    return "✗ the other way round" if sides["different"] else "! open: the interval includes zero"
+
+
+def _effects(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for name, values in study.conditions.items():
+        for value, questionnaire in itertools.product(values[1:], loaded):
+            for scale in questionnaire.scales:
+                sides = {name: value}, {name: values[0]}
+                if _is_planned(study, questionnaire, scale, sides):
+                    continue
+
+                found = _difference(scored, questionnaire, scale, *sides)
+                rows.append({"condition": f"{name}: {value} less {values[0]}",
+                             "scale": scale.title, **found})  # fmt: skip
+
+    if not rows:
+        raise ParameterError("No condition has two values that no expectation compares.")
+    return pd.DataFrame(rows)
+
+
+def _scale(questionnaire: Questionnaire, expected: _Expectation) -> Scale:
+    return questionnaire.scale(expected.scale) if expected.scale else questionnaire.scales[0]
+
+
+def _is_planned(study: _Study, questionnaire, scale, sides: tuple[dict, dict]) -> bool:
+    return any(
+        e.questionnaire == questionnaire.id
+        and scale == _scale(questionnaire, e)
+        and sides in ((e.of, e.than), (e.than, e.of))
+        for e in study.planned.expectations
+    )
+
+
+def _reliability(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+    """Return alpha of each scale over the respondents, as far as they are enough."""
+    items = pd.concat([_own(scored, questionnaire, {}) for questionnaire in loaded])
+    table = reliability_table(items, loaded)
+    table = table[table["items"] > 1]
+    too_few = table["n"] < FEWEST_RESPONDENTS
+
+    if too_few.all():
+        raise ParameterError(
+            f"At most {table['n'].max() if len(table) else 0} respondents answered all items of a "
+            f"scale. Alpha is not printed below {FEWEST_RESPONDENTS}: its interval would say "
+            "nothing, whatever the scale."
+        )
+
+    table.loc[too_few, ["alpha", "low", "high"]] = np.nan
+    notes = table["n"].map(
+        lambda n: (
+            ""
+            if n >= ENOUGH_RESPONDENTS
+            else f"fewer than {ENOUGH_RESPONDENTS}: too few for a conclusion"
+        )
+    )
+    table["note"] = notes.where(~too_few, f"not printed: fewer than {FEWEST_RESPONDENTS}")
+    names = {"title": "scale", "n": "respondents"}
+
+    return table[["title", "n", "alpha", "low", "high", "note"]].rename(columns=names)
+
+
+def _evidence(folder: Path, store, study: _Study, loaded: list, scored) -> pd.DataFrame:
+    """Each respondent against null respondents, by the rules of a profile."""
+    first = study.combinations[0]
+    if study.seeds != (0,):
+        first = first | {"seed": study.seeds[0]}
+
+    rows = []
+    for name in _respondents(study, folder):
+        who = readable_names([name])[name]
+        try:
+            found = assess(name, loaded, study.mode, None, store=store, **first)["scores"]
+        except Exception as error:
+            rows.append({"respondent": who, "scale": "", "mark": "–", "verdict": str(error)})
+            continue
+
+        found = found[["title", "mark", "verdict"]].rename(columns={"title": "scale"})
+        rows += found.assign(respondent=who).to_dict("records")
+
+    return pd.DataFrame(rows)[["respondent", "scale", "mark", "verdict"]]
+
+
+def _asked(study: _Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
+    runs = record["runs"]
+    rows = {
+        "questionnaires": ", ".join(study.questionnaires),
+        "respondents": ", ".join(study.respondents),
+        "mode": study.mode,
+        "conditions": "; ".join(_words(chosen) for chosen in study.combinations),
+        "seeds": ", ".join(map(str, study.seeds)),
+        "runs": f"{len(runs)}, the last on {runs[-1]['at'] if runs else '–'}",
+        "asked in all": str(sum(run["asked"] for run in runs)),
+        "without an answer": str(runs[-1]["unanswered"] if runs else 0),
+        "seconds in all": f"{sum(run['seconds'] for run in runs):.0f}",
+        "package": f"psychometrics {__version__}",
+    }
+    rows |= {f"failed: {who}": reason for who, reason in failed.items()}
+
+    return pd.DataFrame({"how": rows}).rename_axis("what")
+
+
+def _record_path(path: str | Path) -> Path:
+    return Path(path).with_suffix("") / "record.json"
+
+
+def _as_run(path: str | Path, study: _Study) -> dict:
+    """All that decides what a study finds: its file, its questionnaires and its models."""
+    folder = Path(path).parent
+    first = study.combinations[0]
+    models = {}
+    for name in _respondents(study, folder):
+        try:
+            identity = identify(name, study.mode, **first)
+        except PsychometricsError as error:
+            identity = {"revision": str(error)}
+
+        models[name] = str(identity.get("fingerprint") or identity.get("revision") or "")
+
+    texts = {one.id: key_of(one.model_dump_json()) for one in _load(study, folder)}
+    more = {"models": models, "texts of questionnaires": texts, "package": __version__}
+    return json.loads(study.model_dump_json()) | more
+
+
+def _changed(path: str | Path, study: _Study, record: dict) -> list[str]:
+    """Names of what is not as it was at the first run."""
+    now = _as_run(path, study)
+    return [name for name, value in now.items() if record["study"].get(name) != value]
+
+
+def _record(path: str | Path, study: _Study) -> dict:
+    """The record of runs, with a copy of the study as it was at the first."""
+    file = _record_path(path)
+    if file.is_file():
+        return _read_record(file)
+    record = {"first": _now(), "study": _as_run(path, study), "runs": []}
+    _write_record(file, record)
+    return record
+
+
+def _read_record(file: Path) -> dict:
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if {"first", "study", "runs"} <= set(record):
+            return record
+    except (OSError, ValueError, TypeError):
+        pass
+    raise ParameterError(f"{file} is damaged or of an older version: move it away and run again.")
+
+
+def _write_record(file: Path, record: dict) -> None:
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(record, indent=1), encoding="utf-8")
+        part.replace(file)  # a run that is killed leaves the record as it was
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M")

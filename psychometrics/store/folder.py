@@ -1,0 +1,352 @@
+"""A folder of a store: the parts that hold one respondent's answers to one questionnaire."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+import uuid
+import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from ..exceptions import StoreError
+from .urls import explain_errors, list_files, open_store, reason
+
+_MERGED_BYTES = 64 * 2**20  # bytes in memory from which on compaction begins another part
+_BOOKKEEPING = ("key", "written", "seconds", "manifest")  # columns of every part
+_PART = re.compile(r"v1-\d{19}-([0-9a-f]{64})\.parquet")
+_NEWER = re.compile(r"v([2-9]|[1-9]\d+)-.*\.parquet", re.DOTALL)
+_TEXT = pa.large_string()
+
+
+class Folder:
+    """The parts of one respondent and questionnaire, in a file system of pyarrow's."""
+
+    def __init__(self, system: fs.FileSystem, path: str):
+        self.system = system
+        self.path = path
+
+    def files(self) -> list[fs.FileInfo]:
+        """List the folder's files, in the order of writing."""
+        return sorted(list_files(self.system, self.path), key=lambda file: file.base_name)
+
+    def read_new(
+        self, seen: set[str], schema: pa.Schema, wanted: Callable[[str], bool]
+    ) -> list[pa.Table]:
+        """Read the wanted columns of the parts not yet seen, and add their names to ``seen``.
+
+        Parts that are damaged, or do not fit the schema, are set aside with a warning.
+        """
+        tables = []
+        met = set(seen)  # if one cannot be read, all are to be read again
+        # Again until nothing is new: a compaction may exchange parts while this lists and reads.
+        while unread := [
+            file.base_name
+            for file in self.files()
+            if file.extension == "parquet" and file.base_name not in met
+        ]:
+            for name in unread:
+                table = None
+                with contextlib.suppress(FileNotFoundError):  # merged into one of the next look
+                    table = self.read(name, wanted)
+
+                met.add(name)
+                if table is None:
+                    continue
+
+                common = common_schema(schema, table)
+                if common is None:
+                    self._set_aside(name, "holds other kinds of values than the others")
+                    continue
+
+                schema = common
+                tables.append(table)
+
+        seen |= met
+        return tables
+
+    def read(self, name: str, wanted: Callable[[str], bool] = bool) -> pa.Table | None:
+        """Read the wanted columns of a part; set it aside with a warning if it is damaged.
+
+        Raises
+        ------
+        FileNotFoundError
+            It is gone: a compaction has merged it into another.
+        """
+        path = f"{self.path}/{name}"
+
+        if _NEWER.fullmatch(name):
+            raise StoreError(
+                f"{path} was written by a newer version of this package: update the package."
+            )
+
+        known = _PART.fullmatch(name)
+        if known is None:
+            return self._set_aside(name, "is not a part of a store")
+
+        try:
+            with self.system.open_input_file(path) as file:
+                content = file.read_buffer()
+        except OSError as error:
+            # A network's disk calls a file that is gone stale.
+            if isinstance(error, FileNotFoundError) or error.errno == errno.ESTALE:
+                raise FileNotFoundError(path) from error
+
+            with explain_errors(f"{path} cannot be read"):
+                raise
+
+        if hashlib.sha256(content).hexdigest() != known[1]:
+            return self._set_aside(name, "is damaged or cut short")
+
+        with contextlib.suppress(pa.ArrowException, OSError, ValueError, TypeError, KeyError):
+            file = pq.ParquetFile(pa.BufferReader(content))
+            names = file.schema_arrow.names
+            if set(_BOOKKEEPING) <= set(names):
+                table = file.read(list(filter(wanted, names)), use_threads=False)
+                manifests = file.read(["manifest"], use_threads=False)["manifest"].unique()
+                folders = ["/".join(["", *folder_names(json.loads(m.as_py()))]) for m in manifests]
+                if not _has_sound_keys(table):
+                    return self._set_aside(name, "lacks keys or times of its answers")
+
+                if all(self.path.endswith(folder) for folder in folders):
+                    return table.replace_schema_metadata(None)
+                return self._set_aside(name, "holds answers that belong to another folder")
+
+        return self._set_aside(name, "is not a part of a store")
+
+    def write(self, table: pa.Table) -> str:
+        """Add a part; its name is returned."""
+        # A random mark, so that no two parts ever have one name: to delete a part that was merged
+        # can then never delete one that holds what was merged.
+        table = table.replace_schema_metadata({"part": uuid.uuid4().hex})
+        buffer = pa.BufferOutputStream()
+        repeated = [name for name in table.column_names if name != "key"]
+        pq.write_table(table, buffer, compression="zstd", use_dictionary=repeated)
+        content = buffer.getvalue()
+        written = table["written"][0].as_py()
+        name = f"v1-{written:019d}-{hashlib.sha256(content).hexdigest()}.parquet"
+        with explain_errors(f"{self.path}/{name} cannot be written"):
+            self._write_file(name, content)
+
+        return name
+
+    def _write_file(self, name: str, content: pa.Buffer) -> None:
+        path, unfinished = f"{self.path}/{name}", f"{self.path}/.{name}.tmp"
+        if self.system.type_name in ("s3", "gcs", "abfs"):  # an object is put whole or not at all
+            with self.system.open_output_stream(path) as file:
+                file.write(content)
+            return
+
+        for attempt in range(9):
+            self.system.create_dir(self.path, recursive=True)
+            try:
+                with self.system.open_output_stream(unfinished) as file:
+                    file.write(content)
+
+                self._sync(unfinished)
+                self.system.move(unfinished, path)
+                break
+            except BaseException as error:
+                with contextlib.suppress(OSError):
+                    self.system.delete_file(unfinished)
+
+                # Gone before it was renamed: another took it for what a killed run has left.
+                if not isinstance(error, FileNotFoundError) or attempt == 8:
+                    raise
+
+        with contextlib.suppress(OSError):  # not every system lets a folder be opened
+            self._sync(self.path)
+
+    def _sync(self, path: str) -> None:
+        """Wait until a local disk has a file or folder, which a power cut may take otherwise."""
+        if self.system.type_name == "local":
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+    def _set_aside(self, name: str, what: str) -> None:
+        number = 1
+        path = f"{self.path}/{name}"
+        try:
+            while (
+                self.system.get_file_info(f"{path}.damaged-{number}").type != fs.FileType.NotFound
+            ):
+                number += 1
+
+            self.system.move(path, f"{path}.damaged-{number}")
+            done = f"it was set aside as {name}.damaged-{number}"
+        except OSError as error:
+            done = f"it cannot be set aside ({reason(error)})"
+
+        warnings.warn(f"{path} {what}: {done}, and its questions are asked again.", stacklevel=2)
+
+    def compact(self, only_small: bool = False) -> int:
+        """Merge parts; the number that there are fewer."""
+        files = self.files()
+        parts = [file for file in files if _PART.fullmatch(file.base_name)]
+
+        if only_small:
+            # Of the parts by size, those no larger than all smaller ones together: a row is then
+            # rewritten as often as the logarithm of the rows.
+            parts.sort(key=lambda file: file.size)
+            rest = sum(file.size for file in parts)
+            while parts and 2 * parts[-1].size > rest:
+                rest -= parts.pop().size
+
+            parts.sort(key=lambda file: file.base_name)
+
+        fewer = 0
+        size = 0
+        schema = pa.schema([])
+        tables: dict[str, pa.Table] = {}
+        for file in parts:
+            try:
+                table = self.read(file.base_name)
+            except FileNotFoundError:  # another compaction took it
+                continue
+
+            common = None if table is None else common_schema(schema, table)
+            if common is not None:
+                tables[file.base_name] = table
+                schema = common
+                size += table.nbytes
+
+            if size >= _MERGED_BYTES:
+                fewer += self._merge(tables)
+                tables = {}
+                size = 0
+
+        fewer += self._merge(tables)
+        # A day by the clock that stamps the files: this machine's may be wrong, and another writes.
+        times = [file.mtime for file in self.files() if file.mtime is not None]
+        for file in files:
+            left = file.base_name.startswith(".v1-") and file.extension == "tmp"
+            if left and file.mtime is not None and max(times) - file.mtime > timedelta(days=1):
+                self._delete(file.base_name)
+
+        return fewer
+
+    def _merge(self, tables: dict[str, pa.Table]) -> int:
+        if len(tables) < 2:
+            return 0
+        self.write(union(list(tables.values())))
+        for name in tables:
+            self._delete(name)
+        return len(tables) - 1
+
+    def _delete(self, name: str) -> None:
+        with (
+            explain_errors(f"{self.path}/{name} cannot be deleted"),
+            contextlib.suppress(FileNotFoundError),
+        ):
+            self.system.delete_file(f"{self.path}/{name}")
+
+
+def folders(store: str | Path | None) -> list[Folder]:
+    """List the folders of a store that hold parts."""
+    system, root = open_store(store)
+    files = list_files(system, root, recursive=True)
+    names = [file.path[len(root) :].strip("/").split("/") for file in files]
+    found = {
+        tuple(folder)
+        for *folder, name in names
+        if len(folder) == 3 and (_PART.fullmatch(name) or _NEWER.fullmatch(name))
+    }
+    return [Folder(system, "/".join([root, *folder])) for folder in sorted(found)]
+
+
+def is_bookkeeping(column: str) -> bool:
+    """Return whether a column is in every part, and says of each row when and how it came."""
+    return column in _BOOKKEEPING
+
+
+def folder_names(manifest: dict) -> list[str]:
+    """Return the folders, from the store's on, of the answers that a manifest describes."""
+    given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
+    mode, questionnaire, respondent = (encodable(str(name)) for name in given)
+    return [_safe_name(mode), _safe_name(questionnaire), _safe_name(respondent, always=True)]
+
+
+def _safe_name(name: str, always: bool = False) -> str:
+    """A name as a folder's: itself if it is safe, else, or always, with a hash of it."""
+    # The hash keeps "a/b" and "a-b" apart, which are the same once made safe.
+    safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80]
+    if safe == name and name[:1].isalnum() and not always:
+        return name
+    return f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def encodable(value: object) -> object:
+    """Return a text without lone surrogates, which no file can hold; other values as they are."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def union(tables: list[pa.Table]) -> pa.Table:
+    """Keep one row per key, the first written one, in the order of writing."""
+    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    written = table["written"].to_numpy()
+    if (np.diff(written) < 0).any():
+        table = table.take(np.argsort(written, kind="stable"))
+    # Codes are given in the order of their first occurrence.
+    codes = table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
+    _, first = np.unique(codes, return_index=True)
+    return table.take(first) if len(first) < len(table) else table
+
+
+def _has_sound_keys(table: pa.Table) -> bool:
+    """Return whether each row has a key and a time, as far as these columns were read."""
+    kinds = {"key": (_TEXT, pa.string()), "written": (pa.int64(),)}
+    columns = {name: table[name] for name in kinds if name in table.column_names}
+    return len(table) > 0 and all(
+        column.type in kinds[name] and not column.null_count for name, column in columns.items()
+    )
+
+
+def common_schema(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
+    """Return the schema that holds a table's values, too; None if there is none."""
+    try:
+        return pa.unify_schemas([schema, table.schema], promote_options="permissive")
+    except pa.ArrowException:
+        return None
+
+
+def as_table(rows: pd.DataFrame) -> pa.Table:
+    """Return rows as a table whose first column is the key."""
+    taken = set(rows.columns) & set(_BOOKKEEPING)
+    if taken:
+        raise ValueError(f"A column may not be called {min(taken)}.")
+
+    try:
+        table = pa.Table.from_pandas(rows, preserve_index=False)
+    except UnicodeEncodeError:  # a lone surrogate
+        table = pa.Table.from_pandas(rows.map(encodable), preserve_index=False)
+
+    table = table.add_column(0, "key", pa.array(list(rows.index), _TEXT))
+    fields = []
+    for field in table.schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        fields.append(pa.field(field.name, _TEXT if pa.types.is_string(kind) else kind))
+
+    return table.cast(pa.schema(fields))
+
+
+def with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: str) -> pa.Table:
+    """Return the table with what is noted of each row: its time, its seconds, its manifest."""
+    n = len(table)
+    said = pa.DictionaryArray.from_arrays(np.zeros(n, dtype="int32"), pa.array([manifest], _TEXT))
+    table = table.append_column("written", pa.array(np.full(n, written, dtype="int64")))
+    table = table.append_column("seconds", pa.array(np.full(n, seconds, dtype="float64")))
+    return table.append_column("manifest", said)

@@ -1,0 +1,141 @@
+"""Where a store lies: a local folder or a URL, opened as a file system of pyarrow's."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+from ..exceptions import StoreError
+from ..paths import cache_dir
+
+_LOCAL = fs.LocalFileSystem()
+_MISSING = fs.FileType.NotFound
+# What file systems raise.
+_ERRORS = (OSError, ValueError, pa.ArrowException)
+
+
+def list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
+    """List the files below a folder; none where it is not there."""
+    selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
+    with explain_errors(f"{path} cannot be read"):
+        for _ in range(9):
+            # Arrow opens the folder and, where that fails, looks whether it is there: made by
+            # another process between the two, it is neither listed nor counted as not found.
+            with contextlib.suppress(FileNotFoundError):
+                return list(filter(_is_named_file, system.get_file_info(selector)))
+        return list(filter(_is_named_file, system.get_file_info(selector)))
+
+
+def _is_named_file(info: fs.FileInfo) -> bool:
+    """Return whether it is a file, and has a name that is text, as all that a store writes."""
+    try:
+        return info.is_file and bool(info.path)
+    except UnicodeDecodeError:
+        return False
+
+
+def store_url(store: str | Path | None) -> str:
+    """Return the URL or absolute path of a store, by default the one that is configured."""
+    if store is None:
+        store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
+    text = os.fspath(store)
+    if not text.strip() or "://" in text:
+        return text
+    return Path(text).expanduser().absolute().as_posix()
+
+
+def open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
+    """Return the file system of a store and its path there; it may not exist yet."""
+    try:
+        text = store_url(store)
+        _check_name(text)
+        system, root = _open_url(text) if "://" in text else (_LOCAL, text)
+        kind = system.get_file_info(root).type
+    except StoreError:
+        raise
+    except (*_ERRORS, RuntimeError, TypeError, ImportError) as error:
+        named = os.environ.get("PSYCHOMETRICS_STORE") if store is None else store
+        said = f"{named!r} cannot be opened as a store ({reason(error)})"
+        # a URL may hold a key and its secret
+        said = re.sub(r"//[^/@\s]*@", "//", said)
+        said = re.sub(r"(?i)((?:secret|key|token|password)[\w-]*=)[^&'\s]+", r"\1...", said)
+        raise StoreError(
+            f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in PSYCHOMETRICS_STORE."
+        ) from None
+
+    occupied = root if kind in (fs.FileType.File, fs.FileType.Unknown) else ""
+    if system.type_name == "local" and kind == _MISSING:
+        occupied = _not_a_folder(Path(root))
+
+    if occupied:
+        raise StoreError(
+            f"{occupied} is a file, not a store: name another folder in PSYCHOMETRICS_STORE."
+        )
+
+    return system, root.rstrip("/")
+
+
+def _check_name(text: str) -> None:
+    """Refuse the name of a store that names no folder."""
+    if not text.strip():
+        raise StoreError("The store's name is empty: name a folder in PSYCHOMETRICS_STORE.")
+    if re.match("file://(?!(localhost)?/.)|(s3|gs|abfs)://$", text):
+        raise StoreError(
+            f"{text} names no folder: write it like file:///folder or s3://bucket/folder in "
+            "PSYCHOMETRICS_STORE."
+        )
+
+
+def _not_a_folder(path: Path) -> str:
+    """Return what is in the way of making a folder: something on its path that is none."""
+    for place in (path, *path.parents):
+        if os.path.lexists(place):
+            return "" if place.is_dir() else str(place)
+    return ""
+
+
+@functools.cache  # a connection is made once
+def _open_url(url: str) -> tuple[fs.FileSystem, str]:
+    if url.startswith("s3://") and "allow_delayed_open" not in url:
+        # A part is sent in one request, which may be sent again where no reply came, not in three.
+        url += ("&" if "?" in url else "?") + "allow_delayed_open=true"
+
+    if url.startswith("gs://") and "retry_limit_seconds" not in url:
+        url += ("&" if "?" in url else "?") + "retry_limit_seconds=10"  # not 15 minutes
+
+    try:
+        return fs.FileSystem.from_uri(url)
+    except (ValueError, NotImplementedError):
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
+
+@contextlib.contextmanager
+def explain_errors(what: str) -> Iterator[None]:
+    """Turn an error of the disk into one sentence, with what to do."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except _ERRORS as error:
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        raise StoreError(
+            f"{what} ({reason(error)}): {'free some space' if full else 'give access to it'}, or "
+            "name another folder in PSYCHOMETRICS_STORE; what was stored before is still there."
+        ) from error
+
+
+def reason(error: Exception) -> str:
+    """Return why the disk or the network failed, in one line."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else " ".join(str(error).split())

@@ -1,0 +1,94 @@
+"""Notice whether answers that a call has read or added are removed while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+
+import pyarrow as pa
+
+from .folder import Folder
+
+WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+"""The watch of the call under way."""
+
+
+class Watch:
+    """Notes which answers a call has read and added, to see at its end whether all are there.
+
+    Attributes
+    ----------
+    has_added : bool
+        Whether the call has added answers; what others remove from a store that is only read is
+        not looked for.
+    """
+
+    def __init__(self) -> None:
+        self.has_added = False
+        self._notes: dict[tuple[str, str], _Note] = {}
+
+    def note(
+        self, respondent_id: str, folder: Folder, parts: Iterable[str], keys: Iterable[str]
+    ) -> None:
+        """Note that a folder holds these parts and, in them, answers with these keys."""
+        note = self._notes.setdefault((respondent_id, folder.path), _Note(folder))
+        note.parts.update(parts)
+        note.keys.update(keys)
+
+    def removed(self) -> Counter[str]:
+        """Count the noted answers that are not in the store any more, by respondent."""
+        counts: Counter[str] = Counter()
+        if not self.has_added:
+            return counts
+
+        for (respondent_id, _), note in self._notes.items():
+            missing = note.missing()
+            if missing:
+                counts[respondent_id] += missing
+        return counts
+
+
+class _Note:
+    """The parts that were seen in a folder, and the keys of the answers in them."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.parts: set[str] = set()
+        self.keys: set[str] = set()
+
+    def missing(self) -> int:
+        """Return how many of the answers are gone."""
+        if self.parts <= {file.base_name for file in self.folder.files()}:
+            return 0
+
+        # A compaction removes parts, too, after it has written their rows into another.
+        tables = self.folder.read_new(set(), pa.schema([]), "key".__eq__)
+        there = {key for table in tables for key in table["key"].to_pylist()}
+        return len(self.keys - there)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Watch]:
+    """Watch the answers that are read and added within the block.
+
+    Examples
+    --------
+    >>> import shutil, tempfile
+    >>> import pandas as pd
+    >>> from psychometrics.store import StoredAnswers, key_of
+    >>> store = tempfile.mkdtemp()
+    >>> rows = pd.DataFrame({"probability": [0.25]}, index=pd.Index([key_of("a")], name="key"))
+    >>> with watched() as watch:
+    ...     _ = StoredAnswers(store, "mlm", "gad7", "owner/model").add(rows)
+    ...     shutil.rmtree(store)
+    >>> watch.removed()
+    Counter({'owner/model': 1})
+    """
+    watch = Watch()
+    token = WATCH.set(watch)
+    try:
+        yield watch
+    finally:
+        WATCH.reset(token)
