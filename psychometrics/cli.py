@@ -93,7 +93,7 @@ _Against = Annotated[
         'with commas, or "nobody".'
     ),
 ]
-_Output = Annotated[Path | None, Option("--output", "-o", help="The file, see above.")]
+_Output = Annotated[Path | None, Option("--output", "-o", help="The file to write.")]
 _TABLES = (".csv", ".json", ".parquet", ".sav")
 _PROFILED = "gad7,phq9,soc13"
 _Pdf = Annotated[bool, Option("--pdf", help="Print the page to a .pdf file, too.")]
@@ -287,7 +287,7 @@ def _ask(
     replied; with --dry-run, what would be sent. Answers to items are also written as .wide.csv (a
     column for each item), .irw.csv (Item Response Warehouse) or .sav (SPSS).
 
-    Models that cannot answer for good are named in --failures and not tried again.
+    Models that can never answer are listed in --failures and not tried again.
 
     Besides those of the mode, -c takes: dtype (float32, bfloat16, float16), device (cpu, cuda:1),
     personas (a table, a row for each), keep_downloads=false (remove weights from the hub after
@@ -344,7 +344,7 @@ def _scores(
 
     --output, a .csv, .json, .parquet or .sav file, takes the place of the terminal; with --items,
     answers to items are also written as .wide.csv or .irw.csv.
-    For answers to prompts, -c temperature=T is the one of their normalisation.
+    For answers to prompts, -c temperature=T sets the temperature of the normalisation.
     """
     for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, _TABLES)):
         if path is not None:
@@ -548,10 +548,12 @@ def _new_population(
     file: Annotated[Path, Argument(help="A .yaml file that is not there yet.")],
     task: Annotated[str | None, Option(help="Such as fill-mask.")] = None,
     search: Annotated[str, Option(help="Words of ids, with commas.")] = "",
-    top: Annotated[int, Option(help="Look at so many, the most downloaded first.")] = 100,
+    top: Annotated[int, Option(help="How many models to look at, most downloaded first.")] = 100,
     min_downloads: Annotated[int, Option(help="In the last 30 days.")] = 0,
     licence: Annotated[str, Option(help="With commas, such as mit,apache-2.0.")] = "",
-    max_memory: Annotated[str | None, Option(help="In float32, such as 24GB.")] = None,
+    max_memory: Annotated[
+        str | None, Option(help="Most memory of a model in float32, such as 24GB.")
+    ] = None,
     labels: Annotated[str, Option(help="Outputs, with commas.")] = "",
 ) -> None:
     """Write a population's file from a query of the hub, with those left out and why.
@@ -756,8 +758,10 @@ def _improve(
     questionnaire: _QuestionnaireName,
     respondents: _Respondents = "embedded",
     output: _Output = None,
-    rules: Annotated[bool, Option("--rules/--no-rules", help="Whether rules make some.")] = True,
-    seed: Annotated[int, Option(help="Of the halves and of what is drawn by chance.")] = 1,
+    rules: Annotated[
+        bool, Option("--rules/--no-rules", help="Make candidates by rules, too.")
+    ] = True,
+    seed: Annotated[int, Option(help="Seed of the halves and of the random prompts.")] = 1,
     condition: _Conditions = None,
 ) -> None:
     """Choose better prompts on half of the respondents, and show them on the other half.

@@ -475,7 +475,7 @@ def _own_base(name: str) -> str:
 
 
 def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) -> list[pd.DataFrame]:
-    """The store's measurements of all runs; what is nowhere yet is done, a run on each core.
+    """Return the measurements of all runs; missing runs are done now, one per core.
 
     Small models leave a second core idle; a GPU is kept busy by one run. A respondent that fails is
     put among the errors.

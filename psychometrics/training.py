@@ -557,7 +557,7 @@ def _make_paddable(
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             said = f"{base}'s tokenizer has neither a padding nor an end token"
-            raise ParameterError(f"{said}: set pad_token and save it anew.")
+            raise ParameterError(f"{said}: set pad_token and save it again.")
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder's classifier looks from here for the last token that is no padding.
     model.config.pad_token_id = tokenizer.pad_token_id

@@ -231,7 +231,7 @@ def _binary_table(path: Path, ending: str) -> AnswerTable:
                 notes.append(f"the sheet '{sheet}' is read; left out: {rest}")
     except Exception as error:  # each library has errors of its own
         said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path} cannot be read ({said}): save it anew, or as CSV.") from None
+        raise DataError(f"{path} cannot be read ({said}): save it again, or as CSV.") from None
 
     first = 1 if ending in (".parquet", *_STATISTICS) else 2  # a sheet's first row has the headers
     cells = cells.reset_index(drop=True)
@@ -334,7 +334,7 @@ def _inspect_log(path: Path) -> AnswerTable:
         content = log.read_eval_log(str(path))
     except Exception as error:  # whatever the library finds wrong with a file
         said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path} cannot be read ({said}): write the log anew.") from None
+        raise DataError(f"{path} cannot be read ({said}): write the log again.") from None
 
     rows = list(_inspect_rows(content))
     places = [f"sample {row['id']}" for row in rows]

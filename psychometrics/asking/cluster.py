@@ -45,7 +45,7 @@ try:
 except ImportError:  # it is an extra
     ray = None
 
-# Prompts of one task at most; whole chunks, so that they are asked in the same company.
+# Most prompts of a task: whole chunks, so that batches do not depend on how tasks are cut.
 _PER_TASK = 40 * CHUNK
 _TRIES = 3
 # Seconds in which the head of a cluster must accept a connection.
@@ -400,7 +400,7 @@ def _start(task: _Task, work: object, nodes: list[dict]) -> object:
 
 
 def _call_back(running: dict, nodes: list[dict], waiting: deque) -> None:
-    """Put tasks that wait for a machine that has left into the queue again."""
+    """Requeue tasks that wait for a machine that is gone."""
     for stream, task in list(running.items()):
         if not task.node and not _fits(task.needs, nodes) and nodes:
             ray.cancel(stream)

@@ -262,7 +262,7 @@ class RequestQueue:
                 self.batches.stop()
 
             left = [task for task in tasks if not task.done()]
-            if left:  # of batches all have come, and are only written
+            if left:  # in batch mode all replies have arrived
                 left = (await asyncio.wait(left, timeout=60 if self.batches else _GRACE))[1]
 
             for task in tasks:

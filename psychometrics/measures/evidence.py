@@ -20,7 +20,7 @@ from .scoring import raw_scores, template_cubes, two_way
 from .validity import silhouettes
 
 _CLASSES = ["entailment", "neutral", "contradiction"]
-# Respondents without whom nothing is said of their differences.
+# Fewest respondents for statistics of differences.
 _FEWEST = 3
 # Decimals of silhouettes that single precision resolves on any processor.
 _DECIMALS = 6

@@ -185,7 +185,7 @@ def _check_depth(
     others = _layers_left(model, unexpected)
     if others:
         raise RespondentError(
-            f"{source.name} has weights of {others} and {whole} layers: copy it anew.",
+            f"{source.name} has weights of {others} and {whole} layers: copy it again.",
             kind="incomplete",
         )
 
@@ -199,7 +199,7 @@ def _check_trained(
         stored, wanted = (" × ".join(map(str, shape)) for shape in shapes)
         raise RespondentError(
             f"{name} cannot be loaded as {what}: its {key} is {stored} and its config.json asks "
-            f"for {wanted}; copy both files anew from one model.",
+            f"for {wanted}; copy both files again from one model.",
             kind="incomplete",
         )
 
@@ -628,7 +628,7 @@ def _check_known(encoded: list[list[int]], tokenizer, name: str) -> None:
     if known <= lost:
         raise RespondentError(
             f"{name} has a tokenizer that knows {known} of {known + lost} tokens of the prompts: "
-            "copy the tokenizer's files anew, or ask in a language that the model reads.",
+            "copy the tokenizer's files again, or ask in a language that the model reads.",
             kind="incomplete",
         )
 

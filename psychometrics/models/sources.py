@@ -301,7 +301,7 @@ def _check_settings(name: str, folder: Path) -> None:
     odd = [path.name for path in settings if not path.is_file()]
     if odd:
         raise RespondentError(
-            f"{name} has {odd[0]}, which is no file: copy the folder anew.", kind="incomplete"
+            f"{name} has {odd[0]}, which is no file: copy the folder again.", kind="incomplete"
         )
 
 
@@ -412,14 +412,14 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     shards = list(weights.values()) if isinstance(weights, dict) else []
     if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
         raise RespondentError(
-            f"{name}, {index.name}: names no files beside it; copy it anew.", kind="incomplete"
+            f"{name}, {index.name}: names no files beside it; copy it again.", kind="incomplete"
         )
 
     unsafe = [shard for shard in shards if not _is_safe(shard)]
     if unsafe:
         raise RespondentError(
             f"{name}, {index.name}: names {unsafe[0]}, which is no safetensors file and can carry "
-            "program code; save the model anew with save_pretrained.",
+            "program code; save the model again with save_pretrained.",
             kind="no safetensors",
         )
 
@@ -437,13 +437,13 @@ def read_json(name: str, path: Path, kind: type = dict):
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise RespondentError(
-            f"{name}, {path.name}: not readable as JSON; copy it anew.", kind="incomplete"
+            f"{name}, {path.name}: not readable as JSON; copy it again.", kind="incomplete"
         ) from error
 
     if not isinstance(content, kind):
         called = "object" if kind is dict else "list"
         raise RespondentError(
-            f"{name}, {path.name}: holds no JSON {called}; copy it anew.", kind="incomplete"
+            f"{name}, {path.name}: holds no JSON {called}; copy it again.", kind="incomplete"
         )
 
     return content
@@ -545,7 +545,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
         raise RespondentError(
             f"{folder} has no adapter_model.safetensors"
             + (f" but {found[0]}, which can carry program code" if found else "")
-            + ": save the adapter anew with save_pretrained.",
+            + ": save the adapter again with save_pretrained.",
             kind="no safetensors",
         )
 

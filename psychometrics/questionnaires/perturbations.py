@@ -17,7 +17,7 @@ PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
 def perturbed(
     questionnaire: Questionnaire, how: str, seed: int = 1, texts: bool = True
 ) -> Questionnaire:
-    """The same questionnaire asked in another way, to see what its answers hang on.
+    """The same questionnaire asked in another way, to see what its answers depend on.
 
     What comes back is a questionnaire like any other, so every mode asks it. Its id is the old one
     with what was done, ``ipip20-typos-1``, and :func:`load_questionnaire` knows shipped ones by

@@ -24,7 +24,7 @@ _HABITUAL = 1000
 _SAMPLES = 999
 # Respondents who get a verdict each; of more, so many are drawn.
 _JUDGED = 40
-# Respondents without whom alpha does not exist.
+# Fewest respondents for alpha.
 _LEAST = 3
 
 

@@ -73,7 +73,7 @@ class _Comparison:
 
     @property
     def enough(self) -> list[str]:
-        """Bases with three respondents or more, without whom nothing is said of differences."""
+        """Bases with three respondents or more, the fewest for statistics of differences."""
         counts = self.base.value_counts()
         return list(counts.index[counts > 2])
 
