@@ -20,8 +20,8 @@ UNANSWERED = ("refused", "out_of_range", "missing", "ambiguous", "unreadable", "
               "tied")  # fmt: skip
 """What became of a question that has no value."""
 _STATUSES = ("ok", *UNANSWERED)
+# Greatest number of draws, respondents and the like: more is a slip, and would never end.
 _MOST = 10_000_000
-"""Greatest number of draws, respondents and the like: more is a slip, and would never end."""
 _LARGEST_SEED = 2**64 - 1
 
 

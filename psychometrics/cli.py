@@ -83,11 +83,11 @@ _Against = Annotated[
         'with commas, or "nobody".'
     ),
 ]
-_Output = Annotated[Path | None, Option("--output", "-o", help="The file, see above.")]
+_Output = Annotated[Path | None, Option("--output", "-o", help="The file to write.")]
 _TABLES = (".csv", ".json", ".parquet", ".sav")
 _PROFILED = "gad7,phq9,soc13"
+# Most respondents of a file that are compared without being named.
 _SIDE_BY_SIDE = 12
-"""Most respondents of a file that are compared without being named."""
 _Pdf = Annotated[bool, Option("--pdf", help="Print the page to a .pdf file, too.")]
 
 
@@ -279,7 +279,7 @@ def _ask(
     replied; with --dry-run, what would be sent. Answers to items are also written as .wide.csv (a
     column for each item), .irw.csv (Item Response Warehouse) or .sav (SPSS).
 
-    Models that cannot answer for good are named in --failures and not tried again.
+    Models that can never answer are listed in --failures and not tried again.
 
     Besides those of the mode, -c takes: dtype (float32, bfloat16, float16), device (cpu, cuda:1),
     personas (a table, a row for each), keep_downloads=false (remove weights from the hub after
@@ -592,10 +592,12 @@ def _new_population(
     file: Annotated[Path, Argument(help="A .yaml file that is not there yet.")],
     task: Annotated[str | None, Option(help="Such as fill-mask.")] = None,
     search: Annotated[str, Option(help="Words of ids, with commas.")] = "",
-    top: Annotated[int, Option(help="Look at so many, the most downloaded first.")] = 100,
+    top: Annotated[int, Option(help="How many models to look at, most downloaded first.")] = 100,
     min_downloads: Annotated[int, Option(help="In the last 30 days.")] = 0,
     licence: Annotated[str, Option(help="With commas, such as mit,apache-2.0.")] = "",
-    max_memory: Annotated[str | None, Option(help="In float32, such as 24GB.")] = None,
+    max_memory: Annotated[
+        str | None, Option(help="Most memory of a model in float32, such as 24GB.")
+    ] = None,
     labels: Annotated[str, Option(help="Outputs, with commas.")] = "",
 ) -> None:
     """Write a population's file from a query of the hub, with those left out and why.
@@ -802,8 +804,10 @@ def _improve(
     questionnaire: _QuestionnaireName,
     respondents: _Respondents = "embedded",
     output: _Output = None,
-    rules: Annotated[bool, Option("--rules/--no-rules", help="Whether rules make some.")] = True,
-    seed: Annotated[int, Option(help="Of the halves and of what is drawn by chance.")] = 1,
+    rules: Annotated[
+        bool, Option("--rules/--no-rules", help="Make candidates by rules, too.")
+    ] = True,
+    seed: Annotated[int, Option(help="Seed of the halves and of the random prompts.")] = 1,
     condition: _Conditions = None,
 ) -> None:
     """Choose better prompts on half of the respondents, and show them on the other half.

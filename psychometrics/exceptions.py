@@ -16,7 +16,7 @@ KINDS = {
     "gated": "the hub gives it only to those who accepted its terms",
     "not found": "there is no such model, or not this version of it",
     "network": "the hub could not be reached",
-    "no safetensors": "its weights are there only in forms that can carry program code, or not",
+    "no safetensors": "it has no safetensors weights: only formats that can carry code, or none",
     "remote code": "it needs program code of its own, which is never run",
     "architecture": "it is of a kind that cannot answer so, or that transformers does not know",
     "labels": "its outputs do not mean entailment, neutral and contradiction",

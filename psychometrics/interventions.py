@@ -40,17 +40,17 @@ from .training import mnli_sample, nli_classifier, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""
+# Negative sentences of the paper's control.
 _HATE_SPEECH = 1003
-"""Negative sentences of the paper's control."""
+# MNLI pairs that show what an intervention costs in inference.
 _HELD_OUT_PAIRS = 600
-"""MNLI pairs that show what an intervention costs in inference."""
 SHIPPED = "interventions.csv"
 _COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
+# Version of all that this file does to a measurement; part of its run's digest.
 _HANDLING = "interventions-2"
-"""Version of all that this file does to a measurement; part of its run's digest."""
 _BATCH = 8
+# Training that a stopped run may lose.
 _CHECKPOINT_SECONDS = 60
-"""Training that a stopped run may lose."""
 
 
 def intervention_texts(arm: str, seed: int = 0) -> list[str]:
@@ -476,7 +476,7 @@ def _own_base(name: str) -> str:
 
 
 def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) -> list[pd.DataFrame]:
-    """The store's measurements of all runs; what is nowhere yet is done, a run on each core.
+    """Return the measurements of all runs; missing runs are done now, one per core.
 
     Small models leave a second core idle; a GPU is kept busy by one run. A respondent that fails is
     put among the errors.

@@ -10,8 +10,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+# Seconds between two lines of progress where nobody watches them.
 _LOG_INTERVAL = 30.0
-"""Seconds between two lines of progress where nobody watches them."""
 
 
 class Progress(tqdm):

@@ -561,7 +561,7 @@ def _make_paddable(
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             said = f"{base}'s tokenizer has neither a padding nor an end token"
-            raise ParameterError(f"{said}: set pad_token and save it anew.")
+            raise ParameterError(f"{said}: set pad_token and save it again.")
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder's classifier looks from here for the last token that is no padding.
     model.config.pad_token_id = tokenizer.pad_token_id
@@ -786,23 +786,15 @@ class _MaskedTokensTrainer(Trainer):
 
 
 def _train(
-    model,
-    dataset,
-    collator,
-    output,
-    settings: _Settings,
-    digest,
-    trainer=None,
-    progress=True,
-    **own,
+    model, data, collator, output, settings: _Settings, digest, trainer=None, progress=True, **own
 ) -> dict:
     checkpoints = str(Path(output) / "checkpoints")
-    lengths = [len(ids) for ids in dataset["input_ids"]]
+    lengths = [len(ids) for ids in data["input_ids"]]
     trainer = trainer or Trainer
     loop = trainer(
         model=model,
-        args=_training_arguments(checkpoints, settings, len(dataset), progress),
-        train_dataset=dataset.add_column("length", lengths),
+        args=_training_arguments(checkpoints, settings, len(data), progress),
+        train_dataset=data.add_column("length", lengths),
         data_collator=collator,
         **own,
     )

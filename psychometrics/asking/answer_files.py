@@ -23,10 +23,10 @@ from .answer_cells import read_cells
 from .answer_layout import lay_out
 from .answer_tables import Notes, library, listed, read_table, several
 
+# What stands in the column ``mode`` of answers that were read, unless the table has its own.
 _MODE = "file"
-"""What stands in the column ``mode`` of answers that were read, unless the table has its own."""
+# Fewest respondents for a correlation over them.
 _LEAST = 10
-"""Respondents without whom a correlation over them says nothing."""
 SETTINGS = {
     "respondent": str | None,
     "run": str | None,
@@ -126,7 +126,7 @@ def read_answers(
     asked["conditions"] = conditions
     answers = lay_out(table, questionnaire, asked, columns, notes)
     if answers.empty:
-        raise ParameterError(f"{table.place}: has no rows below its headers; save it anew.")
+        raise ParameterError(f"{table.place}: has no rows below its headers; save it again.")
 
     how = questionnaire, numbers, already_reversed, table.replies
     answers = read_cells(answers, *how, notes)

@@ -18,8 +18,8 @@ _RESPONDENTS = ("respondent_id", "respondent", "model", "model_id", "model_name"
                 "participant", "participant_id", "subject", "subject_id", "person", "person_id",
                 "user_id", "student", "response_id", "prolific_pid", "case", "case_id",
                 "id")  # fmt: skip
+# Columns whose repeated rows are runs; another respondent who is there twice is a mistake.
 _MODELS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm")
-"""Columns whose repeated rows are runs; another respondent who is there twice is a mistake."""
 _RUNS = ("run", "run_id", "seed", "repeat", "repetition", "replicate", "iteration", "epoch",
          "wave")  # fmt: skip
 _ITEMS = ("item_id", "item", "item_text", "item_name", "question_id", "question", "question_text",
@@ -423,11 +423,7 @@ def _from_long(table, names, long, who, notes: Notes) -> pd.DataFrame:
 
 
 def _labelled(
-    cells: pd.Series,
-    header: str,
-    table: AnswerTable,
-    options: list[OptionNames],
-    notes: Notes,
+    cells: pd.Series, header: str, table: AnswerTable, options: list[OptionNames], notes: Notes
 ) -> pd.Series:
     """Put labels in the place of the numbers that have one, if all of them are options'."""
     cells = cells.astype(object)

@@ -19,9 +19,9 @@ import pandas as pd
 from ..data import text_table
 from ..exceptions import DataError, ParameterError
 
+# Endings of files that can be read.
 _ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet", ".sav", ".zsav",
            ".dta", ".json", ".jsonl", ".eval")  # fmt: skip
-"""Endings of files that can be read."""
 _SPREADSHEETS = {".xlsx": "openpyxl", ".xls": "xlrd", ".ods": "odf"}
 _STATISTICS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
 _IMPORT_ID = '{"importid"'
@@ -232,7 +232,7 @@ def _binary_table(path: Path, ending: str) -> AnswerTable:
                 notes.append(f"the sheet '{sheet}' is read; left out: {rest}")
     except Exception as error:  # each library has errors of its own
         said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path} cannot be read ({said}): save it anew, or as CSV.") from None
+        raise DataError(f"{path} cannot be read ({said}): save it again, or as CSV.") from None
 
     first = 1 if ending in (".parquet", *_STATISTICS) else 2  # a sheet's first row has the headers
     cells = cells.reset_index(drop=True)
@@ -335,7 +335,7 @@ def _inspect_log(path: Path) -> AnswerTable:
         content = log.read_eval_log(str(path))
     except Exception as error:  # whatever the library finds wrong with a file
         said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path} cannot be read ({said}): write the log anew.") from None
+        raise DataError(f"{path} cannot be read ({said}): write the log again.") from None
 
     rows = list(_inspect_rows(content))
     places = [f"sample {row['id']}" for row in rows]

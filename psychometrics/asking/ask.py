@@ -62,7 +62,7 @@ def ask(
         A string names a population (see :func:`psychometrics.asking.population`): ``"embedded"``,
         or names, folders, hub ids and populations' files, separated by commas. Other respondents
         depend on the mode: loaded ones, a number of simulated ones, a function. A loaded respondent
-        is asked in the mode it was loaded for, unless ``mode`` is not ``"nli"``.
+        is asked in its own mode if ``mode`` is left at its default.
     store : str or Path, optional
         Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
         cache.

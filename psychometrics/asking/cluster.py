@@ -45,24 +45,24 @@ try:
 except ImportError:  # it is an extra
     ray = None
 
+# Most prompts of a task: whole chunks, so that batches do not depend on how tasks are cut.
 _PER_TASK = 40 * CHUNK
-"""Prompts of one task at most; whole chunks, so that they are asked in the same company."""
 _TRIES = 3
+# Seconds in which the head of a cluster must accept a connection.
 _CONNECT = 10
-"""Seconds in which the head of a cluster must accept a connection."""
+# How a client of Ray begins; the head's reply begins with a frame of the same type (settings).
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How a client of Ray begins; the head's reply begins with a frame of the same type (settings)."""
+# Seconds between two looks at how far a task has come.
 _TICK = 0.25
-"""Seconds between two looks at how far a task has come."""
 _LOADABLE = ("embedded", "local", "adapter", "packed", "hub")
 _PER_CPU = 50e6
+# Parameters for which a processor is asked, and the most that one task asks for.
 _MOST_CPUS = 8
-"""Parameters for which a processor is asked, and the most that one task asks for."""
 _UNKNOWN = 500e6  # parameters, where nothing tells how many
 _GPU = 16 * 2**30  # bytes that a GPU is taken to have at least
 _LIBRARIES = 2**30  # bytes beside the weights: libraries, and what is computed
+# What :attr:`psychometrics.progress.Progress.counts` is.
 _Counts = tuple[int, int, int, int]
-"""What :attr:`psychometrics.progress.Progress.counts` is."""
 
 
 def ask_on_cluster(
@@ -193,8 +193,7 @@ class _Order:
     jobs: list[tuple[Questionnaire, slice]]
     store: str
     conditions: dict
-    mark: str | None = None
-    """A file in the store that every machine has to see."""
+    mark: str | None = None  # a file in the store that every machine has to see
 
 
 @dataclass
@@ -401,7 +400,7 @@ def _start(task: _Task, work: object, nodes: list[dict]) -> object:
 
 
 def _call_back(running: dict, nodes: list[dict], waiting: deque) -> None:
-    """Put tasks that wait for a machine that has left into the queue again."""
+    """Requeue tasks that wait for a machine that is gone."""
     for stream, task in list(running.items()):
         if not task.node and not _fits(task.needs, nodes) and nodes:
             ray.cancel(stream)

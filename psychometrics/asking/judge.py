@@ -13,8 +13,8 @@ from ..modes.mode import Asking, Mode
 from ..questionnaires import Item, Option, Questionnaire, Scale
 
 _UNREAD = ("unreadable", "ambiguous", "missing", "tool_call")
+# Most replies read by the rules that the judge reads, too, without their answers.
 _CHECKED = 20
-"""Most replies that the rules did read and the judge reads again, without being told."""
 _NONE = "none of these"
 
 

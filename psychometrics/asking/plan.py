@@ -21,8 +21,8 @@ from ..questionnaires.answers import COLUMNS
 from ..questionnaires.model import repeated
 from .population import population
 
+# Kinds of failure that the same model would meet again, after a download.
 _LASTING = ("no safetensors", "remote code", "architecture", "labels", "memory")
-"""Kinds of failure that the same model would meet again, after a download."""
 _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "questionnaire",
             "fingerprint", "at"]  # fmt: skip
 

@@ -19,8 +19,8 @@ from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 
 _WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
+# What the panel of Reuben et al. (2024), appendix B, judges.
 _RATINGS = ("meaning_kept", "natural", "neutral", "measures_it")
-"""What the panel of Reuben et al. (2024), appendix B, judges."""
 
 
 def content_validity(

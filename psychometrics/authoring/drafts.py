@@ -27,7 +27,7 @@ _REVERSE |= dict.fromkeys(("", "no", "n", "nein", "non", "false", "0", "+1"), Fa
 _MOST_ITEMS = 2000
 _HEAD = """\
 # A draft, made from a table of {size} items. Lines that begin with # are for you.
-# What the keys mean stands in questionnaires/README.md. Check it at each save:
+# See questionnaires/README.md for the keys. Check it at each save:
 #   psychometrics check {name}.yaml --watch
 id: {name}
 title: {title}  # its full name

@@ -23,8 +23,8 @@ from ..models.sources import check_listed
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
+# Tasks of the hub whose models are classifiers.
 _CLASSIFYING = ("text-classification", "zero-shot-classification")
-"""Tasks of the hub whose models are classifiers."""
 _ASKED_FOR = ["cardData", "downloads", "gated", "safetensors", "sha", "siblings", "tags"]
 _BYTES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2}
 _HEADER = """\

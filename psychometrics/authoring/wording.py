@@ -49,11 +49,11 @@ _NEGATIONS = frozenset({
     "weren't", "haven't", "hasn't", "hadn't", "shouldn't", "wouldn't",
 })  # fmt: skip
 _RESPONDENT = "minilm-both-l6-s1"  # which measures opposites
+# Words at least so far from neutral in VADER's lexicon (-4 to 4) take a side.
 _VALENCE = 1.0
-"""Words at least so far from neutral in VADER's lexicon (-4 to 4) take a side."""
+# Words with a valence in the lexicon whose plain use takes no side.
 _COMMON_WORDS = frozenset({"like", "well", "want", "share", "care", "help", "please", "matter",
                           "matters", "true"})  # fmt: skip
-"""Words with a valence in the lexicon whose plain use takes no side."""
 
 
 def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.DataFrame:

@@ -22,10 +22,10 @@ from .client import NoReply
 from .request_queue import PATIENCE, RequestQueue, Unasked
 
 _MOST_LINES = 50_000
+# Limits of one file; endpoints allow 50,000 lines and 200 MB.
 _MOST_BYTES = 100 * 2**20
-"""Limits of one file; endpoints allow 50,000 lines and 200 MB."""
+# Most seconds between two looks at a batch.
 _POLLS = 60.0
-"""Most seconds between two looks at a batch."""
 _ENDED = ("completed", "failed", "expired", "cancelled")
 
 

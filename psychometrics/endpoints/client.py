@@ -23,16 +23,16 @@ from ..exceptions import RespondentError
 from .endpoint import Endpoint
 from .proxies import proxy_for
 
+# Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again.
 _LONGEST_WAIT = 300.0
-"""Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again."""
+# Share of recent requests that may come too soon without all others being slowed down.
 _ISOLATED = 0.2
-"""Share of recent requests that may come too soon without all others being slowed down."""
+# Most seconds between two requests to an endpoint that refuses them as coming too soon.
 _LONGEST_GAP = 10.0
-"""Most seconds between two requests to an endpoint that refuses them as coming too soon."""
 _LARGEST_REPLY = 4 * 2**20
+# Most bytes of a response's header, and most headers: gateways put whole policies into them.
 _LARGEST_HEADER = 2**16
 _MOST_HEADERS = 1000
-"""Most bytes of a response's header, and most headers: gateways put whole policies into them."""
 
 
 class _Limits:
@@ -291,11 +291,7 @@ class Client:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
                 self._connections().request(
-                    method,
-                    self._address(path),
-                    allow_redirects=False,
-                    proxy=self._proxy,
-                    **sent,
+                    method, self._address(path), allow_redirects=False, proxy=self._proxy, **sent
                 ) as response,
             ):
                 async for part in response.content.iter_any():

@@ -21,15 +21,15 @@ from .endpoint import Endpoint
 
 PATIENCE = 600.0
 """Seconds after which a request that has had no reply is not begun again."""
+# Requests without a reply, one after the other, after which a run stops.
 _GIVE_UP_AFTER = 3
-"""Requests without a reply, one after the other, after which a run stops."""
+# How often an endpoint that has never replied is tried to reach, however many the retries.
 _CONNECTIONS = 3
-"""How often an endpoint that has never replied is tried to reach, however many the retries."""
+# Seconds for which a run that is stopped waits for replies under way, and saves them.
 _GRACE = 1.0
-"""Seconds for which a run that is stopped waits for replies under way, and saves them."""
 
+# Tokens of a request beyond those of its text, at most: the marks between messages.
 _OVERHEAD = 32
-"""Tokens of a request beyond those of its text, at most: the marks between messages."""
 
 
 def _most_tokens(request: Mapping[str, object]) -> int | None:
@@ -262,7 +262,7 @@ class RequestQueue:
                 self.batches.stop()
 
             left = [task for task in tasks if not task.done()]
-            if left:  # of batches all have come, and are only written
+            if left:  # in batch mode all replies have arrived
                 left = (await asyncio.wait(left, timeout=60 if self.batches else _GRACE))[1]
 
             for task in tasks:

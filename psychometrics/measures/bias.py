@@ -21,10 +21,10 @@ from .intervals import jackknife_half_width
 from .reliability import alphas
 from .scoring import keyed_items
 
+# Respondents who differ in nothing, in a habit, or in nothing but by chance.
 _NULLS = ("random", "habit", "agreeing", "middle", "ends", "permuted")
-"""Respondents who differ in nothing, in a habit, or in nothing but by chance."""
+# Share of the items' variance below which a sum or a mean of them does not vary.
 _ROUNDING = 1e-12
-"""Share of the items' variance below which a sum or a mean of them does not vary."""
 
 
 def bias_shares(

@@ -21,12 +21,12 @@ from .scoring import raw_scores, template_cubes, two_way
 from .validity import silhouettes
 
 _CLASSES = ["entailment", "neutral", "contradiction"]
+# Fewest respondents for statistics of differences.
 _FEWEST = 3
-"""Respondents without whom nothing is said of their differences."""
+# Decimals of silhouettes that single precision resolves on any processor.
 _DECIMALS = 6
-"""Decimals of silhouettes that single precision resolves on any processor."""
+# Largest factor of a size; long before it each answer is one class.
 _LARGEST_FACTOR = 1000
-"""Largest factor of a size; long before it each answer is one class."""
 _KINDS = ("source", "inverse", "silhouette")
 _PROMPT = ["item_id", "template", "polarity", "term", "intensifier"]
 

@@ -39,7 +39,7 @@ _GUESSING_LIMITS = (0.001, 0.6)
 
 
 # Threads of many small products wait for each other longer than they take. The limit is that of
-# the process: who fits in several threads at once sets it for good, and loses time, nothing else.
+# the process: fitting in several threads at once leaves the limit set; that costs time only.
 @threadpool_limits.wrap(limits=1, user_api="blas")
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
     r"""Item parameters by marginal or by conditional maximum likelihood.

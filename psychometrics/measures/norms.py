@@ -20,8 +20,8 @@ from ..questionnaires import (
 from .items import adjust
 
 PAPER_LEVEL = 0.01
+# Groups that the paper compares with, where its file has others too.
 _NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Whole Sample",)}
-"""Groups that the paper compares with, where its file has others too."""
 
 
 def norm_table(

@@ -16,12 +16,12 @@ from .intervals import jackknife_half_width
 from .items import as_numbers
 from .scoring import keyed_items
 
+# Smallest eigenvalue of correlations that a factor can be estimated from.
 _SINGULAR = 1e-8
-"""Smallest eigenvalue of correlations that a factor can be estimated from."""
+# Largest change of a loading in the last round of estimates.
 _TOLERANCE = 1e-10
-"""Largest change of a loading in the last round of estimates."""
+# Rounds of estimates after which loadings that still change are missing.
 _MOST_ROUNDS = 20_000
-"""Rounds of estimates after which loadings that still change are missing."""
 
 
 def alpha(items: pd.DataFrame) -> pd.Series:

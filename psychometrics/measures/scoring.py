@@ -15,8 +15,8 @@ from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 from ..questionnaires.answers import check_loaded
 
+# What tells the askings of a questionnaire apart, in a table of answers to items.
 _KEYS = ("respondent_id", "questionnaire", "mode", "run")
-"""What tells the askings of a questionnaire apart, in a table of answers to items."""
 _ASKED = ("questionnaire", "item_id", "template")
 
 

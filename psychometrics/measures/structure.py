@@ -262,7 +262,7 @@ def _pooled(
     if len(sizes) < 2:
         raise ParameterError(f"Two scales are needed, or more, got {len(sizes)}.")
     table = pd.concat(parts, axis=1, join="inner").astype(float).dropna()
-    table = table.loc[sorted(table.index, key=str)]  # random draws do not hang on the order given
+    table = table.loc[sorted(table.index, key=str)]  # random draws do not depend on the order
     if len(table) < _LEAST:
         raise ParameterError(f"{_LEAST} respondents with every item are needed, or more.")
 

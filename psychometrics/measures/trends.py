@@ -8,8 +8,8 @@ from ..checks import check_columns
 from ..exceptions import ParameterError
 from .intervals import merge_near_ties
 
+# Mean PSS that differ by less do not vary: the difference is rounding.
 _LEAST_RANGE = 1e-9
-"""Mean PSS that differ by less do not vary: the difference is rounding."""
 
 
 def monotony(shares: pd.DataFrame) -> pd.DataFrame:

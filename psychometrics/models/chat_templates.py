@@ -21,16 +21,16 @@ from ..exceptions import RespondentError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+# Longest time for one conversation; templates in use need thousandths of it.
 _SECONDS = 5.0
-"""Longest time for one conversation; templates in use need thousandths of it."""
+# Most digits of a number in a template.
 _DIGITS = 6
-"""Most digits of a number in a template."""
+# Greatest product of numbers in a template.
 _LARGEST = 10**8
-"""Greatest product of numbers in a template."""
+# Most repetitions of a text that are written in a template; a field is narrower, too.
 _LONGEST = 10**4
-"""Most repetitions of a text that are written in a template; a field is narrower, too."""
+# Most signs that a template may add to a conversation, and ten times what is said in it.
 _MOST_SIGNS = 10**6
-"""Most signs that a template may add to a conversation, and ten times what is said in it."""
 
 
 def check_template(name: str, text: str) -> None:

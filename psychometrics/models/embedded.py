@@ -285,7 +285,7 @@ def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None
     lacking = sorted(set(wanted) - set(there))
     if lacking:
         raise RespondentError(
-            f"{name} lacks weights, such as {lacking[0]}: copy it anew.", kind="incomplete"
+            f"{name} lacks weights, such as {lacking[0]}: copy it again.", kind="incomplete"
         )
 
 

@@ -31,18 +31,18 @@ from torch.nn import functional as F
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
+# Classes of transformers whose layers are BERT's and whose head reads the first token.
 _CLASSES = (
     "BertForSequenceClassification",
     "CamembertForSequenceClassification",
     "RobertaForSequenceClassification",
     "XLMRobertaForSequenceClassification",
 )
-"""Classes of transformers whose layers are BERT's and whose head reads the first token."""
 _PACKED = torch.ops.mkldnn  # what torch.compile emits for linear layers on a processor
+# Activations that it computes within the multiplication; this GELU is the error function's.
 _WITHIN = {"gelu": ("gelu", "none"), "silu": ("swish", "")}
-"""Activations that it computes within the multiplication; this GELU is the error function's."""
+# Types that it multiplies, and how far packed and plain may differ, of the largest value.
 _ROUNDING = {torch.float32: 1e-4, torch.bfloat16: 0.05}
-"""Types that it multiplies, and how far packed and plain may differ, of the largest value."""
 _TABLES = ("word", "token_type", "position")  # of the embeddings
 _Attending = list[tuple[torch.Tensor, torch.Tensor]]  # places that look, shape (n, q), and at what
 _Step = Callable[[torch.Tensor], torch.Tensor]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+# Kinds of heads: the class in transformers that has it, and what a model with it is called.
 _HEADS = {
     "classifier": ("AutoModelForSequenceClassification", "a sequence classifier"),
     "masked": ("AutoModelForMaskedLM", "a masked language model"),
@@ -35,13 +36,12 @@ _HEADS = {
     "next-sentence": ("AutoModelForNextSentencePrediction", "a next-sentence predictor"),
     "encoder": ("AutoModel", "an encoder"),
 }
-"""Kinds of heads: the class in transformers that has it, and what a model with it is called."""
+# Tokens that a model must be able to read.
 _FEWEST = 16
-"""Tokens that a model must be able to read."""
 _MOST_LAYERS = 2000
 _FEWEST_IN_BATCH = 4096
+# Tokens of a batch: on a processor, and at most on a GPU.
 _MOST_IN_BATCH = 2**17
-"""Tokens of a batch: on a processor, and at most on a GPU."""
 _PRECISIONS = ("float32", "bfloat16", "float16")
 _DEVICE: ContextVar[str | None] = ContextVar("device", default=None)
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")
@@ -185,7 +185,7 @@ def _check_depth(
     others = _layers_left(model, unexpected)
     if others:
         raise RespondentError(
-            f"{source.name} has weights of {others} and {whole} layers: copy it anew.",
+            f"{source.name} has weights of {others} and {whole} layers: copy it again.",
             kind="incomplete",
         )
 
@@ -199,7 +199,7 @@ def _check_trained(
         stored, wanted = (" × ".join(map(str, shape)) for shape in shapes)
         raise RespondentError(
             f"{name} cannot be loaded as {what}: its {key} is {stored} and its config.json asks "
-            f"for {wanted}; copy both files anew from one model.",
+            f"for {wanted}; copy both files again from one model.",
             kind="incomplete",
         )
 
@@ -635,7 +635,7 @@ def _check_known(encoded: list[list[int]], tokenizer, name: str) -> None:
     if known <= lost:
         raise RespondentError(
             f"{name} has a tokenizer that knows {known} of {known + lost} tokens of the prompts: "
-            "copy the tokenizer's files anew, or ask in a language that the model reads.",
+            "copy the tokenizer's files again, or ask in a language that the model reads.",
             kind="incomplete",
         )
 

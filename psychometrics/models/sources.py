@@ -40,8 +40,8 @@ SMOLLM2 = "smollm2"
 HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
 """What an adapter may call it as its base."""
 _BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# Beside an unpacked model: the SHA-256 of each of its files.
 _NOTED = "sha256.json"
-"""Beside an unpacked model: the SHA-256 of each of its files."""
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
 _BASE_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
@@ -49,6 +49,7 @@ _BASE_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
                    "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
 """Any one of these holds a tokenizer's vocabulary."""
+# What, besides the weights, determines a model's answers.
 _SETTINGS_FILES = {
     "config.json",
     "adapter_config.json",
@@ -63,7 +64,6 @@ _SETTINGS_FILES = {
     "merges.txt",
     *TOKENIZER_FILES,
 }
-"""What, besides the weights, determines a model's answers."""
 _UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
 _GATED = "the hub gives it only to those who accepted its terms: accept them and log in"
 _WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -306,7 +306,7 @@ def _check_settings(name: str, folder: Path) -> None:
     odd = [path.name for path in settings if not path.is_file()]
     if odd:
         raise RespondentError(
-            f"{name} has {odd[0]}, which is no file: copy the folder anew.", kind="incomplete"
+            f"{name} has {odd[0]}, which is no file: copy the folder again.", kind="incomplete"
         )
 
 
@@ -417,14 +417,14 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     shards = list(weights.values()) if isinstance(weights, dict) else []
     if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
         raise RespondentError(
-            f"{name}, {index.name}: names no files beside it; copy it anew.", kind="incomplete"
+            f"{name}, {index.name}: names no files beside it; copy it again.", kind="incomplete"
         )
 
     unsafe = [shard for shard in shards if not _is_safe(shard)]
     if unsafe:
         raise RespondentError(
             f"{name}, {index.name}: names {unsafe[0]}, which is no safetensors file and can carry "
-            "program code; save the model anew with save_pretrained.",
+            "program code; save the model again with save_pretrained.",
             kind="no safetensors",
         )
 
@@ -442,13 +442,13 @@ def read_json(name: str, path: Path, kind: type = dict):
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise RespondentError(
-            f"{name}, {path.name}: not readable as JSON; copy it anew.", kind="incomplete"
+            f"{name}, {path.name}: not readable as JSON; copy it again.", kind="incomplete"
         ) from error
 
     if not isinstance(content, kind):
         called = "object" if kind is dict else "list"
         raise RespondentError(
-            f"{name}, {path.name}: holds no JSON {called}; copy it anew.", kind="incomplete"
+            f"{name}, {path.name}: holds no JSON {called}; copy it again.", kind="incomplete"
         )
 
     return content
@@ -539,7 +539,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
         raise RespondentError(
             f"{folder} has no adapter_model.safetensors"
             + (f" but {found[0]}, which can carry program code" if found else "")
-            + ": save the adapter anew with save_pretrained.",
+            + ": save the adapter again with save_pretrained.",
             kind="no safetensors",
         )
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel
 
 _BATCH = 128
+# Texts of a decoder that are read in one pass; those that share a beginning are neighbours.
 _TEXTS_AT_ONCE = 64
-"""Texts of a decoder that are read in one pass; those that share a beginning are neighbours."""
 _KEPT = 128  # files of vectors in the user's cache; older ones go
 
 

@@ -46,8 +46,8 @@ MODES = {
     "simulated": "simulated.Simulated",
 }
 """Each mode's file and class; a file is imported when its mode is first used."""
+# Group of the entry points by which other packages add modes.
 _ADDED = "psychometrics.modes"
-"""Group of the entry points by which other packages add modes."""
 
 
 def mode_names() -> list[str]:

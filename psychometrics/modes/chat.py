@@ -77,13 +77,13 @@ from .conversations import (
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking
 
+# The template of a conversation that a base model goes on from.
 _RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
-"""The template of a conversation that a base model goes on from."""
+# Tokens that a reply may have where ``max_tokens`` is None.
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
-"""Tokens that a reply may have where ``max_tokens`` is None."""
 
+# Conditions that a request says; an endpoint decides about those that are None.
 _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
-"""Conditions that a request says; an endpoint decides about those that are None."""
 
 
 class ChatConditions(ConversationConditions):
@@ -279,11 +279,9 @@ class _Job(NamedTuple):
     """A questionnaire and its conversations in all runs."""
 
     questionnaire: Questionnaire
-    begin: Callable[[], list]
-    """Begins the conversations, each with what it is about."""
+    begin: Callable[[], list]  # begins the conversations, each with what it is about
     questions: int
-    key: str
-    """The same for all processes that would send the same requests."""
+    key: str  # the same for all processes that would send the same requests
 
 
 @contextlib.contextmanager

@@ -37,10 +37,10 @@ from ..store import StoredAnswers, key_of
 MASK = "[M]"
 """Stands in a template where the completion belongs."""
 _COLUMNS = ["template", "rank", "completion", "logprob"]
+# Tokens after which a word is cut off, should it not end.
 _MAX_PIECES = 6
-"""Tokens after which a word is cut off, should it not end."""
+# Version of all that this file does to a completion; part of the key of what is stored.
 _HANDLING = "mine-1"
-"""Version of all that this file does to a completion; part of the key of what is stored."""
 
 
 def mine(

@@ -23,8 +23,8 @@ from .messages import LABELS, as_filed, caesar, messages, option_labels
 from .mode import Asking, Conditions, Mode, Runs
 from .replies import parse_reply
 
+# Conditions that make the messages.
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
-"""Conditions that make the messages."""
 ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", "tool_call": "tool_call"}
 """Statuses of statements without an answer, by the reason why their reply ended early."""
 _Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 HANDLING = "generate-1"
 """Version of all that this file does to a reply; part of the key of what is stored."""
 
+# Kinds of models that take padding for text, so that they get one conversation at a time.
 _SEES_PADDING = ("rwkv",)
-"""Kinds of models that take padding for text, so that they get one conversation at a time."""
 
 _Conversation = Sequence[dict[str, str]]
 _Form = Sequence[Sequence[str]]

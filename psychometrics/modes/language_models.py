@@ -210,13 +210,13 @@ def _acceptable(
     return model(**inputs).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
 
 
+# The head that each mode needs, and from model, tokenizer and n prompts to n probabilities.
 _SCORES = {
     "acceptability": ("classifier", _acceptable),
     "causal": ("causal", _causal),
     "mlm": ("masked", _masked),
     "nsp": ("next-sentence", _next_sentence),
 }
-"""The head that each mode needs, and from model, tokenizer and n prompts to n probabilities."""
 
 
 def _logits_at(model, ids, mask, places):

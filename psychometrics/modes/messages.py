@@ -24,9 +24,9 @@ PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person: premises for respondents that answer by inference."""
 WORDINGS: dict[str, str] = _LANGUAGES["en"]["wordings"]
 """User prompts: v1 has the structure of the paper's own, v2 to v5 that of the four it compares."""
+# How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
+# is for a single statement, answered by the choice alone.
 _REPLIES = ("lines", "json", "json_schema", "choice")
-"""How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
-is for a single statement, answered by the choice alone."""
 LABELS = ("numeric", "alphabetical", "lowercase")
 
 

@@ -71,18 +71,18 @@ from .messages import LABELS, as_filed, messages, option_labels, system_for_choi
 from .mode import Asking, Conditions, Mode, Runs
 from .nli import NLI, PROBABILITIES, NLIRespondent
 
+# Version of all that this file does to an answer; part of the fingerprint, so raise it with it.
 _HANDLING = "options-1"
-"""Version of all that this file does to an answer; part of the fingerprint, so raise it with it."""
 _SCORES = {"logits": ("label", "text", "text_mean"), "entailment": ("entailment", "contrast")}
 _SENTENCE = Annotated[str, Field(pattern=r"\S")] | None
 _ONLY_OF_LOGITS = ("role", "labels", "permutations")
 _BATCH = 16
+# Least probability of an endpoint's labels together that makes an answer.
 _LEAST_MASS = 0.1
-"""Least probability of an endpoint's labels together that makes an answer."""
+# Most that labels which an endpoint does not show may have of all labels' probability.
 _MOST_UNSEEN = 0.05
-"""Most that labels which an endpoint does not show may have of all labels' probability."""
+# Fewest tokens at which it pays to read the common beginning of a batch by itself.
 _LEAST_SHARED = 32
-"""Fewest tokens at which it pays to read the common beginning of a batch by itself."""
 
 
 class OptionsConditions(Conditions):
@@ -117,10 +117,7 @@ class Options(Mode):
         return super().complete(Endpoint.gathered(given))
 
     def identify(
-        self,
-        respondent: str | Path | NLIRespondent,
-        dtype: str | None = None,
-        **conditions: object,
+        self, respondent: str | Path | NLIRespondent, dtype: str | None = None, **conditions: object
     ) -> dict:
         """Say who answers, by logits or by entailment, and refuse conditions that do not fit.
 

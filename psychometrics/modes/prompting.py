@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from ..questionnaires import Questionnaire
 
 
+# Share of a probability that batches of other shapes may move it by, in float32.
 _ROUNDING = 5e-5
-"""Share of a probability that batches of other shapes may move it by, in float32."""
+# Share of an answer by which others may differ from it and count as the same.
 _SAME = 1e-6
-"""Share of an answer by which others may differ from it and count as the same."""
+# Prompts of several lengths, by which a model shows whether it notices padding.
 _PROBES = (
     ("It was.", "I was late.", "late"),
     ("It rained all day.", "I was late.", "late"),
     ("It rained, and I passed.", "It was dry.", "dry"),
     ("All of the students passed the exam, and it rained all day.", "I was late.", "late"),
 )
-"""Prompts of several lengths, by which a model shows whether it notices padding."""
 
 
 class PromptMode(Mode):

@@ -44,12 +44,12 @@ _SAID_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _REMARK = re.compile(r"\s*(?:[(\[,;–—\n]|[.:]\s|\s-\s)")
+# What a remark behind an answer must not have: it could take the answer back.
 _DOUBT = re.compile(
     r"\d|\b(or|not|perhaps|maybe|between|o|no|quizás?|tal vez|entre|oder|nicht|vielleicht|ou|pas|"
     r"peut-être|one|two|three|four|five|six|seven|eight|nine|ten)\b",
     re.IGNORECASE,
 )
-"""What a remark behind an answer must not have: it could take the answer back."""
 _OPENING_WORDS = re.compile(
     r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|here (?:you are|you go|are my "
     r"(?:answers|scores|ratings)))\b[\s!.,:–-]*(?=\(?\d{1,4}\)?\s*[:=)])",
@@ -61,12 +61,12 @@ _NUMBER_WORDS = {
     "es": "cero uno dos tres cuatro cinco seis siete ocho nueve diez",
     "fr": "zéro un deux trois quatre cinq six sept huit neuf dix",
 }
+# Numbers by their words, in any language: a reply need not be in the questionnaire's.
 _SPELLED = {
     word: str(number)
     for words in _NUMBER_WORDS.values()
     for number, word in enumerate(words.split())
 }
-"""Numbers by their words, in any language: a reply need not be in the questionnaire's."""
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 _CORRECTION = re.compile(

@@ -29,10 +29,7 @@ _REFUSAL = "As a language model, I have no personality to describe."
 
 @contextmanager
 def simulated_endpoint(
-    questionnaire: Questionnaire,
-    traits: pd.DataFrame,
-    refuses: float = 0.0,
-    seed: int = 0,
+    questionnaire: Questionnaire, traits: pd.DataFrame, refuses: float = 0.0, seed: int = 0
 ) -> Iterator[str]:
     """Serve simulated respondents as chat models on loopback while the context lasts.
 

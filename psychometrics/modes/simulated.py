@@ -29,8 +29,8 @@ from ..questionnaires.answers import tidy
 from ..store import key_of
 from .mode import Asking, Conditions, Mode, Runs
 
+# Numbers of the streams of random numbers.
 _OWN_TRAITS, _COMMON_TRAIT, _STYLES, _SHIFTS, _ANSWERS, _GAPS = range(1, 7)
-"""Numbers of the streams of random numbers."""
 
 
 class SimulatedConditions(Conditions):

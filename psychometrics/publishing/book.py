@@ -311,9 +311,9 @@ def _wrong(chapters: Path) -> list[str]:
 def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     """Execute all chapters that have changed into a folder, two at a time.
 
-    A chapter computes with one core for much of its time, and two want no more memory than a
-    small machine has. Those that take longest come first: one asks what others ask too, while the
-    other trains. Those that read what other chapters found come after all others, in order.
+    A chapter computes with one core for much of its time, and two want no more memory than a small
+    machine has. Those that take longest come first: one fills the store that later chapters read,
+    the other trains. Those that read what other chapters found come after all others, in order.
 
     Parameters
     ----------
@@ -462,8 +462,8 @@ def _write_example(page: Path) -> None:
         raise PsychometricsError(result.stderr.strip().splitlines()[-1])
 
 
+# Chapters that are executed at the same time.
 _AT_ONCE = 2
-"""Chapters that are executed at the same time."""
 LONGEST = ("06-other-explanations", "07-interventions")
 """Chapters that are executed first."""
 

@@ -326,7 +326,7 @@ def chapter_of(executed: Path) -> str:
 
 
 def counts(table: pd.DataFrame) -> pd.DataFrame:
-    """Count claims, or clusters, by study and verdict, apart for what they were tested on.
+    """Count claims, or clusters, by study and verdict, separately for each kind of data.
 
     A number that is computed again from the authors' data and a finding that is looked for in
     other models are different tests, so that there is no sum over them.

@@ -74,9 +74,9 @@ _MATHML = re.findall(
 _SCRIPTS = re.compile(r"<(style|script)\b.*?(</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _PROTOCOLS = ("http", "https", "mailto", "data")
 _ATTRIBUTES = ("class", "id", "title", "colspan", "rowspan", "href", "src", "alt")
+# Forms of an output that a page shows; widgets and scripts are left out.
 _SHOWN = ("image/svg+xml", "image/png", "image/jpeg", "text/html", "text/markdown", "text/latex",
           "text/plain")  # fmt: skip
-"""Forms of an output that a page shows; widgets and scripts are left out."""
 _SLIDES = """
 {%- extends 'reveal/index.html.j2' -%}
 {%- block header -%}

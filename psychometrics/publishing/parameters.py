@@ -99,8 +99,8 @@ def _identify_all(names: str) -> None:
         identify(name)
 
 
+# Greatest number of draws, epochs and the like: more is a slip, and would never end.
 _MOST = 100_000
-"""Greatest number of draws, epochs and the like: more is a slip, and would never end."""
 Whole = Annotated[int, Field(ge=0, lt=2**32)]
 Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Text = Annotated[str, Field(pattern=r"\S")]

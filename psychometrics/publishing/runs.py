@@ -187,7 +187,7 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
 
 
 def _one(notebook: str, values: dict, path: Path, impossible: str, progress: bool) -> dict:
-    """Run one combination, unless its copy is there; a copy has its name when it is whole."""
+    """Run one combination, unless its copy is there; only a complete copy gets its name."""
     done, failed = (path.with_name(f"{path.name}{end}") for end in (".ipynb", ".failed.txt"))
     if done.is_file():
         written = json.loads(done.read_text(encoding="utf-8"))["metadata"]

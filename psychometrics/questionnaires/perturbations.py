@@ -18,7 +18,7 @@ PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
 def perturbed(
     questionnaire: Questionnaire, how: str, seed: int = 1, texts: bool = True
 ) -> Questionnaire:
-    """The same questionnaire asked in another way, to see what its answers hang on.
+    """The same questionnaire asked in another way, to see what its answers depend on.
 
     What comes back is a questionnaire like any other, so every mode asks it. Its id is the old one
     with what was done, ``ipip20-typos-1``, and :func:`load_questionnaire` knows shipped ones by
@@ -161,12 +161,12 @@ def _mistyped(text: str, rng: np.random.Generator) -> str:
     return text
 
 
+# Frames for statements of the first person, for others, and for phrases (not whole sentences).
 _FRAMES = {
     "statement": ("It is true that {}", "I can say of myself that {}", "It is a fact that {}"),
     "other": ("The following is true: {}", "This is how it is: {}", "What follows is so: {}"),
     "phrase": ("The following: {}", "Something of this kind: {}", "What is named here: {}"),
 }
-"""Frames for statements of the first person, for others, and for phrases (not whole sentences)."""
 
 
 def _reworded(

@@ -251,9 +251,9 @@ class _Question(Part):
     answer: Annotated[str | None, _Truth] = None
 
 
+# What question_llm calls its labels, and what this project does.
 _INDICES = {"numerical": "numeric", "alphabetical": "alphabetical", "alphabetical_u":
             "alphabetical", "alphabetical_l": "lowercase"}  # fmt: skip
-"""What question_llm calls its labels, and what this project does."""
 
 
 class _QuestionLlm(Part):
@@ -393,8 +393,8 @@ class _StrictLoader(yaml.SafeLoader):
 
 _MOST_NODES = 200_000
 _LARGEST = 8 << 20
+# Limits of a file: values with every alias written out, bytes, brackets within brackets.
 _DEEPEST = 60
-"""Limits of a file: values with every alias written out, bytes, brackets within brackets."""
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:

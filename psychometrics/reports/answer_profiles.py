@@ -20,13 +20,13 @@ from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.answers import COLUMNS
 from .rules import flags, item_means, verdict
 
+# Simulated respondents with a habit, from whom the alpha of a habit is estimated.
 _HABITUAL = 1000
-"""Simulated respondents with a habit, from whom the alpha of a habit is estimated."""
 _SAMPLES = 999
+# Respondents who get a verdict each; of more, so many are drawn.
 _JUDGED = 40
-"""Respondents who get a verdict each; of more, so many are drawn."""
+# Fewest respondents for alpha.
 _LEAST = 3
-"""Respondents without whom alpha does not exist."""
 
 
 def assess_answers(

@@ -120,7 +120,7 @@ def flags(
     statistic of *trend* is
     half the difference between the Spearman correlations of source and of inverse terms with the
     weights. On both bases of the book the silhouette alone separated trained respondents from heads
-    that nobody trained, so among the statistics of answers it alone forbids to read a score. Even
+    that nobody trained, so it alone of the statistics of answers forbids reading a score. Even
     without a flag, nothing proves that a score measures
     what its name says.
 

@@ -55,8 +55,8 @@ def _day(text: str) -> str:
 
 _Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
 _Seed = Annotated[int, Field(strict=True, ge=0)]
+# What a study has as its mode whose answers are read from a table.
 _FILE = "file"
-"""What a study has as its mode whose answers are read from a table."""
 _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
 
@@ -441,6 +441,7 @@ def _right_parts(content: object) -> _Readable | None:
     return _Readable(study, unknown, tuple(expectations))
 
 
+# The fewest keys of a study; the values stand in for those that are missing or wrong.
 _SMALLEST = {
     "title": "a title",
     "question": "a question",
@@ -448,7 +449,6 @@ _SMALLEST = {
     "questionnaires": ["a questionnaire"],
     "respondents": ["a respondent"],
 }
-"""The fewest keys of a study; the values stand in for those that are missing or wrong."""
 
 
 def _load(study: _Study, folder: Path) -> list[Questionnaire]:

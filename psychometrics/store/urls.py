@@ -18,8 +18,8 @@ from ..paths import cache_dir
 
 _LOCAL = fs.LocalFileSystem()
 _MISSING = fs.FileType.NotFound
+# What file systems raise.
 _ERRORS = (OSError, ValueError, pa.ArrowException)
-"""What file systems raise."""
 
 
 def list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:

@@ -125,10 +125,7 @@ def item_table(sentences: bool = False) -> pd.DataFrame:
 
 
 def answers(
-    who: str | None = None,
-    category: str | None = None,
-    sample: str = "phase",
-    live: bool = False,
+    who: str | None = None, category: str | None = None, sample: str = "phase", live: bool = False
 ) -> pd.DataFrame:
     """0/1 answers of models or of people.
 

@@ -173,8 +173,8 @@ def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tupl
     return _between_respondents(cells, claim, level)
 
 
+# Statistics of how far respondents are from people, in people's standard deviations.
 _FROM_PEOPLE = ("models", "scales, not above", "distance from people", "nearer people", "families")
-"""Statistics of how far respondents are from people, in people's standard deviations."""
 
 
 def _scales_of(claim: pd.Series) -> list[tuple[str, str]]:
