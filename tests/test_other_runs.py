@@ -17,8 +17,8 @@ from psychometrics.paths import notebooks_dir
 CHAPTERS = {
     "01-first-score": {"respondent": "{first}", "null_respondents": 20},
     "03-assessment": {"respondents": "{all}"},
-    "04-consistency": {"respondents": "{all}", "populations": 5},
-    "05-relations": {"respondents": "{all}", "populations": 5},
+    "04-consistency": {"respondents": "{all}", "populations": 2},
+    "05-relations": {"respondents": "{all}", "populations": 2},
     "11-ways-of-asking": {"respondents": "{all}", "people": 20},
 }
 
