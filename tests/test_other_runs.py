@@ -17,10 +17,12 @@ from psychometrics.paths import notebooks_dir
 CHAPTERS = {
     "01-first-score": {"respondent": "{first}", "null_respondents": 20},
     "03-assessment": {"respondents": "{all}"},
-    "04-consistency": {"respondents": "{all}", "populations": 2},
+    "04-consistency": {
+        "respondents": "{all}", "populations": 2, "acceptability_model": "{judge}",
+    },
     "05-relations": {"respondents": "{all}", "populations": 2},
     "11-ways-of-asking": {"respondents": "{all}", "people": 20},
-}
+}  # fmt: skip
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.xdist_group("other_runs")]
 
@@ -30,12 +32,13 @@ def pages(tmp_path_factory, save_tiny_model):
     """Function that runs a chapter by three models with random weights, once: its copy and page."""
     folder = tmp_path_factory.mktemp("other")
     models = [str(save_tiny_model(folder / f"tiny{n}", "bert", seed=n)) for n in range(3)]
+    judge = str(save_tiny_model(folder / "judge", "bert", ("unacceptable", "acceptable")))
     made: dict[str, tuple[Path, str]] = {}
 
     def run(chapter: str) -> tuple[Path, str]:
         if chapter not in made:
             parameters = {
-                name: value.format(first=models[0], all=",".join(models))
+                name: value.format(first=models[0], all=",".join(models), judge=judge)
                 if isinstance(value, str)
                 else value
                 for name, value in CHAPTERS[chapter].items()
