@@ -678,8 +678,8 @@ def head_name(null: str, stand: tuple[str, int | None, str | None], number: int)
 
     Examples
     --------
-    >>> head_name("random-heads", ("embedded", 3, None), 7)[:20]
-    'random-heads-l3-s7 a'
+    >>> head_name("random-heads", ("embedded", 3, None), 7)[:18]
+    'random-heads-l3-s7'
     """
     stand = _Stand(*stand)
     read = models.vectors.reading_key(stand.base, stand.wording)
