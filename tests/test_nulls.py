@@ -20,8 +20,10 @@ from psychometrics.models import vectors
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.modes.nli import _WordsRespondent
+from psychometrics.paths import data_dir
 from psychometrics.training import nli_classifier
 from recipes import kernels
+from recipes import nulls as make_nulls
 
 from .conftest import _save_tiny_model
 from .tiny import save_tiny_decoder
@@ -116,6 +118,38 @@ def test_shipped_null_respondents_answer_the_prompts_that_the_questionnaires_hav
     assert found.groupby("respondent_id")["entailment"].std().min() > 0
 
 
+def _first_items(name: str) -> pm.Questionnaire:
+    """Return a questionnaire of one item, about a tenth of its prompts."""
+    whole = pm.load_questionnaire(name)
+    return whole.model_copy(update={"items": whole.items[:1]})
+
+
+def test_shipped_heads_on_the_decoder_answer_without_reading_a_prompt(monkeypatch):
+    read = []
+    own = vectors.layer_vectors
+    monkeypatch.setattr(
+        vectors, "layer_vectors", lambda base, *a: read.append(base) or own(base, *a)
+    )
+    stands = pm.untouched_bases(pm.population())
+    found = null_answers([_first_items("gad7")], respondents=21, seed=1, **stands)
+    assert set(read) == {"embedded"}
+    assert found["respondent_id"].str.contains("smollm2").sum() == 8 * len(found) / 21
+    other = null_answers([_first_items("gad7")], respondents=1, seed=1, layers=1,
+                         base="smollm2", wording="{premise} {hypothesis}")  # fmt: skip
+    assert set(read) == {"embedded", "smollm2"}, "of another depth and wording none is shipped"
+    assert other[PROBABILITIES].notna().all(axis=None)
+
+
+def test_a_tenth_of_the_shipped_heads_answers_comes_out_again(monkeypatch):
+    monkeypatch.setattr("psychometrics.measures.nulls._shipped_heads", lambda *_: {})
+    again = make_nulls.head_answers([_first_items(name) for name in make_nulls.DRAWN])
+    again = again.set_index("key")
+    shipped = pd.read_parquet(data_dir() / "null_heads.parquet").set_index("key")
+    assert len(again) >= len(shipped) / 10
+    assert again.columns.equals(shipped.columns)
+    np.testing.assert_allclose(again, shipped.loc[again.index], rtol=0, atol=1e-5)
+
+
 def test_shuffled_terms_keep_the_number_of_source_terms_and_are_the_same_for_all():
     answers = null_answers("gad7", "noise", respondents=2)
     dealt = shuffled(answers, "polarity", seed=5)
@@ -196,7 +230,7 @@ def test_a_null_of_a_decoder_reads_the_text_place_and_depth_that_the_member_read
 
     stand = pm.untouched_bases([source.name])
     assert stand == {"base": ["smollm2"], "layers": [18], "wording": [recipe["wording"]]}
-    states = vectors.text_vectors("smollm2", pairs, recipe["wording"], 18)
+    states = vectors.text_vectors("smollm2", pairs, recipe["wording"], [18])[0]
     words = model.get_output_embeddings().weight[before.words].detach().numpy()
     logits = states @ words.T
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -214,6 +248,18 @@ def test_a_decoder_without_a_fast_pass_reads_texts_of_one_length_together_as_it_
     assert together == pytest.approx(np.stack(alone), abs=1e-5)
 
 
+@pytest.mark.parametrize("fast", [True, False])
+def test_several_depths_of_a_decoder_are_read_as_each_alone(fast, monkeypatch):
+    if not fast:
+        monkeypatch.setattr(vectors, "fast_forward", lambda model: None)
+    table = pm.prompts("challenges").head(6)
+    pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
+    both = vectors.text_vectors("smollm2", pairs, "{premise} {hypothesis}", [1, 3])
+    alone = [vectors.text_vectors("smollm2", pairs, "{premise} {hypothesis}", [n]) for n in (1, 3)]
+    np.testing.assert_allclose(both, np.concatenate(alone), atol=2e-4)
+    assert np.abs(both[0] - both[1]).max() > 1, "they differ"
+
+
 def test_random_words_answer_by_three_words_of_the_vocabulary_and_encoders_have_none():
     how = {"base": "smollm2", "layers": 1, "wording": "{premise} {hypothesis} Answer:"}
     found = null_answers("challenges", "random-words", respondents=2, **how)
@@ -223,7 +269,7 @@ def test_random_words_answer_by_three_words_of_the_vocabulary_and_encoders_have_
     table = pm.prompts("challenges").head(3)
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
     three = words[np.random.default_rng([4, 1]).choice(len(words), 3, replace=False)]
-    logits = vectors.text_vectors("smollm2", pairs, how["wording"], 1) @ three.T
+    logits = vectors.text_vectors("smollm2", pairs, how["wording"], [1])[0] @ three.T
     second = found[found["respondent_id"].str.endswith("s1")].head(3)
     given = np.log(second[PROBABILITIES].to_numpy())
     np.testing.assert_allclose(np.diff(given), np.diff(logits), atol=2e-4)

@@ -19,9 +19,11 @@ CHAPTERS = {
     "01-first-score": {"respondent": "{first}", "null_respondents": 20},
     "02-prompt-design": {"respondents": "{all}"},
     "03-assessment": {"respondents": "{all}"},
-    "04-consistency": {"respondents": "{all}", "populations": 5},
-    "05-relations": {"respondents": "{all}", "populations": 5},
-    "06-other-explanations": {"respondents": "{all}", "populations": 5},
+    "04-consistency": {
+        "respondents": "{all}", "populations": 2, "acceptability_model": "{judge}",
+    },
+    "05-relations": {"respondents": "{all}", "populations": 2},
+    "06-other-explanations": {"respondents": "{all}", "populations": 2},
     "07-interventions": {
         "respondents": "{all}", "models": 3, "live": 0, "epochs": 2, "measure_at": "2",
         "masked_lm": "{masked}",
@@ -39,12 +41,15 @@ def pages(tmp_path_factory, save_tiny_model):
     folder = tmp_path_factory.mktemp("other")
     models = [str(save_tiny_model(folder / f"tiny{n}", "bert", seed=n)) for n in range(3)]
     masked = str(save_tiny_masked_lm(folder / "masked", like=Path(models[0])))
+    judge = str(save_tiny_model(folder / "judge", "bert", ("unacceptable", "acceptable")))
     made: dict[str, tuple[Path, str]] = {}
 
     def run(chapter: str) -> tuple[Path, str]:
         if chapter not in made:
             parameters = {
-                name: value.format(first=models[0], masked=masked, all=",".join(models))
+                name: value.format(
+                    first=models[0], masked=masked, judge=judge, all=",".join(models)
+                )
                 if isinstance(value, str)
                 else value
                 for name, value in CHAPTERS[chapter].items()

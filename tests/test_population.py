@@ -18,6 +18,7 @@ from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.paths import data_dir
+from psychometrics.studies.untrained import PLACEBOS
 from recipes.decoders import WORDINGS
 from tests.conftest import needs
 
@@ -55,6 +56,19 @@ def test_a_decoder_answers_as_its_shipped_answers_say():
     answered = load_respondent(name).answer(pairs)
     found = shipped[["entailment", "neutral", "contradiction"]].to_numpy()[:4]
     np.testing.assert_allclose(answered, found, atol=1e-4)
+
+
+def test_a_tenth_of_the_encoders_shipped_answers_to_placebos_comes_out_again():
+    names = [name for name in population() if name in population("encoders")]
+    shipped = ask(list(PLACEBOS), names, store="memory://shipped", progress=False)
+    assert shipped.attrs["summary"]["asked"] == 0, "shipped: no model is needed"
+
+    for name, answers in shipped.groupby("respondent_id"):
+        tenth = answers[::10]
+        pairs = list(tenth[["premise", "hypothesis"]].itertuples(index=False, name=None))
+        answered = load_respondent(name).answer(pairs)
+        found = tenth[["entailment", "neutral", "contradiction"]]
+        np.testing.assert_allclose(answered, found, atol=1e-4)
 
 
 def test_population_and_heads_are_small_and_hold_no_pickles():

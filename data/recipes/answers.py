@@ -2,8 +2,8 @@
 
 Decoders take minutes where encoders take seconds. Their answers are asked once, here, and shipped
 under the keys that asking gives them, so that nobody asks them again, and whoever changes a prompt
-or a model does. So are those of the encoders that only the chapters on validity ask. Texts are left
-out, whoever owns them: a key is found without.
+or a model does. So are those of the encoders that only the chapters on validity ask, and those of
+all encoders to the placebos. Texts are left out, whoever owns them: a key is found without.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ def _build_answers(members: list[str] | None = None) -> None:
     Parameters
     ----------
     members : list of str, optional
-        Those to be asked; by default all decoders, and the encoders that the default population
-        leaves out, which answer the questionnaires of the chapters on validity alone. Shipped
+        Those to be asked; by default all. Encoders answer the placebos, and those that the default
+        population leaves out the other questionnaires of the chapters on validity, too. Shipped
         answers are made again.
     """
     asked = [load_questionnaire(name, texts=False) for name in ASKED]
     decoders = population("decoders")
     usual = population()
-    others = [member for member in population("encoders") if member not in usual]
-    for member in members or [*decoders, *others]:
+    for member in members or [*decoders, *population("encoders")]:
         for mode, columns in ANSWERED.items():
             if mode == ("mlm" if member in decoders else "causal"):
                 continue
 
             for questionnaire in asked:
                 real = questionnaire.id in SECOND
+                placebo = questionnaire.id.startswith("placebo")
                 if mode != "nli" and not real:
                     continue
-                if member in others and not (real or questionnaire.id.startswith("placebo")):
+                if member not in decoders and not (placebo or (real and member not in usual)):
                     continue
 
                 ask(questionnaire, member, mode=mode, progress=False)

@@ -86,7 +86,7 @@ def read(base: str, pairs: pd.DataFrame) -> np.ndarray:
     texts = tuple(pairs[["premise", "hypothesis"]].itertuples(index=False, name=None))
     if base != SMOLLM2:
         return bases.prompt_vectors(base, texts)[[4, 6]]
-    return bases.text_vectors(SMOLLM2, texts, WORDING, LAYERS)[None]
+    return bases.text_vectors(SMOLLM2, texts, WORDING, [LAYERS])
 
 
 def cached(base: str, name: str, pairs: pd.DataFrame) -> np.ndarray:

@@ -1,22 +1,28 @@
-"""Makes ``data/nulls.parquet``: ``python -m recipes.nulls``.
+"""Makes ``data/nulls.parquet`` and ``data/null_heads.parquet``: ``python -m recipes.nulls``.
 
 Answers, in float32, of the null respondents that take long: members of the embedded population's
-kind trained on pairs whose labels were shuffled, and random heads on encoders with random weights.
+kind trained on pairs whose labels were shuffled, random heads on encoders with random weights, and
+in the second file untrained heads on the decoder in the place of the default decoders, as the
+chapters on prompts and on assessment draw them. ``python -m recipes.nulls heads`` makes these
+alone (ten minutes of one processor core).
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from psychometrics.asking.nulls import null_answers
+from psychometrics.asking.nulls import head_name, null_answers
+from psychometrics.asking.population import population, untouched_bases
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir, data_dir
-from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires import Questionnaire, load_questionnaires
 from psychometrics.questionnaires.prompts import prompts
 from psychometrics.store import key_of
 from psychometrics.training import nli_classifier, nli_pairs, train_nli
@@ -25,6 +31,11 @@ QUESTIONNAIRES = (
     "gad7", "phq9", "soc13",
     "placebo_defects", "placebo_pleasures", "placebo_habits", "placebo_weather",
 )  # fmt: skip
+DRAWN = ("gad7", "phq9", "soc13")
+"""Questionnaires that the chapters put to untrained heads of the default population."""
+DRAWS = 20
+FIRST = 1
+"""Number of the first head: the chapters' seed."""
 SHUFFLED = 8
 BASES = 24
 SHARE = 0.15
@@ -33,28 +44,63 @@ RECIPE = {"tuning": "lora", "epochs": 1, "lr": 1e-3, "dropout": 0.0}
 
 
 def _main() -> None:
-    pairs = _pairs()
+    pairs = _pairs(QUESTIONNAIRES)
     columns = {"key": [key_of(*pair) for pair in pairs]}
     for number in range(SHUFFLED):
         answers = _shuffled_member(number).answer(pairs)
-        columns |= _named("shuffled-labels", number, answers)
+        columns |= _named(f"shuffled-labels-s{number}", answers)
 
     for number in range(BASES):
         answers = null_answers(QUESTIONNAIRES, "random-bases", 1, layers=6, seed=number)
-        columns |= _named("random-bases", number, answers[list(PROBABILITIES)].to_numpy())
+        columns |= _named(f"random-bases-s{number}", answers[list(PROBABILITIES)].to_numpy())
 
     frame = pd.DataFrame(columns).drop_duplicates("key")
     frame.to_parquet(data_dir() / "nulls.parquet", index=False, compression="zstd")
+    _write_heads()
 
 
-def _pairs() -> list[tuple[str, str]]:
-    table = pd.concat([prompts(load_questionnaire(q)) for q in QUESTIONNAIRES], ignore_index=True)
+def _write_heads() -> None:
+    path = data_dir() / "null_heads.parquet"
+    path.unlink(missing_ok=True)  # or its own answers would be read again
+    frame = head_answers(DRAWN)
+    digits = {name: "BYTE_STREAM_SPLIT" for name in frame.columns[1:]}
+    frame.to_parquet(
+        path, index=False, compression="zstd", use_dictionary=["key"], column_encoding=digits
+    )
+
+
+def head_answers(questionnaires: Sequence[str | Questionnaire]) -> pd.DataFrame:
+    """Return answers of untrained heads in the place of the default population's decoders.
+
+    Returns
+    -------
+    DataFrame
+        A row for each prompt, by its ``key``; three columns for each head.
+    """
+    stands = list(zip(*untouched_bases(population()).values(), strict=True))
+    columns = {"key": [key_of(*pair) for pair in _pairs(questionnaires)]}
+
+    for number in range(FIRST, FIRST + DRAWS * len(stands)):
+        base, layers, wording = stand = stands[number % len(stands)]
+        if wording is None:
+            continue
+
+        answers = null_answers(questionnaires, "random-heads", 1, base, layers, number, wording)
+        name = head_name("random-heads", stand, number)
+        columns |= _named(name, answers[list(PROBABILITIES)].to_numpy())
+
+    return pd.DataFrame(columns).drop_duplicates("key")
+
+
+def _pairs(questionnaires: Sequence[str | Questionnaire]) -> list[tuple[str, str]]:
+    loaded = load_questionnaires(questionnaires)
+    table = pd.concat([prompts(one) for one in loaded], ignore_index=True)
     return list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
 
 
-def _named(null: str, number: int, answers: np.ndarray) -> dict[str, np.ndarray]:
+def _named(respondent: str, answers: np.ndarray) -> dict[str, np.ndarray]:
     return {
-        f"{null}-s{number} {name}": answers[:, column].astype("float32")
+        f"{respondent} {name}": answers[:, column].astype("float32")
         for column, name in enumerate(PROBABILITIES)
     }
 
@@ -83,4 +129,4 @@ def _save(model, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    _write_heads() if sys.argv[1:] == ["heads"] else _main()

@@ -7,7 +7,6 @@ for a population of them is what the method finds by itself.
 from __future__ import annotations
 
 import functools
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -352,10 +351,12 @@ def _drawn(
 
     table, parts = _prompted(load_questionnaires(questionnaires))
     pairs = sum(parts, ())
+    heads = {}
     vectors = {}
     if null in ("random-heads", "random-words"):
-        different = min(draws * n, math.lcm(*counts))
-        vectors = _stand_vectors({stand(seed + k) for k in range(different)}, parts)
+        made = [(stand(number), number) for number in range(seed, seed + draws * n)]
+        heads = _shipped_heads(null, made, pairs)
+        vectors = _stand_vectors({one[0] for one in made if one not in heads}, parts)
 
     plain = bases == ["embedded"] and layers is None and wordings == [None]
     few = _shipped(null, pairs) if plain else None
@@ -371,7 +372,7 @@ def _drawn(
         else:
             stands = [stand(number) for number in numbers]
             names = [_name(null, *one) for one in zip(stands, numbers, strict=True)]
-            answers = _all_answers(null, pairs, stands, numbers, vectors)
+            answers = _all_answers(null, pairs, stands, numbers, vectors, heads)
 
         frame = asked.copy(deep=False)
         frame.insert(0, "respondent_id", np.repeat(names, len(table)))
@@ -425,7 +426,7 @@ def _some(null: str, few: np.ndarray | None, n: int, draw: int, seed: int):
 
 
 def _all_answers(
-    null: str, pairs: tuple, stands: list[_Stand], numbers: Sequence[int], vectors: dict
+    null: str, pairs: tuple, stands: list, numbers: Sequence[int], vectors: dict, heads: dict
 ) -> np.ndarray:
     """Answers of null respondents, each of its own random numbers, shape (respondents, prompts, 3).
 
@@ -438,8 +439,12 @@ def _all_answers(
     if null == "random-words":  # loaded here: two threads must not load a model at once
         for base in {stand.base for stand in stands}:
             drawn_words(base, np.random.default_rng(0))
+
+    def answer(one: tuple[_Stand, int]) -> np.ndarray:
+        return heads[one] if one in heads else _answers(null, pairs, *one, vectors)
+
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.stack(list(pool.map(lambda one: _answers(null, pairs, *one, vectors), made)))
+        return np.stack(list(pool.map(answer, made)))
 
 
 def _answers(null: str, pairs: tuple, stand: _Stand, number: int, vectors: dict) -> np.ndarray:
@@ -531,19 +536,69 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
 def _shipped(null: str, pairs: tuple) -> np.ndarray | None:
     """Shipped answers, shape (respondents, prompts, 3); None where a prompt is not among them."""
-    table = _shipped_table(null)
-    keys = pd.Index([key_of(*pair) for pair in pairs])
-    rows = table.index.get_indexer(keys)
-    if not len(table) or (rows < 0).any():
+    table = _shipped_table("nulls.parquet")
+    rows = _shipped_rows(table, pairs)
+    if rows is None:
         return None
-    return table.to_numpy()[rows].reshape(len(pairs), -1, 3).transpose(1, 0, 2)
+
+    columns = [column for column in table if column.startswith(null)]
+    return table[columns].to_numpy()[rows].reshape(len(pairs), -1, 3).transpose(1, 0, 2)
+
+
+def _shipped_heads(null: str, made: list[tuple[_Stand, int]], pairs: tuple) -> dict:
+    """Return shipped answers of heads on decoders, (prompts, 3), by stand and number.
+
+    There are none where a prompt is not among them.
+    """
+    worded = [one for one in made if one[0].wording is not None]
+    table = _shipped_table("null_heads.parquet") if worded else pd.DataFrame()
+    rows = _shipped_rows(table, pairs)
+    if rows is None:
+        return {}
+
+    names = {one: head_name(null, *one) for one in worded}
+    known = {one: name for one, name in names.items() if f"{name} {PROBABILITIES[0]}" in table}
+    return {
+        one: table[[f"{name} {kind}" for kind in PROBABILITIES]].to_numpy()[rows]
+        for one, name in known.items()
+    }
+
+
+def head_name(null: str, stand: tuple[str, int | None, str | None], number: int) -> str:
+    """Return the name of an untrained head in ``data/null_heads.parquet``.
+
+    Parameters
+    ----------
+    null : str
+    stand : tuple
+        Base, layers and wording.
+    number : int
+        The respondent's, of which its random numbers follow.
+
+    Returns
+    -------
+    str
+        It ends in a digest of the base's weights, of the wording and of how texts become vectors:
+        a head that reads anything else has another name.
+
+    Examples
+    --------
+    >>> head_name("random-heads", ("embedded", 3, None), 7)[:18]
+    'random-heads-l3-s7'
+    """
+    stand = _Stand(*stand)
+    read = models.vectors.reading_key(stand.base, stand.wording)
+    return f"{_name(null, stand, number)} {read[:8]}"
+
+
+def _shipped_rows(table: pd.DataFrame, pairs: tuple) -> np.ndarray | None:
+    """Return the rows of prompts in a shipped table; None where one is not among them."""
+    rows = table.index.get_indexer(pd.Index([key_of(*pair) for pair in pairs]))
+    return None if table.empty or (rows < 0).any() else rows
 
 
 @functools.cache
-def _shipped_table(null: str) -> pd.DataFrame:
-    """Indexed by prompt; three columns for each respondent."""
-    path = shipped("nulls.parquet")
-    if not path.is_file():
-        return pd.DataFrame()
-    table = pd.read_parquet(path).set_index("key")
-    return table[[column for column in table if column.startswith(null)]]
+def _shipped_table(name: str) -> pd.DataFrame:
+    """Indexed by prompt; three columns for each respondent. Empty where it is not there."""
+    path = shipped(name)
+    return pd.read_parquet(path).set_index("key") if path.is_file() else pd.DataFrame()

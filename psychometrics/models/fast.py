@@ -71,7 +71,9 @@ def fast_forward(model: PreTrainedModel) -> Callable[[Sequence], torch.Tensor | 
         Of a classifier as :func:`packed_forward` returns it. Of a Llama-like decoder from the token
         ids of n texts, those with the same beginning beside each other, to the states of their last
         tokens, shape (n, width), of the model's type, that its output embeddings are multiplied
-        with. None if the class is neither one of ``_CLASSES`` nor Llama's, or if it was changed:
+        with; given numbers of inner layers, too, to the normalised states after each of these and
+        after all, shape (depths, n, width). None if the class is neither one of ``_CLASSES`` nor
+        Llama's, or if it was changed:
         layers that are not plain, hooks, decoding; it returns None where that happened later.
         Weights that are trained or moved later are laid out again, but edits through ``.data`` are
         not seen.
@@ -322,7 +324,7 @@ def _last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torc
     )
 
     @torch.inference_mode()
-    def states(texts: Sequence[list[int]]) -> torch.Tensor | None:
+    def states(texts: Sequence[list[int]], inner: Sequence[int] = ()) -> torch.Tensor | None:
         if _is_changed(model):
             return None
         layers = layers_now()
@@ -333,13 +335,17 @@ def _last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torc
         attending = [tuple(part.to(model.device) for part in parts) for parts in attending]
         last = last.to(model.device)
 
-        for layer in layers[:-1]:
+        found = []
+        for depth, layer in enumerate(layers[:-1], start=1):
             hidden = _through_decoder(layer, hidden, turns, attending, model.config)
+            if depth in inner:
+                found.append(base.norm(hidden[last]))
 
         # The last token of a row looks at all of it.
         ends = [(looking[:, -1:], at) for looking, at in attending]
         hidden = _through_decoder(layers[-1], hidden, turns, ends, model.config, only=last)
-        return base.norm(hidden)
+        found.append(base.norm(hidden))
+        return torch.stack(found) if inner else found[0]
 
     return states
 

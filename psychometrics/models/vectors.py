@@ -31,6 +31,8 @@ _BATCH = 128
 # Texts of a decoder that are read in one pass; those that share a beginning are neighbours.
 _TEXTS_AT_ONCE = 64
 _KEPT = 128  # files of vectors in the user's cache; older ones go
+_READING = "vectors-2"
+"""How a text becomes a vector; a change of it gets another name, and earlier vectors are left."""
 
 
 def layer_vectors(
@@ -84,8 +86,8 @@ def _vectors(base: str, layers: tuple, parts: tuple, wording: str | None) -> np.
 
 def _kept_vectors(base: str, layers: tuple, pairs: tuple, wording: str | None) -> np.ndarray:
     """Some layers' vectors of a questionnaire, (layers, prompts, width), from the user's cache."""
-    source = find(base_path() if base == "embedded" else base)
-    by = [source.digest, torch.__version__, resolve_device(None).type, "vectors-2", wording or ""]
+    read = reading_key(base, wording)
+    by = [read, torch.__version__, resolve_device(None).type]
     prompted = [text for pair in pairs for text in pair]
     folder = cache_dir() / "vectors"
     paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
@@ -96,7 +98,7 @@ def _kept_vectors(base: str, layers: tuple, pairs: tuple, wording: str | None) -
     if wording is None:
         hidden = prompt_vectors(base, pairs, depth=max(layers))[list(layers)]
     else:
-        hidden = np.stack([text_vectors(base, pairs, wording, layer) for layer in layers])
+        hidden = text_vectors(base, pairs, wording, layers)
 
     with contextlib.suppress(OSError):  # a cache that cannot be written saves no time, that is all
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,6 +115,23 @@ def _kept_vectors(base: str, layers: tuple, pairs: tuple, wording: str | None) -
     return hidden
 
 
+def reading_key(base: str, wording: str | None = None) -> str:
+    """Return a digest of what determines an untouched model's vectors, beside layers and prompts.
+
+    Parameters
+    ----------
+    base, wording
+        As in :func:`layer_vectors`; the base need not be on this machine if it comes as a package.
+
+    Examples
+    --------
+    >>> len(reading_key("embedded"))
+    32
+    """
+    source = find(base_path() if base == "embedded" else base)
+    return key_of(source.digest, _READING, wording or "")
+
+
 @functools.cache
 def _depth(base: str, layers: int | None) -> int:
     """A number of layers that the base has; by default all."""
@@ -124,7 +143,7 @@ def _depth(base: str, layers: int | None) -> int:
     return whole if layers is None else layers
 
 
-def text_vectors(base: str, pairs: Sequence, wording: str, layers: int) -> np.ndarray:
+def text_vectors(base: str, pairs: Sequence, wording: str, layers: Sequence[int]) -> np.ndarray:
     """Return what an untouched decoder makes of the last token of worded prompts.
 
     These are the states that a decoder of so many layers multiplies with its words: after its last
@@ -137,21 +156,23 @@ def text_vectors(base: str, pairs: Sequence, wording: str, layers: int) -> np.nd
     pairs : sequence of n (premise, hypothesis)
     wording : str
         With ``{premise}`` and ``{hypothesis}``.
-    layers : int
-        Number of layers kept, counted from the input.
+    layers : sequence of int
+        Numbers of layers kept, counted from the input, in rising order; all are read at once.
 
     Returns
     -------
-    ndarray of float32, shape (n, width)
+    ndarray of float32, shape (layers, n, width)
 
     Examples
     --------
-    >>> text_vectors("smollm2", [("I feel calm.", "It is so.")], "{premise} {hypothesis}", 1).shape
-    (1, 576)
+    >>> pairs = [("I feel calm.", "It is so.")]
+    >>> text_vectors("smollm2", pairs, "{premise} {hypothesis}", [1, 2]).shape
+    (2, 1, 576)
     """
-    config = load_config(find(base), num_hidden_layers=layers)
+    config = load_config(find(base), num_hidden_layers=layers[-1])
     model, tokenizer = load_model(find(base), "causal", config=config)
-    return last_states(model, tokenizer, worded(pairs, wording))
+    vectors = last_states(model, tokenizer, worded(pairs, wording), layers[:-1])
+    return vectors if len(layers) > 1 else vectors[None]
 
 
 def worded(pairs: Sequence[tuple[str, str]], wording: str) -> list[str]:
@@ -168,30 +189,52 @@ def worded(pairs: Sequence[tuple[str, str]], wording: str) -> list[str]:
     ]
 
 
-def last_states(model: PreTrainedModel, tokenizer, texts: Sequence[str]) -> np.ndarray:
-    """Return a causal model's last states of texts, (n, width) in float32; nothing is padded."""
+def last_states(
+    model: PreTrainedModel, tokenizer, texts: Sequence[str], inner: Sequence[int] = ()
+) -> np.ndarray:
+    """Return a causal model's last states of texts, in float32; nothing is padded.
+
+    Parameters
+    ----------
+    model : PreTrainedModel
+    tokenizer : PreTrainedTokenizerBase
+    texts : sequence of n str
+    inner : sequence of int
+        Numbers of layers, in rising order, whose states are returned, too.
+
+    Returns
+    -------
+    ndarray, shape (n, width)
+        With inner layers (inner + 1, n, width), each normalised as the last is.
+    """
     ids = tokenizer(list(texts), verbose=False)["input_ids"]
     order = sorted(range(len(ids)), key=ids.__getitem__)  # shared beginnings are read once
     states = fast_forward(model) or _own_states(model)
-    vectors = np.empty((len(ids), model.config.hidden_size), dtype="float32")
+    vectors = np.empty((len(inner) + 1, len(ids), model.config.hidden_size), dtype="float32")
     for start in range(0, len(ids), _TEXTS_AT_ONCE):
         chosen = order[start : start + _TEXTS_AT_ONCE]
-        vectors[chosen] = states([ids[i] for i in chosen]).float().cpu().numpy()
-    return vectors
+        vectors[:, chosen] = states([ids[i] for i in chosen], inner).float().cpu().numpy()
+    return vectors if inner else vectors[0]
 
 
-def _own_states(model: PreTrainedModel) -> Callable[[list[list[int]]], torch.Tensor]:
+def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor]:
     """Return a function from token ids to last states, by the model's own forward pass."""
 
     @torch.inference_mode()
-    def states(texts: list[list[int]]) -> torch.Tensor:
-        last = torch.empty(len(texts), model.config.hidden_size, dtype=model.dtype)
+    def states(texts: list[list[int]], inner: Sequence[int] = ()) -> torch.Tensor:
+        size = len(inner) + 1, len(texts), model.config.hidden_size
+        every = torch.empty(size, dtype=model.dtype)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for _, alike in itertools.groupby(order, lambda i: len(texts[i])):
             rows = list(alike)
             inputs = torch.tensor([texts[i] for i in rows], device=model.device)
-            last[rows] = model.base_model(inputs).last_hidden_state[:, -1].cpu()
-        return last
+            output = model.base_model(inputs, output_hidden_states=bool(inner))
+            found = [
+                _normalised(model.base_model, output.hidden_states[layer][:, -1]) for layer in inner
+            ]
+            every[:, rows] = torch.stack([*found, output.last_hidden_state[:, -1]]).cpu()
+
+        return every if inner else every[0]
 
     return states
 
