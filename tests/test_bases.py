@@ -98,6 +98,13 @@ def test_a_member_that_was_stopped_after_training_is_asked_without_being_trained
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "answers.parquet"), before)
 
 
+def test_a_rate_at_which_training_breaks_down_is_not_chosen(study, monkeypatch, tmp_path):
+    losses = {1e-3: [1.0, 0.9], 2e-3: [1.0, float("nan")]}
+    monkeypatch.setattr(base_members, "train", lambda *given: losses[given[-1]])
+    base = next(iter(study))
+    assert base_members.learning_rate(base, tmp_path / "new" / "rates.json") == 1e-3
+
+
 def test_shuffled_labels_keep_pairs_and_counts_and_hypotheses_lose_their_premises():
     rows = [(f"p{n}", f"h{n}", n % 3) for n in range(60)]
     pairs = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])

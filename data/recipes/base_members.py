@@ -197,7 +197,9 @@ def learning_rate(base: str, path: Path) -> float:
 
 
 def _last_quarter(losses: list[float]) -> float:
-    return float(np.mean(losses[-max(1, len(losses) // 4) :]))
+    """Return the mean loss of the last quarter of steps, infinite where training broke down."""
+    mean = float(np.mean(losses[-max(1, len(losses) // 4) :]))
+    return mean if np.isfinite(mean) else np.inf
 
 
 def train(member: Member, adapted: Adapted, pairs: pd.DataFrame, rate: float) -> list[float]:
