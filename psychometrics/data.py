@@ -248,9 +248,12 @@ def _text_of(path: Path) -> str:
     marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for encoding in ["utf-16"] if marked else ["utf-8-sig", "cp1252"]:
         try:
-            return raw.decode(encoding)
+            text = raw.decode(encoding)
         except UnicodeDecodeError:
             continue
+
+        if "\0" not in text:  # which damaged files and programs' own formats have
+            return text
 
     raise ParameterError(f"{path} is not text: save it as CSV in UTF-8.")
 

@@ -312,6 +312,7 @@ def test_the_count_comes_first():
         (_wide().set_axis(["id", *ITEMS[:-1], ITEMS[0]], axis=1), ParameterError),
         (_wide([*ITEMS[:-1], "GAD7 1"]), ParameterError),
         ("nowhere.csv", DataError),
+        (f"{'x' * 4000}.csv", DataError),
         ("answers.pdf", ParameterError),
         (3, ParameterError),
     ],
@@ -319,6 +320,13 @@ def test_the_count_comes_first():
 def test_a_table_without_answers_is_refused(table, error):
     with pytest.raises(error):
         _read(table)
+
+
+def test_a_file_with_a_zero_byte_is_damaged(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_bytes(_wide().to_csv().encode() + b"\0")
+    with pytest.raises(ParameterError, match="not text"):
+        _read(path)
 
 
 @pytest.mark.parametrize(

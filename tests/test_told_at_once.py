@@ -34,6 +34,7 @@ def nothing_runs(monkeypatch):
         (f"profile {SMALL} --questionnaires gad7 --base nix", "'nix'"),
         (f"profile {SMALL} --questionnaires gad7 -c dtype=float8", "float8"),
         (f"profile {SMALL} --questionnaires gad7 -c store=", "store"),
+        (f"profile {SMALL} --questionnaires gad7 --mode human", "fill-in"),
         (f"compare {SMALL} nix --questionnaires gad7", "'nix'"),
         ("train-nli nix out", "'nix'"),
         (f"compare {SMALL} minilm-both-l6-s1 --mode '<b>'", "mode must be one of"),

@@ -287,6 +287,12 @@ class _Report(_Page):
     def _check_asking(self, models: list[str], named: bool = False) -> None:
         """Refuse what asking would refuse; with ``named``, models that fail are a page's rows."""
         mode = mode_named(self.mode)
+        if self.mode == "human":
+            raise ParameterError(
+                "mode human asks a person, and no person is there while a report is made: use "
+                "`psychometrics fill-in`, then --answers."
+            )
+
         others = ("store", "dtype", "device")
         own = {name: value for name, value in self.conditions.items() if name not in others}
         with computing_on(self.conditions.get("device")):
