@@ -42,6 +42,7 @@ from .measures import (
     items,
     norms,
     nulls,
+    ordinal,
     reliability,
     scoring,
     structure,
