@@ -77,9 +77,9 @@ def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
 
     Ordinal alpha and omega are those of :func:`polychoric` correlations. They say how reliable a
     sum of the *tendencies* would be, which nobody has; of a sum of the answers that are scored,
-    alpha and omega speak. With few options, or skewed ones, the ordinal values are mostly higher, as
-    coarse options lose something. So read alpha for a score, and the ordinal values for what the
-    items could reach with finer options.
+    alpha and omega speak. With few options, or skewed ones, the ordinal values are mostly higher,
+    as coarse options lose something. So read alpha for a score, and the ordinal values for what
+    the items could reach with finer options.
 
     Parameters
     ----------
