@@ -595,6 +595,7 @@ def test_respondents_with_traits_are_more_consistent_than_either():
     scales = found["scales"]
     assert (scales["alpha"] > scales[["independent", "habit"]].max(axis=1)).all()
     assert scales["respondents"].eq(60).all()
+    assert (scales["alpha_ordinal"] > scales["alpha"]).all()
     assert found["verdicts"][["✗", "!", "✓"]].sum(axis=1).eq(40).all()
     assert found["runs"].empty
 

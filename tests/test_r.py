@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics.measures import irt
+from psychometrics.measures import irt, ordinal
 from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.items import item_rest
 from psychometrics.measures.reliability import alpha, omega, one_factor
@@ -66,6 +66,33 @@ def test_rasch_difficulties_agree_with_conditional_maximum_likelihood_in_r(categ
     ours = irt.fit(finite, "conditional")
     assert ours["difficulty"].to_numpy() == pytest.approx(theirs - theirs.mean(), abs=0.01)
     assert ours["se"].to_numpy() == pytest.approx(errors, abs=1e-3)
+
+
+POLYCHORIC = """suppressMessages(library(psych))
+p <- suppressWarnings(polychoric(d, correct=0, global=FALSE)$rho)
+said <- capture.output(a <- suppressWarnings(alpha(p, check.keys=FALSE)))
+cat(p[lower.tri(p)], a$total$raw_alpha)"""
+
+
+@pytest.mark.parametrize(
+    ("questionnaire", "source"),
+    [("gad7", "students_mexico"), ("phq9", "students_bmi"), ("soc13", "adults_peru")],
+)
+def test_polychoric_correlations_and_ordinal_alpha_agree_with_psych(
+    questionnaire, source, tmp_path
+):
+    answers = pd.read_csv(data_dir() / "published" / "answers.csv.gz").query("source == @source")
+    loaded = pm.load_questionnaire(questionnaire, texts=False)
+    own = answers[answers["questionnaire"] == questionnaire]
+    wide = own.pivot(index="respondent_id", columns="item_id", values="value").dropna()
+    keys = pd.Series(loaded.keys())
+    both_ends = wide.min(axis=None) + wide.max(axis=None)
+    keyed = wide[keys.index].where(keys > 0, both_ends - wide)
+    *theirs, alpha_of_theirs = in_r(POLYCHORIC, keyed, tmp_path, ["psych"])
+    ours = ordinal.polychoric(keyed).to_numpy()
+    assert ours.T[np.triu_indices(len(ours), 1)] == pytest.approx(theirs, abs=2e-3)
+    found = ordinal.ordinal_reliability(keyed)
+    assert found["alpha_ordinal"] == pytest.approx(alpha_of_theirs, abs=1e-3)
 
 
 def _of_three_scales(people: int, correlation: float) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -13,12 +13,13 @@ from ..checks import check_columns
 from ..exceptions import ParameterError
 from ..measures.bias import bias_shares, orthogonality, random_share, runs_and_units
 from ..measures.intervals import mean_table
+from ..measures.ordinal import polychoric
 from ..measures.reliability import alpha, alphas
 from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..measures.styles import empty_answers, response_styles
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.answers import COLUMNS
-from .rules import flags, item_means, verdict
+from .rules import ENOUGH_RESPONDENTS, flags, item_means, verdict
 
 # Simulated respondents with a habit, from whom the alpha of a habit is estimated.
 _HABITUAL = 1000
@@ -27,6 +28,8 @@ _SAMPLES = 999
 _JUDGED = 40
 # Fewest respondents for alpha.
 _LEAST = 3
+# Different answers to an item above which they count as continuous, as means of runs do.
+_MOST_OPTIONS = 11
 
 
 def assess_answers(
@@ -54,7 +57,8 @@ def assess_answers(
     dict of DataFrame
         ``scales``: ``questionnaire, scale, title, items, reversed, respondents``; ``score``, the
         mean over respondents with its interval ``low, high``, and ``sd``; ``alpha, alpha_low,
-        alpha_high`` of their means over runs; ``independent`` and ``habit``, what the alpha of
+        alpha_high`` of their means over runs; ``alpha_ordinal``, of polychoric correlations, with
+        30 respondents or more who were asked once; ``independent`` and ``habit``, what the alpha of
         such respondents stays below in 95 %; ``reading``. ``styles``: those of
         :func:`psychometrics.measures.styles.response_styles` on average, by ``who``: these
         respondents, random ones, those with a habit. ``verdicts``: of each scale, how many of the
@@ -123,7 +127,8 @@ def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame
         row["respondents"] = int(means.loc[scale.id, "n"])
         row["score"] = means.loc[scale.id, "mean"]
         row |= means.loc[scale.id, ["low", "high", "sd"]].to_dict()
-        row |= _alpha_of(keyed_items(items, questionnaire, scale))
+        keyed = keyed_items(items, questionnaire, scale)
+        row |= _alpha_of(keyed) | {"alpha_ordinal": _ordinal_alpha(keyed)}
         row |= _bounds(row, keyed_items(habitual, questionnaire, scale))
         rows.append(row | {"reading": _reading(row)})
 
@@ -136,6 +141,15 @@ def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:
         return dict.fromkeys(("alpha", "alpha_low", "alpha_high"), np.nan)
     value = alpha(complete)
     return {"alpha": value["alpha"], "alpha_low": value["low"], "alpha_high": value["high"]}
+
+
+def _ordinal_alpha(keyed: pd.DataFrame) -> float:
+    """Return alpha of the tendencies behind answers to options, of enough respondents."""
+    complete = keyed.dropna()
+    enough = len(complete) >= ENOUGH_RESPONDENTS and complete.shape[1] > 1
+    if not enough or complete.nunique().max() > _MOST_OPTIONS:
+        return np.nan
+    return float(alphas(polychoric(complete).to_numpy()))
 
 
 def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
