@@ -6,6 +6,7 @@ from . import (
     endpoints,
     exceptions,
     figures,
+    files,
     interventions,
     measures,
     models,
@@ -38,6 +39,7 @@ from .measures import (
     trends,
     validity,
 )
+from .measures.score_tables import score_table
 from .measures.scoring import item_scores, pss, scale_scores, two_way
 from .modes import load_respondent, messages, replies
 from .publishing import book, claims, exercises, page, record, runs
@@ -62,6 +64,7 @@ __all__ = [
     "bias",
     "book",
     "check_parameters",
+    "checklist",
     "checks",
     "claims",
     "compact",
@@ -70,6 +73,7 @@ __all__ = [
     "endpoints",
     "evidence",
     "exceptions",
+    "files",
     "exercises",
     "figures",
     "groups",
@@ -107,6 +111,7 @@ __all__ = [
     "rules",
     "runs",
     "scale_scores",
+    "score_table",
     "scoring",
     "store",
     "structure",

@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from psychometrics.parameters import CHAPTERS
 
 from psychometrics.modes import MODES
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
+from psychometrics.publishing.parameters import CHAPTERS
 
 ROOT = book_dir().parent
 

@@ -6,8 +6,8 @@ import math
 from xml.etree import ElementTree as ET
 
 import pytest
-from psychometrics.exercises import is_right, listed
 
+from psychometrics.publishing.exercises import is_right, listed
 from recipes import question_bank
 
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from markdown_it import MarkdownIt
-from psychometrics.exercises import answer, hints, listed
-from psychometrics.record import ROLE, printed
 
 from psychometrics.exceptions import DataError
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
+from psychometrics.publishing.exercises import answer, hints, listed
+from psychometrics.publishing.record import ROLE, printed
 
 _BLOCK = r"^(?P<fence>`{{3,}})\{{{kind}\}}(?P<first>[^\n]*)\n(?P<body>.*?)^(?P=fence)$"
 _OPTIONS = re.compile(r"^:[\w-]+:.*\n", re.M)
