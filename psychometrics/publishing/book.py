@@ -25,14 +25,14 @@ import yaml
 
 from ..asking.population import population, population_table
 from ..checks import check_choice
-from ..exceptions import DataError, ParameterError, PsychometricsError, writing
+from ..exceptions import DataError, ParameterError, PsychometricsError, check_file, writing
 from ..files import digest_text, replacing, sha256
 from ..paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from ..store import key_of
 from .claims import VERDICTS, counts, expectations, scorecard
 from .exercises import answer
 from .exercises import listed as exercises
-from .page import check_output, print_page, write_page
+from .page import print_page, write_page
 from .record import figure as figure
 from .record import mistakes
 from .record import plan as plan
@@ -497,7 +497,7 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
     from pypdf import PdfWriter
     from tqdm import tqdm
 
-    output = check_output(output, (".pdf",))
+    output = check_file(output, (".pdf",))
     html = book_dir() / "_build" / "html"
     pages = [html / f"{name}.html" for name in _page_names(book_dir() / "_toc.yml")]
     missing = [page.name for page in pages if not page.is_file()]
