@@ -45,6 +45,41 @@ def test_a_likeness_is_shown_by_its_size_and_not_by_a_missing_significance():
     assert set(like["bar_of"]) == {"ours"}
 
 
+def test_a_high_similarity_is_not_shown_by_a_correlation_above_zero():
+    table = published()
+    alike = table[table["claim"].str.contains("highly similar")]
+    assert len(alike) == 2
+    assert (alike["bar"] >= 0.7).all()
+
+
+def test_a_claim_about_most_or_all_models_says_that_their_mean_tests_it():
+    table = published().query("study == 'psychobench' and rule != 'untestable'")
+    many = table[table["claim"].str.match("Most models|All models")]
+    assert len(many) == 5
+    assert many.index[~many["claim"].str.contains("tested by the mean")].tolist() == []
+    assert set(many["bar_of"]) == {"ours"}
+
+
+def test_a_consistent_lead_that_is_tested_on_average_says_what_the_paper_says():
+    leads = published().query("study == 'fairbelief' and cluster == 'section 4.1, three families'")
+    assert len(leads) == 6
+    assert leads.index[~leads["claim"].str.contains("the paper: consistently")].tolist() == []
+    assert set(leads["bar_of"]) == {"ours"}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "cells"),
+    [
+        ("In our respondents it separates none", 6),
+        ("No specification changes a sign in the encoders", 3),
+        ("On the clinical questionnaires nothing is decided", 21),
+    ],
+)
+def test_a_sentence_about_none_has_a_rule_for_every_cell_it_speaks_of(sentence, cells):
+    table = pd.read_csv(data_dir() / "expectations.csv", dtype=str)
+    assert table.loc[table["sentence"] == sentence, "cell"].nunique() == cells
+
+
 def test_a_number_is_reproduced_within_half_a_unit_of_its_last_printed_digit():
     for path in sorted((data_dir() / "claims").glob("*.csv")):
         table = pd.read_csv(path, dtype=str).query("rule == 'equal'")
