@@ -12,6 +12,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import nbformat
+import numpy as np
+import pandas as pd
 import papermill
 import pytest
 
@@ -27,7 +29,7 @@ PAGES = [ROOT / "README.md", questionnaires_dir() / "README.md", data_dir() / "R
 WRITTEN = {"execution.md", "respondents.md", "verdicts.md"}
 """Pages that the build writes."""
 CANNOT = {
-    r"^make (book|test|quick|faults|bench|pdf|population|data|elsewhere|mutants)\b": "takes long",
+    r"^make (book|test|quick|faults|bench|pdf|population|bases|data|elsewhere|mutants)\b": "takes long",
     r"^source \.venv/bin/activate|^pip install": "this environment is active and complete",
     r"train-nli bert-base-uncased|new-population|--respondents nli\.yaml": "needs the hub, which "
     "tests of their own serve",
@@ -43,6 +45,15 @@ LONG = re.compile(r"^(psychometrics (run|profile|compare|study run)|papermill) "
 same and differ in values alone. A chapter ends after its set-up: `make book` runs it whole."""
 COMMAND = re.compile(r"^(\w+=\S+ )?(psychometrics|papermill) [^|&;<>$`#]*( #.*)?$")
 """Needs nothing of a shell but words: a fresh interpreter would take seconds."""
+DEGREES = """
+title: Degrees
+question: Does the temperature move the scores?
+planned: {date: 2026-11-23}
+questionnaires: [ipip50]
+respondents: [model-a, model-b]
+mode: file
+conditions: {temperature: [0, 1]}
+"""
 FENCE = re.compile(r"^(`{3,})(bash|python)\n(.*?)^\1$", re.M | re.S)
 
 
@@ -50,7 +61,7 @@ def _named(command: str) -> set[str]:
     """What a command that executes notebooks names: program, notebook, options, parameters."""
     words = command.split()
     names = {word.partition("=")[0] for word in words if word.startswith("-") or "=" in word}
-    start = 3 if words[1] in ("run", "study") else 2
+    start = {"run": 3, "study": 4}.get(words[1], 2)
     return {*words[:start], *names} - {"-o"}
 
 
@@ -100,6 +111,9 @@ def place(page, tmp_path_factory, tiny_model):
     (folder / "people.csv").write_text("age,job\n71,sailor\n34,nurse\n")
     items = ",".join(f"gad{number}" for number in range(1, 8))
     (folder / "my-answers.csv").write_text(f"model,{items}\nmine,0,1,0,2,1,0,1\n")
+    (folder / "degrees.yaml").write_text(DEGREES, encoding="utf-8")
+    for name in ("models.csv", "pilot.csv"):
+        _two_models().to_csv(folder / name, index=False)
     store = folder / ".store"
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {
@@ -111,6 +125,19 @@ def place(page, tmp_path_factory, tiny_model):
     }
     with served() as server:
         yield folder, environment | {"OPENAI_BASE_URL": server.url}
+
+
+def _two_models() -> pd.DataFrame:
+    """Return answers of two models at two temperatures, three runs each."""
+    items = [f"ipip50_{number}" for number in range(1, 51)]
+    rows = [
+        {"model": model, "temperature": temperature, "run": 3 * temperature + run}
+        for model in ("model-a", "model-b")
+        for temperature in (0, 1)
+        for run in range(3)
+    ]
+    answers = np.random.default_rng(0).integers(1, 6, (len(rows), len(items)))
+    return pd.DataFrame(rows).join(pd.DataFrame(answers, columns=items))
 
 
 @pytest.mark.timeout(900)
