@@ -45,7 +45,7 @@ from .publishing.parameters import check_parameters
 from .questionnaires import answers
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
-from .reports import answer_profiles, profiles, rules, study
+from .reports import answer_profiles, checklist, profiles, rules, study
 from .store import compact, manifests
 
 __version__: str
