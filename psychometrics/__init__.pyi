@@ -62,6 +62,7 @@ __all__ = [
     "bias",
     "book",
     "check_parameters",
+    "checklist",
     "checks",
     "claims",
     "compact",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from psychometrics.checklist import STATUSES
 
 import psychometrics as pm
+from psychometrics.reports.checklist import STATUSES
 
 KNOWN, AUTHOR, MISSING = STATUSES
 
