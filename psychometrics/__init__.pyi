@@ -38,6 +38,7 @@ from .measures import (
     trends,
     validity,
 )
+from .measures.score_tables import score_table
 from .measures.scoring import item_scores, pss, scale_scores, two_way
 from .modes import load_respondent, messages, replies
 from .publishing import book, claims, exercises, page, record, runs
@@ -108,6 +109,7 @@ __all__ = [
     "rules",
     "runs",
     "scale_scores",
+    "score_table",
     "scoring",
     "store",
     "structure",
