@@ -17,6 +17,9 @@ import psychometrics as pm
 
 from .exceptions import MissingPackageError, ParameterError, PsychometricsError, writing
 
+_PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
+"""Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
+
 _ASKING = "Ask and score"
 _QUESTIONNAIRES = "Questionnaires"
 _STUDIES = "Profiles and studies"
@@ -766,7 +769,7 @@ def _train_nli(
 
     data = data or ["mnli"]
     more = pm.checks.parse_parameters(condition or [])
-    how = pm.training.PAPER_SETTINGS | chosen | more
+    how = _PAPER_SETTINGS | chosen | more
     failed = False
 
     if base_file is None:

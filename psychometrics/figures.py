@@ -27,12 +27,11 @@ plt = needed("matplotlib.pyplot")
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":")
-GREY = "#9AA5B1"
+_GREY = "#9AA5B1"
 SOURCE, INVERSE = PALETTE[:2]
 TRAINED = PALETTE[0]
-NULL = GREY
+NULL = _GREY
 PEOPLE = PALETTE[4]
-SIMULATED = PALETTE[2]
 # a group of this name has the colour of its role, whatever its place
 _ROLES = {"trained": TRAINED, "null": NULL, "neutral": NULL}
 
@@ -125,7 +124,7 @@ def forest(
         y = part["_label"].map(place).to_numpy() + step * ((len(groups) - 1) / 2 - i)
 
         if low is not None:
-            ax.hlines(y, part[low], part[high], color=colour if group else GREY, linewidth=1.5,
+            ax.hlines(y, part[low], part[high], color=colour if group else _GREY, linewidth=1.5,
                       alpha=0.6 if group else 1, zorder=2)  # fmt: skip
 
         face = np.where(part["_filled"], colour, "white")

@@ -59,9 +59,6 @@ from .modes import load_respondent
 if TYPE_CHECKING:
     from datasets import Dataset
 
-PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
-"""Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
-
 
 _README = """To load this folder without the package that trained it:
 

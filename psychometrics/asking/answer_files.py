@@ -27,7 +27,7 @@ from .answer_tables import Notes, library, listed, read_table, several
 _MODE = "file"
 # Fewest respondents for a correlation over them.
 _LEAST = 10
-SETTINGS = {
+_SETTINGS = {
     "respondent": str | None,
     "run": str | None,
     "conditions": str | Sequence[str],
@@ -114,7 +114,7 @@ def read_answers(
            ['b', 'gad7_2', 0.0]], dtype=object)
     """
     began = time.perf_counter()
-    check_kinds(locals(), SETTINGS)
+    check_kinds(locals(), _SETTINGS)
     questionnaire = _with_options(questionnaire)
     table = read_table(source)
     notes = Notes(table.place)
@@ -180,7 +180,7 @@ def read_all(
     ['gad7', 'phq9']
     """
     for name in settings:
-        check_choice(SETTINGS, condition=name)
+        check_choice(_SETTINGS, condition=name)
 
     parts = [read_answers(source, one, progress=progress, **settings) for one in questionnaires]
     answers = pd.concat(parts, ignore_index=True)

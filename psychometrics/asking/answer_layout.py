@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import COLUMNS
 from .answer_tables import AnswerTable, Notes, listed, shown
-from .item_names import ItemNames, OptionNames, numbered_names, plain, without_reversal
+from .item_names import ItemNames, OptionNames, numbered_names, plain
+
+_REVERSED = re.compile(r"^(.*?)[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
 
 _RESPONDENTS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm",
                 "participant", "participant_id", "subject", "subject_id", "person", "person_id",
@@ -198,7 +201,7 @@ def _wide_columns(
         found = described
 
     # columns that say that they were reversed stand in where the answers themselves are not there
-    bare = {name: without_reversal(name) for name in headers if name not in found}
+    bare = {name: _without_reversal(name) for name in headers if name not in found}
     bare = {name: own for name, own in bare.items() if own}
     known = names.find_all([*found, *bare.values()])
     turned = []
@@ -440,3 +443,15 @@ def _labelled(
     if strange or not labels:
         return cells
     return cells.map(lambda cell: labels.get(cell, cell))
+
+
+def _without_reversal(name: object) -> str | None:
+    """Return a name without the ending that says *reversed*, None where it has none.
+
+    Examples
+    --------
+    >>> _without_reversal("SOC_1_INV"), _without_reversal("SOC_1")
+    ('SOC_1', None)
+    """
+    match = _REVERSED.match(str(name).strip())
+    return match[1] if match and match[1] else None

@@ -13,7 +13,6 @@ import pandas as pd
 
 from ..questionnaires import Item, Questionnaire
 
-_REVERSED = re.compile(r"^(.*?)[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
 _NUMBERED = re.compile(r"^(.*?)[\W_]*0*(\d{1,4})$")
 _GENERIC = {"", "q", "i", "v", "x", "item", "items", "question", "questions", "var", "statement",
             "frage", "pregunta"}  # fmt: skip
@@ -155,18 +154,6 @@ def numbered_names(names: Iterable[object]) -> dict[str, dict[object, int]]:
         if match:
             found[plain(match[1])][name] = int(match[2])
     return dict(found)
-
-
-def without_reversal(name: object) -> str | None:
-    """Return a name without the ending that says *reversed*, None where it has none.
-
-    Examples
-    --------
-    >>> without_reversal("SOC_1_INV"), without_reversal("SOC_1")
-    ('SOC_1', None)
-    """
-    match = _REVERSED.match(str(name).strip())
-    return match[1] if match and match[1] else None
 
 
 class OptionNames:

@@ -170,7 +170,7 @@ class _Budget:
         return sum(tokens)
 
 
-class Forecast(NamedTuple):
+class _Forecast(NamedTuple):
     """What conversations would send, as far as that is known before the first reply."""
 
     stored: int
@@ -278,7 +278,7 @@ class RequestQueue:
 
             await self.client.close()
 
-    def forecast(self, talks: list[tuple[str, Generator]]) -> Forecast:
+    def forecast(self, talks: list[tuple[str, Generator]]) -> _Forecast:
         """Count what conversations would send, and its cost, without sending it.
 
         Parameters
@@ -313,7 +313,7 @@ class RequestQueue:
         completion = sum(c for _, c in tokens)
         cost = self.budget.cost(prompt, completion)
 
-        return Forecast(stored, len(texts), prompt, completion, cost, min(most, default=0.0))
+        return _Forecast(stored, len(texts), prompt, completion, cost, min(most, default=0.0))
 
     def _request(self, own: str, prompt: list[dict], about: dict) -> tuple[str, str]:
         """Return a request as text, and the key of its reply."""

@@ -86,7 +86,7 @@ _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
 
 
-class ChatConditions(ConversationConditions):
+class _ChatConditions(ConversationConditions):
     """The conditions of a conversation, those of a request, and who reads the replies."""
 
     temperature: Annotated[FiniteFloat, Field(ge=0)] | None = 0.0
@@ -105,7 +105,7 @@ class ChatConditions(ConversationConditions):
 class Chat(ConversationMode):
     """Chat models, on this machine or behind an endpoint."""
 
-    conditions_type = ChatConditions
+    conditions_type = _ChatConditions
     asked_once: ClassVar = {"runs": 1, "ask_again": 0, "shuffle": False, "batch_size": 1}
 
     def complete(self, given: dict) -> dict:

@@ -30,7 +30,7 @@ from .mode import Asking
 from .replies import parse_reply
 
 
-class CustomConditions(ConversationConditions):
+class _CustomConditions(ConversationConditions):
     """The conditions of a conversation, and what reads a reply."""
 
     parse: Callable[..., Any] | None = None
@@ -39,7 +39,7 @@ class CustomConditions(ConversationConditions):
 class Custom(ConversationMode):
     """Functions that turn messages into text."""
 
-    conditions_type = CustomConditions
+    conditions_type = _CustomConditions
 
     def identify(
         self, respondent: Callable, dtype: str | None = None, **conditions: object

@@ -23,7 +23,7 @@ from ..store import StoredAnswers, key_of
 from .mode import Asking, Conditions, Mode
 
 
-class HumanConditions(Conditions):
+class _HumanConditions(Conditions):
     """The number of the sitting, and what stands in the terminal's place."""
 
     run: PositiveInt = 1
@@ -34,7 +34,7 @@ class HumanConditions(Conditions):
 class Human(Mode):
     """People, who answer in the terminal."""
 
-    conditions_type = HumanConditions
+    conditions_type = _HumanConditions
     sends = "statements"
     needs_options = True
 

@@ -97,7 +97,7 @@ class LanguageMode(PromptMode):
         return _LMRespondent(model, tokenizer, identity, score, 256 if pads else 1)
 
 
-class CausalConditions(Conditions):
+class _CausalConditions(Conditions):
     """How the probabilities of an intensifier's tokens become one."""
 
     mean: Literal["product", "geometric", "harmonic"] = "product"
@@ -106,7 +106,7 @@ class CausalConditions(Conditions):
 class Causal(LanguageMode):
     """Language models that read from left to right."""
 
-    conditions_type = CausalConditions
+    conditions_type = _CausalConditions
 
 
 @torch.inference_mode()

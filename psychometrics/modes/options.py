@@ -85,7 +85,7 @@ _MOST_UNSEEN = 0.05
 _LEAST_SHARED = 32
 
 
-class OptionsConditions(Conditions):
+class _OptionsConditions(Conditions):
     """What is shown and scored, how an option is chosen, and where an endpoint is."""
 
     role: Any = "default"
@@ -107,7 +107,7 @@ class OptionsConditions(Conditions):
 class Options(Mode):
     """Models that give every option of an item a probability."""
 
-    conditions_type = OptionsConditions
+    conditions_type = _OptionsConditions
     sends = "messages"
     takes_populations = True
     needs_options = True

@@ -33,7 +33,7 @@ from .mode import Asking, Conditions, Mode, Runs
 _OWN_TRAITS, _COMMON_TRAIT, _STYLES, _SHIFTS, _ANSWERS, _GAPS = range(1, 7)
 
 
-class SimulatedConditions(Conditions):
+class _SimulatedConditions(Conditions):
     """Properties of the items and of the respondents' ways to answer."""
 
     discrimination: FiniteFloat = 1.5
@@ -51,7 +51,7 @@ class Simulated(Mode):
     standard units, as :func:`draw_traits` returns it.
     """
 
-    conditions_type = SimulatedConditions
+    conditions_type = _SimulatedConditions
     needs_options = True
 
     def named(self, text: str) -> int:

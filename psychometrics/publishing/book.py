@@ -334,7 +334,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     """
     from tqdm import tqdm
 
-    names = sorted(_notebook_names(), key=lambda name: name not in LONGEST)
+    names = sorted(_notebook_names(), key=lambda name: name not in _LONGEST)
     sources = {name: notebooks_dir() / f"{name}.ipynb" for name in names}
     texts = {name: path.read_text("utf-8") for name, path in sources.items()}
     readers = [name for name in names if '"executed = ' in texts[name]]
@@ -464,7 +464,7 @@ def _write_example(page: Path) -> None:
 
 # Chapters that are executed at the same time.
 _AT_ONCE = 2
-LONGEST = ("06-other-explanations", "07-interventions")
+_LONGEST = ("06-other-explanations", "07-interventions")
 """Chapters that are executed first."""
 
 

@@ -13,10 +13,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat
 from ..asking.population import population
 from ..checks import check_choice
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
+from ..models.embedded import embedded_head
 from ..models.loading import computing_on
 from ..models.sources import find
 from ..modes import identify, mode_named
-from ..modes.completions import lexicon, model_names, templates
+from ..modes.completions import lexicon, templates
 from ..questionnaires import load_questionnaire
 
 
@@ -94,6 +95,22 @@ def _passes(check: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(checked)
 
 
+def _model_names(models: str) -> list[str]:
+    """Split names of models at the commas, each once, and refuse one that is not there.
+
+    Examples
+    --------
+    >>> _model_names("embedded, embedded")
+    ['embedded']
+    """
+    names = list(dict.fromkeys(name.strip() for name in str(models).split(",") if name.strip()))
+    if not names:
+        raise ParameterError("Name at least one model: 'embedded', a folder or a hub id.")
+    for name in names:
+        embedded_head("mlm") if name == "embedded" else find(name)
+    return names
+
+
 def _identify_all(names: str) -> None:
     for name in population(names):
         identify(name)
@@ -101,15 +118,15 @@ def _identify_all(names: str) -> None:
 
 # Greatest number of draws, epochs and the like: more is a slip, and would never end.
 _MOST = 100_000
-Whole = Annotated[int, Field(ge=0, lt=2**32)]
-Count = Annotated[int, Field(ge=1, le=_MOST)]
+_Whole = Annotated[int, Field(ge=0, lt=2**32)]
+_Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Text = Annotated[str, Field(pattern=r"\S")]
 _Respondent = Annotated[_Text, _passes(identify)]
 _Respondents = Annotated[_Text, _passes(_identify_all)]
 _Model = Literal["embedded"] | Annotated[_Text, _passes(find)]
 _Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
 _Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
-_LanguageModel = Annotated[_Text, _passes(model_names)]
+_LanguageModel = Annotated[_Text, _passes(_model_names)]
 _Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
 _Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
 _Precision = Literal["auto", "float32", "bfloat16", "float16"]
@@ -132,7 +149,7 @@ class _Page(BaseModel):
 
 
 class _Chapter(_Page):
-    seed: Whole = 1
+    seed: _Whole = 1
 
 
 class _Scored(_Chapter):
@@ -144,7 +161,7 @@ class _Scored(_Chapter):
 
 class _Item(_Chapter):
     questionnaire: _Questionnaire = "soc13"
-    item: Count = 1
+    item: _Count = 1
 
     def check(self) -> None:
         _check_items(self.questionnaire, self.item)
@@ -157,7 +174,7 @@ class _FirstScore(_Item, of="01-first-score"):
 
 
 class _PromptDesign(_Item, _Scored, of="02-prompt-design"):
-    item: Count = 3
+    item: _Count = 3
 
 
 class _Assessment(_PromptDesign, of="03-assessment"):
@@ -184,15 +201,15 @@ class _Relations(_Evidence, of="05-relations 06-other-explanations"):
 
 class _Interventions(_Chapter, of="07-interventions"):
     respondents: _Respondents | None = None
-    models: Count = 7
-    live: Whole = 1
+    models: _Count = 7
+    live: _Whole = 1
     arms: _Text = "neutral"
-    epochs: Count = 20
+    epochs: _Count = 20
     measure_at: Annotated[str, Field(pattern=r"^(all|\d+(, *\d+)*)$")] = "all"
     lr: Annotated[float, Field(gt=0, le=1)] = 2e-5
     masked_lm: _Model = "embedded"
-    seeds: Count = 1
-    refit: Whole = 0
+    seeds: _Count = 1
+    refit: _Whole = 0
     talk: _Text = "shipped"
 
     def check(self) -> None:
@@ -219,8 +236,8 @@ class _Beliefs(_Chapter, of="09-beliefs"):
     live_templates: _Text = "own"
     live_lexicon: _Text = "auto"
     group: _Text = "gender"
-    k: Count = 20
-    n_resamples: Count = 2000
+    k: _Count = 20
+    n_resamples: _Count = 2000
 
     def check(self) -> None:
         columns = templates(self.live_templates).columns.drop("template")

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from ..exceptions import StoreError
-from .urls import explain_errors, list_files, open_store, reason
+from .urls import explain_errors, open_store, reason
 
 _MERGED_BYTES = 64 * 2**20  # bytes in memory from which on compaction begins another part
 _BOOKKEEPING = ("key", "written", "seconds", "manifest")  # columns of every part
@@ -40,7 +40,7 @@ class Folder:
 
     def files(self) -> list[fs.FileInfo]:
         """List the folder's files, in the order of writing."""
-        return sorted(list_files(self.system, self.path), key=lambda file: file.base_name)
+        return sorted(_list_files(self.system, self.path), key=lambda file: file.base_name)
 
     def read_new(
         self, seen: set[str], schema: pa.Schema, wanted: Callable[[str], bool]
@@ -264,7 +264,7 @@ class Folder:
 def folders(store: str | Path | None) -> list[Folder]:
     """List the folders of a store that hold parts."""
     system, root = open_store(store)
-    files = list_files(system, root, recursive=True)
+    files = _list_files(system, root, recursive=True)
     names = [file.path[len(root) :].strip("/").split("/") for file in files]
     found = {
         tuple(folder)
@@ -361,3 +361,23 @@ def with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: st
     table = table.append_column("written", pa.array(np.full(n, written, dtype="int64")))
     table = table.append_column("seconds", pa.array(np.full(n, seconds, dtype="float64")))
     return table.append_column("manifest", said)
+
+
+def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
+    """List the files below a folder; none where it is not there."""
+    selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
+    with explain_errors(f"{path} cannot be read"):
+        for _ in range(9):
+            # Arrow opens the folder and, where that fails, looks whether it is there: made by
+            # another process between the two, it is neither listed nor counted as not found.
+            with contextlib.suppress(FileNotFoundError):
+                return list(filter(_is_named_file, system.get_file_info(selector)))
+        return list(filter(_is_named_file, system.get_file_info(selector)))
+
+
+def _is_named_file(info: fs.FileInfo) -> bool:
+    """Return whether it is a file, and has a name that is text, as all that a store writes."""
+    try:
+        return info.is_file and bool(info.path)
+    except UnicodeDecodeError:
+        return False

@@ -22,26 +22,6 @@ _MISSING = fs.FileType.NotFound
 _ERRORS = (OSError, ValueError, pa.ArrowException)
 
 
-def list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
-    """List the files below a folder; none where it is not there."""
-    selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
-    with explain_errors(f"{path} cannot be read"):
-        for _ in range(9):
-            # Arrow opens the folder and, where that fails, looks whether it is there: made by
-            # another process between the two, it is neither listed nor counted as not found.
-            with contextlib.suppress(FileNotFoundError):
-                return list(filter(_is_named_file, system.get_file_info(selector)))
-        return list(filter(_is_named_file, system.get_file_info(selector)))
-
-
-def _is_named_file(info: fs.FileInfo) -> bool:
-    """Return whether it is a file, and has a name that is text, as all that a store writes."""
-    try:
-        return info.is_file and bool(info.path)
-    except UnicodeDecodeError:
-        return False
-
-
 def store_url(store: str | Path | None) -> str:
     """Return the URL or absolute path of a store, by default the one that is configured."""
     if store is None:

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from .folder import Folder
 
-WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 """The watch of the call under way."""
 
 
-class Watch:
+class _Watch:
     """Notes which answers a call has read and added, to see at its end whether all are there.
 
     Attributes
@@ -70,7 +70,7 @@ class _Note:
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[Watch]:
+def watched() -> Iterator[_Watch]:
     """Watch the answers that are read and added within the block.
 
     Examples
@@ -86,7 +86,7 @@ def watched() -> Iterator[Watch]:
     >>> watch.removed()
     Counter({'owner/model': 1})
     """
-    watch = Watch()
+    watch = _Watch()
     token = WATCH.set(watch)
     try:
         yield watch

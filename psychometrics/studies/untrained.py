@@ -28,7 +28,7 @@ SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 """Sizes of untrained heads as multiples of a member's; None leaves their starting values."""
 _OF_SINGLE_RESPONDENTS = ("silhouette", "lowest", "items at")
 """How the names of evidence begin that does not rest on differences between respondents."""
-WORDS = "words"
+_WORDS = "words"
 """In the place of a size: random words of the decoder, which have a size of their own."""
 _REAL = ("gad7", "phq9", "soc13")
 _BASES = {"MiniLM": "encoders", "SmolLM2": "decoders"}
@@ -154,7 +154,7 @@ def compare(
     observed = with_beyond(evidence(own, loaded, EXPECTED, base))
     every_size = {
         (size, kind): reached(observed.loc[kind], draws.loc[[(size, kind)]])
-        for size, kind in itertools.product([*SIZES, WORDS], observed.index)
+        for size, kind in itertools.product([*SIZES, _WORDS], observed.index)
         if (size, kind) in draws.index
     }
     every_size = pd.concat(every_size, names=["size", "base", "evidence"])
@@ -278,15 +278,15 @@ def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
 
         if decoders.any():
             by_words = null_answers(loaded, "random-words", int(decoders.sum()), seed=seed, **say)
-            tables[WORDS] = by_words
+            tables[_WORDS] = by_words
 
         for size, table_of_size in tables.items():
             table = profiles(table_of_size, loaded, **how)
-            of = base[decoders] if size == WORDS else base
+            of = base[decoders] if size == _WORDS else base
             single = table["silhouette"][items].mean(axis=1).groupby(of.to_numpy()).agg(list)
             found = evidence(table, loaded, EXPECTED, of)
 
-            if size == WORDS:
+            if size == _WORDS:
                 found = found.drop(index="both")
 
             rows.append(found.assign(size=size, single=single.reindex(found.index)))
