@@ -171,6 +171,10 @@ class NoReply(Exception):
         The endpoint may have replied, so the request may cost something.
     unreachable : bool
         There was no connection.
+    busy : bool
+        The endpoint says that it will reply later.
+    unreadable : bool
+        The endpoint replied, but not with a completion, and is likely to do so again.
     status : str
         The status of the answers that there are not.
     """
@@ -182,6 +186,8 @@ class NoReply(Exception):
         slow: bool = False,
         paid: bool = False,
         unreachable: bool = False,
+        busy: bool = False,
+        unreadable: bool = False,
         status: str = "no_reply",
     ) -> None:
         super().__init__(why)
@@ -189,6 +195,8 @@ class NoReply(Exception):
         self.slow = slow
         self.paid = paid
         self.unreachable = unreachable
+        self.busy = busy
+        self.unreadable = unreadable
         self.status = status
 
 
@@ -265,7 +273,8 @@ class Client:
                 if status != 429:
                     self.pace.hold(after or 0.0)
 
-                raise NoReply(f"status {status}", after, slow=status == 429)
+                busy = status == 503 or after is not None
+                raise NoReply(f"status {status}", after, slow=status == 429, busy=busy)
 
         if not 200 <= status < 300:
             raise RespondentError(self.refusal(status, said, body, response))
@@ -297,7 +306,8 @@ class Client:
                 async for part in response.content.iter_any():
                     body += part
                     if len(body) > largest:
-                        raise NoReply(f"a reply of more than {largest:,} bytes", paid=True)
+                        why = f"a reply of more than {largest:,} bytes"
+                        raise NoReply(why, paid=True, unreadable=True)
         except TimeoutError as error:
             raise NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
         except (aiohttp.ClientError, OSError) as error:
@@ -364,6 +374,11 @@ class Client:
             text = text.replace(secret, "…")
         return _valid(" ".join(text.split()))[:200]
 
+    def unreadable(self, body: bytes) -> NoReply:
+        """Return the error of a reply that is not a completion."""
+        said = self.excerpt(body) or "it is empty"
+        return NoReply(f"unreadable reply: {said}", paid=True, unreadable=True)
+
     @staticmethod
     def completion(content: object) -> dict | None:
         """Return text, finish reason and usage of a completion; None if it is not a completion.
@@ -378,7 +393,7 @@ class Client:
             There is no choice in it.
         """
         if isinstance(content, dict) and content.get("choices") == []:
-            raise NoReply("a reply without choices", paid=True, status="no_choice")
+            raise NoReply("a reply without choices", paid=True, unreadable=True, status="no_choice")
 
         try:
             choice = content["choices"][0]

@@ -56,8 +56,10 @@ class Endpoint:
         Most requests begun, and most tokens of them and their replies, in a minute.
     retries : int
         How often a request without a reply is sent again (no connection, a time-out, status 408,
-        409 or 5xx, an unreadable reply). A request that came too soon (429) is sent again as long
-        as the endpoint replies to others. Where this happens often, the model's requests are sent
+        409 or 5xx), and at most once if its reply cannot be read. An endpoint that has never
+        replied is given up after two requests and some seconds, unless it says that it is busy
+        (503, ``Retry-After``). A request that came too soon (429) is sent again as long as the
+        endpoint replies to others. Where this happens often, the model's requests are sent
         more slowly, but not more slowly than ``Retry-After`` asks, and soon faster again.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
