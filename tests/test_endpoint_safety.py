@@ -127,7 +127,8 @@ def test_credentials_of_an_address_are_masked_in_every_form(tmp_path, user):
 @pytest.mark.parametrize(
     "address",
     ["http://user:hunter2@secret@host/v1", "http://user:hunter2@a..b/v1",
-     f"http://user:hunter2@{'x' * 300}/v1", "http://user:hunter2@host:99999/v1"],
+     f"http://user:hunter2@{'x' * 300}/v1", "http://user:hunter2@host:99999/v1",
+     "http://user:pass@hunter2/secret@host/v1"],
 )  # fmt: skip
 def test_an_invalid_address_is_refused_and_not_shown(address, monkeypatch):
     for made in (lambda: Endpoint(address), Endpoint().resolved):
@@ -136,6 +137,12 @@ def test_an_invalid_address_is_refused_and_not_shown(address, monkeypatch):
             made()
         assert "hunter2" not in str(error.value)
         assert "secret@" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", [{1}, float("nan"), b"text"])
+def test_a_body_that_is_not_json_is_refused(value):
+    with pytest.raises(ParameterError, match="body"):
+        Endpoint.gathered({"body": {"top_k": value}})
 
 
 @pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding", "", "a b", "a:b", "é"])

@@ -33,6 +33,8 @@ _LARGEST_REPLY = 4 * 2**20
 # Most bytes of a response's header, and most headers: gateways put whole policies into them.
 _LARGEST_HEADER = 2**16
 _MOST_HEADERS = 1000
+# Most that probabilities of distinct tokens may sum to: 1, and what rounding in bfloat16 adds.
+_MOST_PROBABILITY = 1.02
 
 
 class _Limits:
@@ -380,12 +382,12 @@ class Client:
         return NoReply(f"unreadable reply: {said}", paid=True, unreadable=True)
 
     @staticmethod
-    def completion(content: object) -> dict | None:
+    def completion(content: object, logprobs: bool = False) -> dict | None:
         """Return text, finish reason and usage of a completion; None if it is not a completion.
 
         Also its ``tokens``, of the request and of the reply, 0 where the endpoint counts none. A
         reply that calls tools and says nothing has the calls as its text, and the finish reason
-        ``tool_call``.
+        ``tool_call``. Where ``logprobs`` were asked for, the text is those of the first token.
 
         Raises
         ------
@@ -418,7 +420,7 @@ class Client:
             said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
 
         text = said if isinstance(said, str) else json.dumps(said)
-        if choice.get("logprobs") is not None:  # of a request for them, which are the reply
+        if logprobs and choice.get("logprobs") is not None:
             text = json.dumps(_first_tokens(choice["logprobs"]))
 
         names = ("prompt_tokens", "completion_tokens")
@@ -432,14 +434,19 @@ class Client:
 
 
 def _first_tokens(logprobs: object) -> dict[str, float]:
-    """Return the likeliest first tokens with their log-probabilities; none if there are none."""
+    """Return the likeliest first tokens with their log-probabilities; none if they are not such."""
     try:
         if "content" not in logprobs:  # of a text to go on from
-            return {_valid(k): float(v) for k, v in logprobs["top_logprobs"][0].items()}
-        listed = logprobs["content"][0]["top_logprobs"]
-        return {_valid(row["token"]): float(row["logprob"]) for row in listed}
-    except (LookupError, TypeError, ValueError, AttributeError):
+            tokens = {_valid(k): float(v) for k, v in logprobs["top_logprobs"][0].items()}
+        else:
+            listed = logprobs["content"][0]["top_logprobs"]
+            tokens = {_valid(row["token"]): float(row["logprob"]) for row in listed}
+
+        total = sum(math.exp(logprob) for logprob in tokens.values())
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return {}
+
+    return tokens if total <= _MOST_PROBABILITY else {}  # nor where one is no number
 
 
 def _valid(text: str) -> str:

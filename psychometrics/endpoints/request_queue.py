@@ -222,6 +222,7 @@ class RequestQueue:
         self.stopped = False
         self.conversations = 0  # that go on
         self._settings = settings
+        self.logprobs = bool(settings.get("logprobs"))
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
         self._last_reply = time.monotonic()
@@ -448,7 +449,7 @@ class RequestQueue:
 
             paid = True  # a request that is broken off may have been replied to
             content, body = await self.client.exchange("POST", self.path, text)
-            found = self.client.completion(content)
+            found = self.client.completion(content, self.logprobs)
             if found is None:
                 raise self.client.unreadable(body)
 
