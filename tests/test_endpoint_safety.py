@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import time
 
 import pytest
 
+from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.endpoints.proxies import proxy_for
 from psychometrics.exceptions import ParameterError, RespondentError
@@ -125,7 +127,8 @@ def test_credentials_of_an_address_are_masked_in_every_form(tmp_path, user):
 @pytest.mark.parametrize(
     "address",
     ["http://user:hunter2@secret@host/v1", "http://user:hunter2@a..b/v1",
-     f"http://user:hunter2@{'x' * 300}/v1", "http://user:hunter2@host:99999/v1"],
+     f"http://user:hunter2@{'x' * 300}/v1", "http://user:hunter2@host:99999/v1",
+     "http://user:pass@hunter2/secret@host/v1"],
 )  # fmt: skip
 def test_an_invalid_address_is_refused_and_not_shown(address, monkeypatch):
     for made in (lambda: Endpoint(address), Endpoint().resolved):
@@ -134,6 +137,12 @@ def test_an_invalid_address_is_refused_and_not_shown(address, monkeypatch):
             made()
         assert "hunter2" not in str(error.value)
         assert "secret@" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", [{1}, float("nan"), b"text"])
+def test_a_body_that_is_not_json_is_refused(value):
+    with pytest.raises(ParameterError, match="body"):
+        Endpoint.gathered({"body": {"top_k": value}})
 
 
 @pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding", "", "a b", "a:b", "é"])
@@ -145,3 +154,56 @@ def test_headers_that_would_break_a_request_are_refused(name):
 def test_an_address_that_turns_out_wrong_ends_in_one_error(tmp_path):
     with raw_server(sends(ANSWER)), pytest.raises(RespondentError):
         put("http://no-such-host.invalid/v1", tmp_path)
+
+
+UNREADABLE = {
+    "an empty reply": b"",
+    "a page": b"<html>Welcome</html>",
+    "another shape": b'{"choices": "4"}',
+    "a list": b"[]",
+    "no choices": b'{"choices": []}',
+}
+
+
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=list(UNREADABLE))
+def test_a_reply_that_cannot_be_read_is_asked_for_twice_whatever_the_retries(tmp_path, body):
+    seen = []
+
+    def serve(connection, request):
+        seen.append(request)
+        sends(body)(connection, request)
+
+    with raw_server(serve) as url, pytest.raises(RespondentError, match="sent up to 2 times each"):
+        put(url, tmp_path, batch_size=1, concurrency=1, retries=50)
+
+    assert len(seen) == 6  # three requests in a row, of which each is sent twice
+
+
+def test_an_endpoint_that_only_fails_is_given_up_soon_whatever_the_retries(tmp_path, monkeypatch):
+    monkeypatch.setattr(request_queue, "_FIRST_PATIENCE", 0.2)
+    began = time.monotonic()
+
+    with raw_server(sends(b"{}", 500)) as url, pytest.raises(RespondentError, match="status 500"):
+        put(url, tmp_path, batch_size=1, concurrency=1, retries=1000)
+
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("status", "header"),
+    [(503, "X-Nothing: 0"), (503, "Retry-After: 0.1"), (429, "Retry-After: 0.1")],
+)
+def test_an_endpoint_that_says_it_is_busy_is_waited_for(tmp_path, monkeypatch, status, header):
+    monkeypatch.setattr(request_queue, "_FIRST_PATIENCE", 0.0)
+    seen = []
+
+    def serve(connection, request):
+        seen.append(request)
+        busy = len(seen) < 5
+        connection.sendall(http(status, b"{}", header) if busy else http(200, ANSWER))
+
+    with raw_server(serve) as url:
+        answers = put(url, tmp_path)
+
+    assert (answers["status"] == "ok").all()
+    assert len(seen) == 5

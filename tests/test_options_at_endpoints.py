@@ -118,3 +118,36 @@ def test_a_dry_run_has_what_would_be_sent(tmp_path):
     assert answers["status"].eq("unasked").all()
     assert answers["sent"].map(json.loads).map(len).eq(5).all(), "an order of options each"
     assert isinstance(answers, pd.DataFrame)
+
+
+NO_PROBABILITIES = {
+    "infinite": dict.fromkeys("12345", float("inf")),
+    "huge": dict.fromkeys("12345", 1e308),
+    "no number": {"1": float("nan"), "2": -1.0},
+    "true": dict.fromkeys("12345", True),
+    "more than one in sum": {label: -0.1 * place for place, label in enumerate("12345")},
+}
+
+
+def replying(logprobs):
+    """Reply with 1 and with these log-probabilities, whether or not they are asked for."""
+    tops = [{"token": token, "logprob": logprob} for token, logprob in logprobs.items()]
+    message = {"role": "assistant", "content": "1: 2\n2: 2\n3: 2\n4: 2"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    choice["logprobs"] = {"content": [{"top_logprobs": tops}]}
+    body = json.dumps({"choices": [choice]}).encode()
+    return raw_server(lambda connection, _: connection.sendall(http(200, body)))
+
+
+@pytest.mark.parametrize("logprobs", NO_PROBABILITIES.values(), ids=list(NO_PROBABILITIES))
+def test_log_probabilities_that_are_none_are_no_answer(tmp_path, logprobs):
+    with replying(logprobs) as url, pytest.raises(RespondentError):
+        put(url, tmp_path)
+
+
+def test_log_probabilities_that_were_not_asked_for_do_not_replace_a_reply(tmp_path):
+    with replying({"1": -0.1}) as url:
+        place = Endpoint(url, retries=0)
+        answers = ask(FOUR, ["m"], tmp_path, "chat", progress=False, endpoint=place)
+
+    assert answers["value"].tolist() == [2.0] * 4

@@ -247,7 +247,7 @@ class Batches:
 
         if code == 200:
             try:
-                found = self.client.completion(content)
+                found = self.client.completion(content, self.queue.logprobs)
             except NoReply as error:
                 no_choice = error
 

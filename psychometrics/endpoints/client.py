@@ -33,6 +33,8 @@ _LARGEST_REPLY = 4 * 2**20
 # Most bytes of a response's header, and most headers: gateways put whole policies into them.
 _LARGEST_HEADER = 2**16
 _MOST_HEADERS = 1000
+# Most that probabilities of distinct tokens may sum to: 1, and what rounding in bfloat16 adds.
+_MOST_PROBABILITY = 1.02
 
 
 class _Limits:
@@ -171,6 +173,10 @@ class NoReply(Exception):
         The endpoint may have replied, so the request may cost something.
     unreachable : bool
         There was no connection.
+    busy : bool
+        The endpoint says that it will reply later.
+    unreadable : bool
+        The endpoint replied, but not with a completion, and is likely to do so again.
     status : str
         The status of the answers that there are not.
     """
@@ -182,6 +188,8 @@ class NoReply(Exception):
         slow: bool = False,
         paid: bool = False,
         unreachable: bool = False,
+        busy: bool = False,
+        unreadable: bool = False,
         status: str = "no_reply",
     ) -> None:
         super().__init__(why)
@@ -189,6 +197,8 @@ class NoReply(Exception):
         self.slow = slow
         self.paid = paid
         self.unreachable = unreachable
+        self.busy = busy
+        self.unreadable = unreadable
         self.status = status
 
 
@@ -265,7 +275,8 @@ class Client:
                 if status != 429:
                     self.pace.hold(after or 0.0)
 
-                raise NoReply(f"status {status}", after, slow=status == 429)
+                busy = status == 503 or after is not None
+                raise NoReply(f"status {status}", after, slow=status == 429, busy=busy)
 
         if not 200 <= status < 300:
             raise RespondentError(self.refusal(status, said, body, response))
@@ -297,7 +308,8 @@ class Client:
                 async for part in response.content.iter_any():
                     body += part
                     if len(body) > largest:
-                        raise NoReply(f"a reply of more than {largest:,} bytes", paid=True)
+                        why = f"a reply of more than {largest:,} bytes"
+                        raise NoReply(why, paid=True, unreadable=True)
         except TimeoutError as error:
             raise NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
         except (aiohttp.ClientError, OSError) as error:
@@ -364,13 +376,18 @@ class Client:
             text = text.replace(secret, "…")
         return _valid(" ".join(text.split()))[:200]
 
+    def unreadable(self, body: bytes) -> NoReply:
+        """Return the error of a reply that is not a completion."""
+        said = self.excerpt(body) or "it is empty"
+        return NoReply(f"unreadable reply: {said}", paid=True, unreadable=True)
+
     @staticmethod
-    def completion(content: object) -> dict | None:
+    def completion(content: object, logprobs: bool = False) -> dict | None:
         """Return text, finish reason and usage of a completion; None if it is not a completion.
 
         Also its ``tokens``, of the request and of the reply, 0 where the endpoint counts none. A
         reply that calls tools and says nothing has the calls as its text, and the finish reason
-        ``tool_call``.
+        ``tool_call``. Where ``logprobs`` were asked for, the text is those of the first token.
 
         Raises
         ------
@@ -378,7 +395,7 @@ class Client:
             There is no choice in it.
         """
         if isinstance(content, dict) and content.get("choices") == []:
-            raise NoReply("a reply without choices", paid=True, status="no_choice")
+            raise NoReply("a reply without choices", paid=True, unreadable=True, status="no_choice")
 
         try:
             choice = content["choices"][0]
@@ -403,7 +420,7 @@ class Client:
             said = "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
 
         text = said if isinstance(said, str) else json.dumps(said)
-        if choice.get("logprobs") is not None:  # of a request for them, which are the reply
+        if logprobs and choice.get("logprobs") is not None:
             text = json.dumps(_first_tokens(choice["logprobs"]))
 
         names = ("prompt_tokens", "completion_tokens")
@@ -417,14 +434,19 @@ class Client:
 
 
 def _first_tokens(logprobs: object) -> dict[str, float]:
-    """Return the likeliest first tokens with their log-probabilities; none if there are none."""
+    """Return the likeliest first tokens with their log-probabilities; none if they are not such."""
     try:
         if "content" not in logprobs:  # of a text to go on from
-            return {_valid(k): float(v) for k, v in logprobs["top_logprobs"][0].items()}
-        listed = logprobs["content"][0]["top_logprobs"]
-        return {_valid(row["token"]): float(row["logprob"]) for row in listed}
-    except (LookupError, TypeError, ValueError, AttributeError):
+            tokens = {_valid(k): float(v) for k, v in logprobs["top_logprobs"][0].items()}
+        else:
+            listed = logprobs["content"][0]["top_logprobs"]
+            tokens = {_valid(row["token"]): float(row["logprob"]) for row in listed}
+
+        total = sum(math.exp(logprob) for logprob in tokens.values())
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return {}
+
+    return tokens if total <= _MOST_PROBABILITY else {}  # nor where one is no number
 
 
 def _valid(text: str) -> str:

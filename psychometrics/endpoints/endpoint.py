@@ -56,8 +56,10 @@ class Endpoint:
         Most requests begun, and most tokens of them and their replies, in a minute.
     retries : int
         How often a request without a reply is sent again (no connection, a time-out, status 408,
-        409 or 5xx, an unreadable reply). A request that came too soon (429) is sent again as long
-        as the endpoint replies to others. Where this happens often, the model's requests are sent
+        409 or 5xx), and at most once if its reply cannot be read. An endpoint that has never
+        replied is given up after two requests and some seconds, unless it says that it is busy
+        (503, ``Retry-After``). A request that came too soon (429) is sent again as long as the
+        endpoint replies to others. Where this happens often, the model's requests are sent
         more slowly, but not more slowly than ``Retry-After`` asks, and soon faster again.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
@@ -142,7 +144,7 @@ class Endpoint:
             if own:
                 raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
 
-            given = given | {"body": json.dumps(body, sort_keys=True) if body else None}
+            given = given | {"body": _json_text(body) if body else None}
 
         names = {each.name for each in dataclasses.fields(cls)} & given.keys()
         if not names:
@@ -178,7 +180,12 @@ def _check_address(address: object) -> None:
 
     try:
         TypeAdapter(AnyHttpUrl).validate_python(address, strict=True)
-        urlsplit(address).hostname.encode("idna")
+        url = urlsplit(address)
+        url.hostname.encode("idna")
+
+        # A password that ends at its own sign would have its rest taken for a host, and shown.
+        if "@" in url.netloc and address.count("@") > 1:
+            raise ValueError
     except (ValueError, AttributeError):  # of a host that is no name, and of none
         raise ParameterError(
             "base_url: this is not an address, and is not shown as it may hold a password; "
@@ -199,6 +206,17 @@ def _check_headers(headers: dict) -> None:
 
         if name.lower() in _HEADERS_OF_THE_BODY:
             raise ParameterError(f"headers: {name} follows from each request; leave it out.")
+
+
+def _json_text(body: dict) -> str:
+    """Return what a request also says as JSON text."""
+    try:
+        return json.dumps(body, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ParameterError(
+            "body: a value cannot be sent as JSON; use text, finite numbers, true, false, null, "
+            "lists and mappings with text as names."
+        ) from None
 
 
 def _json_object(name: str, given: Mapping | str | None) -> dict:

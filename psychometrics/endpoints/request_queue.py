@@ -25,6 +25,10 @@ PATIENCE = 600.0
 _GIVE_UP_AFTER = 3
 # How often an endpoint that has never replied is tried to reach, however many the retries.
 _CONNECTIONS = 3
+# Seconds after the first failure for which an endpoint that has never replied is tried again.
+_FIRST_PATIENCE = 5.0
+# How often a request is sent whose replies cannot be read: they are paid for, and rarely change.
+_UNREADABLE_TRIES = 2
 # Seconds for which a run that is stopped waits for replies under way, and saves them.
 _GRACE = 1.0
 
@@ -218,10 +222,13 @@ class RequestQueue:
         self.stopped = False
         self.conversations = 0  # that go on
         self._settings = settings
+        self.logprobs = bool(settings.get("logprobs"))
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
         self._last_reply = time.monotonic()
         self._last_error = ""
+        self._first_failure = math.inf
+        self._tries = 0  # most of a request that had no reply
 
     def work(self, converse: Callable[..., Awaitable[None]], jobs: list[tuple]) -> None:
         """Hold all conversations; an error ends the run, after the replies under way are saved."""
@@ -377,6 +384,7 @@ class RequestQueue:
         send = self.batches.reply if self.batches else self._reply
         sent = 0
         failed = 0
+        unreadable = 0
         first = None
 
         while True:
@@ -385,16 +393,19 @@ class RequestQueue:
             except NoReply as error:
                 now = time.monotonic()
                 first = now if first is None else first
+                self._first_failure = min(self._first_failure, now)
+
                 if error.slow:  # no failure: as long as the endpoint replies to others
                     enough = now - max(first, self._last_reply) >= PATIENCE
                 else:
                     failed += 1
-                    enough = failed > self.endpoint.retries
+                    unreadable += error.unreadable
+                    enough = failed > self.endpoint.retries or unreadable >= _UNREADABLE_TRIES
+                    enough |= self._seems_dead(error, failed)
                     enough |= not self.batches and now - first >= PATIENCE
-                    never = error.unreachable and not self._replied
-                    enough |= never and failed >= _CONNECTIONS
 
                 if enough:
+                    self._tries = max(self._tries, sent + 1)
                     raise
                 grown = min(self.endpoint.pause * 2 ** min(sent, 10), 60.0)
                 pause = grown * np.random.default_rng().uniform(0.75, 1.25)
@@ -402,6 +413,17 @@ class RequestQueue:
 
             sent += 1
             await asyncio.sleep(pause)
+
+    def _seems_dead(self, error: NoReply, failed: int) -> bool:
+        """Return whether an endpoint that has never replied is unlikely to reply now."""
+        if self._replied:
+            return False
+        if error.unreachable and failed >= _CONNECTIONS:
+            return True
+
+        waited = time.monotonic() - self._first_failure
+        is_over = failed > 1 and waited >= _FIRST_PATIENCE  # a model may be loaded for the first
+        return is_over and not (self.batches or error.busy)
 
     async def _reply(self, key: str, text: str) -> dict:
         """Send a request when the budget and the pace allow it."""
@@ -427,9 +449,9 @@ class RequestQueue:
 
             paid = True  # a request that is broken off may have been replied to
             content, body = await self.client.exchange("POST", self.path, text)
-            found = self.client.completion(content)
+            found = self.client.completion(content, self.logprobs)
             if found is None:
-                raise NoReply(f"unreadable reply: {self.client.excerpt(body)}", paid=True)
+                raise self.client.unreadable(body)
 
             self._last_reply = time.monotonic()
             pace.replied()
@@ -452,10 +474,11 @@ class RequestQueue:
     def _dead(self) -> RespondentError:
         """The error of an endpoint that gives no replies."""
         requests = "request" if self._failures == 1 else "requests"
+        times = "once" if self._tries == 1 else f"up to {self._tries} times"
         return RespondentError(
-            f"{self.client.where} gave no reply to {self._failures} {requests} in a row, up to "
-            f"{self.endpoint.retries + 1} times each (the last: {self._last_error}): see that it "
-            "runs and that OPENAI_BASE_URL is its address, and run again to go on from there."
+            f"{self.client.where} gave no reply to {self._failures} {requests} in a row, sent "
+            f"{times} each (the last: {self._last_error}): see that it runs and that "
+            "OPENAI_BASE_URL is its address, and run again to go on from there."
         )
 
     def _say_slow(self, after: float | None) -> None:
