@@ -175,6 +175,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
     table = pm.questionnaires.counts(questionnaire)
     asked = table[table["prompts"] > 0]
     typer.echo(f"{questionnaire.short_title}: {questionnaire.title}")
+    typer.echo(f"licence: {questionnaire.licence}")
     typer.echo(table.to_string(float_format="{:.2f}".format))
     typer.echo(
         f"{len(table)} items, {len(questionnaire.scales)} scales, {table['prompts'].sum()} prompts"

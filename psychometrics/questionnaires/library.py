@@ -39,8 +39,9 @@ def load_questionnaire(
     ----------
     name_or_path : str or Path
         One of :func:`questionnaire_names`, one of them changed (``ipip20-typos-1``, see
-        :func:`perturbed`), or the path of a file: YAML in the project's layout, or JSON in
-        PsychoBench's or question_llm's. A loaded questionnaire is given back.
+        :func:`perturbed`), or the path of a file: YAML in the project's layout, JSON in
+        PsychoBench's or question_llm's, or OpenScales' ``.osd``. A loaded questionnaire is given
+        back.
     texts : bool
         Whether the items' wording is needed. Without it PsychoBench's thirteen scales load with
         no download: keys, norms and ranges, and a placeholder for each item.
@@ -93,7 +94,7 @@ def load_questionnaire(
     place = _shown(path)
     content = read(path, place)
     questionnaire = checked(content, place)
-    if path.suffix.lower() != ".json" and questionnaire.id != path.stem:
+    if path.suffix.lower() not in (".json", ".osd") and questionnaire.id != path.stem:
         raise QuestionnaireError(
             f"{place}, id: '{questionnaire.id}' must be the file's name; rename one of the two."
         )
@@ -230,7 +231,7 @@ def _find(name_or_path: str | Path) -> Path:
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     raise QuestionnaireError(
         f"No questionnaire {asked!r}{hint}: give one of {', '.join(names)}, or the path of a "
-        "YAML or JSON file."
+        "YAML, JSON or OSD file."
     )
 
 

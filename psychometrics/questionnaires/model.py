@@ -463,9 +463,13 @@ def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]
         if number - 1 in unsure:
             continue
 
-        same = first.setdefault((_fold(item.text), item.options, item.templates), item.id)
-        if same != item.id:
-            found.append(f"items: '{item.id}' is the same question as '{same}'; keep one")
+        # Some instruments ask an item again for another scale, so only one scale may not repeat it.
+        owners = [scale.id for scale in questionnaire.scales if item.id in scale.items]
+        for owner in owners or [""]:
+            question = (owner, _fold(item.text), item.options, item.templates)
+            same = first.setdefault(question, item.id)
+            if same != item.id:
+                found.append(f"items: '{item.id}' is the same question as '{same}'; keep one")
 
         found += _item_mistakes(f"item {number} ({item.id})", questionnaire, item, unsure)
 

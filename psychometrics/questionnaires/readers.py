@@ -1,7 +1,8 @@
-"""Files of questionnaires in three layouts, brought into the project's own.
+"""Files of questionnaires in four layouts, brought into the project's own.
 
 YAML is the project's own layout (``questionnaires/README.md`` lists its keys). JSON is
-PsychoBench's or that of the question_llm library; both are checked by the same strict rules.
+PsychoBench's or that of the question_llm library, and ``.osd`` is OpenScales'; all are checked by
+the same strict rules.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..data import fetch
 from ..exceptions import QuestionnaireError
 from ..paths import data_dir
 from .model import Part, Questionnaire, checked, repeated
+from .openscales import OpenScale
 
 _Whole = Annotated[int, Field(strict=True)]
 _Truth = BeforeValidator(
@@ -31,7 +33,7 @@ _Truth = BeforeValidator(
 
 
 def read(path: Path, place: str) -> Any:
-    """A file in the project's layout: YAML as it is, JSON of either foreign layout brought into it.
+    """A file in the project's layout: YAML as it is, other layouts brought into it.
 
     Parameters
     ----------
@@ -44,8 +46,15 @@ def read(path: Path, place: str) -> Any:
     QuestionnaireError
         The file is malformed.
     """
-    if path.suffix.lower() != ".json":
+    suffix = path.suffix.lower()
+    if suffix == ".osd":
+        # The prefix keeps its answers apart from those of a shipped questionnaire of that name.
+        named = {"id": f"osd-{_slug(path.stem)}", "source": path.name}
+        return checked(_json(path, place), place, OpenScale).ours() | named
+
+    if suffix != ".json":
         return _yaml(path, place)
+
     content = _json(path, place)
     entry = content[0] if isinstance(content, list) and len(content) == 1 else content
     if isinstance(entry, list):
