@@ -363,13 +363,15 @@ def checked(content: object, place: str, schema: type[Part] = Questionnaire) -> 
         if m["type"] != "too_short" or m["loc"] not in inside
     ]
     if schema is Questionnaire:
-        told.append([f", {line}" for line in _mistakes_of_the_rest(content, found)])
+        told.append(
+            [f", {line}" for line in _mistakes_of_the_rest(content, [dict(m) for m in found])]
+        )
 
     lines = dict.fromkeys(f"{place}{_on_one_line(line)}." for lines in told for line in lines)
     raise QuestionnaireError("\n".join(lines))
 
 
-def _mistakes_of_the_rest(content: dict, found: list[dict]) -> list[str]:
+def _mistakes_of_the_rest(content: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
     """Return what the right parts of a wrong questionnaire do wrong together."""
     places = [mistake["loc"] for mistake in found]
     if () in places or ("items",) in places:
@@ -397,7 +399,7 @@ def _mistakes_of_the_rest(content: dict, found: list[dict]) -> list[str]:
 
 
 def _right_entries(
-    key: str, entries: list, wrong: set[tuple], unsure: set[str | int]
+    key: str, entries: list[Any], wrong: set[tuple[Any, ...]], unsure: set[str | int]
 ) -> list[dict[str, object]]:
     """Return entries without their wrong keys, and note what the others then do not show."""
     right = []

@@ -122,7 +122,7 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
     return checked(content, f"data/norms/psychobench.yml, {name}")
 
 
-def _scales(name: str, keys: dict) -> list[dict]:
+def _scales(name: str, keys: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a questionnaire's scales, and the dimensions that several of them add up to."""
     by_title = {scale["title"]: scale["items"] for scale in keys["scales"]}
     wholes = [(scale["id"], scale["title"], scale["items"]) for scale in keys["scales"]]

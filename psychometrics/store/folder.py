@@ -225,7 +225,7 @@ class Folder:
                 continue
 
             common = None if table is None else common_schema(schema, table)
-            if common is not None:
+            if table is not None and common is not None:
                 tables[file.base_name] = table
                 schema = common
                 size += table.nbytes
