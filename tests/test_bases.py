@@ -197,9 +197,9 @@ def test_closed_form_alpha_is_that_of_simulated_heads_on_the_same_vectors(study)
 def test_closed_forms_of_the_book_and_of_the_study_agree_on_the_bases_that_both_have():
     folder = pm.paths.data_dir()
     keys = ["base", "statistic", "scale", "other"]
-    book = pd.read_csv(folder / "kernels.csv", keep_default_na=False)
+    book = pd.read_csv(folder / "kernels.csv").fillna({"other": ""})
     book["base"] = book["base"].replace("SmolLM2-135M, 30 layers", "SmolLM2")
-    study_rows = pd.read_csv(folder / "bases" / "kernels.csv", keep_default_na=False)
+    study_rows = pd.read_csv(folder / "bases" / "kernels.csv").fillna({"other": ""})
     both = book.merge(study_rows, on=keys, suffixes=(" of book", " of study"))
     both = both[both["statistic"].isin(["alpha", "correlation"])]
     assert set(both["base"]) == {"MiniLM, 4 layers", "MiniLM, 6 layers", "SmolLM2"}
