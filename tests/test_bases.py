@@ -194,6 +194,18 @@ def test_closed_form_alpha_is_that_of_simulated_heads_on_the_same_vectors(study)
     assert kernels.loc[("alpha", "gad7"), "value"] == pytest.approx(float(alpha), rel=0.1)
 
 
+def test_closed_forms_of_the_book_and_of_the_study_agree_on_the_bases_that_both_have():
+    folder = pm.paths.data_dir()
+    keys = ["base", "statistic", "scale", "other"]
+    book = pd.read_csv(folder / "kernels.csv").fillna({"other": ""})
+    book["base"] = book["base"].replace("SmolLM2-135M, 30 layers", "SmolLM2")
+    study_rows = pd.read_csv(folder / "bases" / "kernels.csv").fillna({"other": ""})
+    both = book.merge(study_rows, on=keys, suffixes=(" of book", " of study"))
+    both = both[both["statistic"].isin(["alpha", "correlation"])]
+    assert set(both["base"]) == {"MiniLM, 4 layers", "MiniLM, 6 layers", "SmolLM2"}
+    assert np.allclose(both["value of book"], both["value of study"], atol=0.001)
+
+
 def test_a_common_size_makes_answers_as_decided_and_leaves_their_order(study):
     logits = (
         np.random.default_rng(0).normal(size=(3, 2832, 3)) * np.array([0.1, 1, 9])[:, None, None]
