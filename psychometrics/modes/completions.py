@@ -261,6 +261,22 @@ def lexicon(path: str | Path | None = None) -> pd.DataFrame:
     return frame[["lemma", "category"]].drop_duplicates().reset_index(drop=True)
 
 
+def model_names(models: str) -> list[str]:
+    """Split names of models at the commas, each once, and refuse one that is not there.
+
+    Examples
+    --------
+    >>> model_names("embedded, embedded")
+    ['embedded']
+    """
+    names = list(dict.fromkeys(name.strip() for name in str(models).split(",") if name.strip()))
+    if not names:
+        raise ParameterError("Name at least one model: 'embedded', a folder or a hub id.")
+    for name in names:
+        embedded_head("mlm") if name == "embedded" else find(name)
+    return names
+
+
 def _model_kind(model: str | Path) -> str:
     """Return the kind of a model, by its configuration and its tokenizer's mask."""
     from transformers.models.auto import modeling_auto as auto

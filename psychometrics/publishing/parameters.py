@@ -13,11 +13,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat
 from ..asking.population import population
 from ..checks import check_choice
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
-from ..models.embedded import embedded_head
 from ..models.loading import computing_on
 from ..models.sources import find
 from ..modes import identify, mode_named
-from ..modes.completions import lexicon, templates
+from ..modes.completions import lexicon, model_names, templates
 from ..questionnaires import load_questionnaire
 
 
@@ -95,22 +94,6 @@ def _passes(check: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(checked)
 
 
-def _model_names(models: str) -> list[str]:
-    """Split names of models at the commas, each once, and refuse one that is not there.
-
-    Examples
-    --------
-    >>> _model_names("embedded, embedded")
-    ['embedded']
-    """
-    names = list(dict.fromkeys(name.strip() for name in str(models).split(",") if name.strip()))
-    if not names:
-        raise ParameterError("Name at least one model: 'embedded', a folder or a hub id.")
-    for name in names:
-        embedded_head("mlm") if name == "embedded" else find(name)
-    return names
-
-
 def _identify_all(names: str) -> None:
     for name in population(names):
         identify(name)
@@ -126,7 +109,7 @@ _Respondents = Annotated[_Text, _passes(_identify_all)]
 _Model = Literal["embedded"] | Annotated[_Text, _passes(find)]
 _Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
 _Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
-_LanguageModel = Annotated[_Text, _passes(_model_names)]
+_LanguageModel = Annotated[_Text, _passes(model_names)]
 _Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
 _Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
 _Precision = Literal["auto", "float32", "bfloat16", "float16"]
