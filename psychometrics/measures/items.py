@@ -278,7 +278,9 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     else:
         corrected = np.minimum(tested * len(tested), 1)
 
-    return pd.Series(corrected, tested.index).reindex(p.index)
+    result = p.copy()  # by place, as labels may be doubled
+    result[p.notna().to_numpy()] = np.asarray(corrected)
+    return result
 
 
 def _holm(p: np.ndarray) -> np.ndarray:
