@@ -28,7 +28,7 @@ def test_what_only_an_owner_can_give_is_listed_until_it_is_there():
     about = metadata.read()
     empty = about | dict.fromkeys(("repository", "url", "doi")) | {"authors": [{"name": "We"}]}
     assert [line.split(":")[0] for line in metadata.missing(empty)] == [
-        f"metadata.yml, {name}" for name in ("authors", "repository", "url", "doi")
+        f"data/metadata.yml, {name}" for name in ("authors", "repository", "url", "doi")
     ]
     assert metadata.missing(about | OWNER) == []
 

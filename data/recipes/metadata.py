@@ -1,4 +1,4 @@
-"""Write the files that describe a release, from ``metadata.yml`` and ``pyproject.toml``.
+"""Write the files that describe a release, from ``data/metadata.yml`` and ``pyproject.toml``.
 
 ``make release`` writes CITATION.cff, codemeta.json and .zenodo.json, and lists what only an owner
 can give; it ends with status 1 while something is missing.
@@ -24,8 +24,8 @@ PLACES = {
 
 
 def read(root: Path = ROOT) -> dict:
-    """Return ``metadata.yml`` with the version, licence and Python that the project names."""
-    about = yaml.safe_load((root / "metadata.yml").read_text(encoding="utf-8"))
+    """Return ``data/metadata.yml`` with the version, licence and Python that the project names."""
+    about = yaml.safe_load((root / "data" / "metadata.yml").read_text(encoding="utf-8"))
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
     return about | {
@@ -41,7 +41,7 @@ def missing(about: dict) -> list[str]:
     if any("family" not in author for author in about["authors"] or []):
         absent.insert(0, "authors")
 
-    return [f"metadata.yml, {name}: it is empty; write {PLACES[name]}." for name in absent]
+    return [f"data/metadata.yml, {name}: it is empty; write {PLACES[name]}." for name in absent]
 
 
 def files(about: dict) -> dict[str, str]:
@@ -85,7 +85,7 @@ def _citation(about: dict) -> str:
     given = {name: value for name, value in citation.items() if value}
     text = yaml.dump(given, sort_keys=False, allow_unicode=True, width=100, Dumper=_Plain)
 
-    return f"# Written by `make release` from metadata.yml.\n{text}"
+    return f"# Written by `make release` from data/metadata.yml.\n{text}"
 
 
 class _Plain(yaml.SafeDumper):
