@@ -255,24 +255,18 @@ def _without_comments(style: re.Match) -> str:
     return re.sub(r"/\*.*?\*/", "", style[0], flags=re.S)
 
 
-def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf")) -> Path:
+def check_output(path: str | Path) -> Path:
     """Refuse a page that could not be written, before anything is computed for it.
-
-    Parameters
-    ----------
-    path : str or Path
-    endings : tuple of str
-        How its name may end.
 
     Returns
     -------
     Path
-        With its ending in small letters.
+        With its ending, .html or .pdf, in small letters.
 
     Raises
     ------
     ParameterError
-        The name ends otherwise, its folder is missing, it is a folder, or no browser prints it.
+        As :func:`psychometrics.exceptions.check_file`, or no browser prints the page.
 
     Examples
     --------
@@ -281,7 +275,7 @@ def check_output(path: str | Path, endings: tuple[str, ...] = (".html", ".pdf"))
         ...
     psychometrics.exceptions.ParameterError: report.doc: end the file's name in .html or .pdf.
     """
-    path = check_file(path, endings)
+    path = check_file(path, (".html", ".pdf"))
     if path.suffix == ".pdf":
         _find_browser(path)
 
