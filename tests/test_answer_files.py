@@ -613,6 +613,7 @@ def test_the_bound_of_independent_answers_is_exceeded_in_one_of_twenty_samples()
 def test_runs_of_one_model_are_within_it_and_never_respondents():
     runs = _empty("random", respondents=1, runs=50)
     found = pm.answer_profiles.assess_answers(runs, "gad7")
+    assert found["scales"]["alpha_ordinal"].isna().all(), "means of runs are no options"
     assert found["scales"]["respondents"].tolist() == [1]
     assert np.isnan(found["scales"]["alpha"].iloc[0])
     (row,) = found["runs"].to_dict("records")
@@ -688,3 +689,10 @@ def test_pages_refuse_what_does_not_fit_a_file(words, tmp_path, monkeypatch):
     result = _command(*words.split())
     assert isinstance(result.exception, ParameterError | DataError)
     assert not list(tmp_path.glob("*.html"))
+
+
+@pytest.mark.parametrize("runs", [1, 10])
+def test_habits_are_no_more_consistent_than_a_habit_however_often_they_are_asked(runs):
+    answers = pm.styles.empty_answers("gad7", "habit", respondents=60, runs=runs, seed=3)
+    (row,) = pm.answer_profiles.assess_answers(answers, "gad7")["scales"].to_dict("records")
+    assert row["alpha"] < row["habit"]

@@ -183,6 +183,25 @@ def test_an_analysis_waits_for_complete_bases_and_an_interim_one_says_so(study, 
     assert over["n"].eq(2).all()
 
 
+def test_primary_bases_are_combined_when_all_are_complete_and_not_before():
+    rows = [
+        {"base": bases.BASES[name].label, "hypothesis": hypothesis, "statistic": "silhouette",
+         "value": 0.1 * number, "error": 0.05}
+        for number, name in enumerate(base_tables.PRIMARY, 1)
+        for hypothesis in ("H2", "H5")
+    ]  # fmt: skip
+    by_base = pd.DataFrame(rows)
+    three = base_tables.over_bases(by_base, dict.fromkeys(base_tables.PRIMARY[:3], 8))
+    assert set(three["bases"]) == {"all"}
+    assert three["holm"].isna().all()
+
+    four = base_tables.over_bases(by_base, dict.fromkeys(base_tables.PRIMARY, 8))
+    primary = four[four["bases"] == "primary"].set_index("hypothesis")
+    assert primary["value"].to_list() == pytest.approx([0.25, 0.25])
+    assert primary["n"].eq(4).all()
+    assert primary["holm"].notna().to_dict() == {"H2": True, "H5": False}
+
+
 def test_closed_form_alpha_is_that_of_simulated_heads_on_the_same_vectors(study):
     base = next(iter(study))
     loaded = [pm.load_questionnaire(name) for name in bases.NULLS]

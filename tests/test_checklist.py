@@ -29,8 +29,9 @@ def test_what_is_known_is_shown_and_all_else_marked():
     ("names", "status"), [(["gad7"], MISSING), (["gad7", "placebo_weather"], KNOWN)]
 )
 def test_a_placebo_is_known_only_where_one_was_asked(names, status):
-    answers = pd.concat(pm.styles.empty_answers(name, respondents=3, runs=2) for name in names[:1])
-    table = pm.checklist.of_answers(answers, names)
+    asked = pm.styles.empty_answers("gad7", respondents=3, runs=2)
+    answers = pd.concat(asked.assign(questionnaire=name) for name in names)
+    table = pm.checklist.of_answers(answers)
     assert table.loc["N.2", "status"] == status
     assert table.loc["N.3", "answer"].startswith("3 respondents; 6 runs")
     assert table.loc["B.1", "status"] == MISSING  # a file does not say which models these are

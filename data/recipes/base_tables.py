@@ -373,7 +373,8 @@ def _tested(cells: dict, base: str, name: str, statistic: str, one: tuple, other
 
 def over_bases(by_base: pd.DataFrame, blocks: dict) -> pd.DataFrame:
     """Return the random-effects mean of each hypothesis, of primary bases and of all."""
-    primary = [bases.BASES[base].label for base in blocks if base in PRIMARY]
+    complete = set(PRIMARY) <= set(blocks)  # they are combined once, when all are complete
+    primary = [bases.BASES[base].label for base in PRIMARY] if complete else []
     kept = ["hypothesis", "statistic"]
     rows = []
     for which, chosen in {"primary": primary, "all": list(by_base["base"].unique())}.items():
@@ -451,7 +452,7 @@ def adjusted(members: pd.DataFrame) -> pd.DataFrame:
             name = "C(group)[T.inference]"
             low, high = fitted.conf_int().loc[name]
             value = fitted.params[name]
-            rows.append((statistic, bool(covariates), len(own), value, low, high))
+            rows.append((statistic, bool(covariates), int(fitted.nobs), value, low, high))
 
     names = ["statistic", "adjusted", "respondents", "value", "low", "high"]
     return pd.DataFrame(rows, columns=names)

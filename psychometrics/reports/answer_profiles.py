@@ -28,7 +28,9 @@ _SAMPLES = 999
 _JUDGED = 40
 # Fewest respondents for alpha.
 _LEAST = 3
-# Different answers to an item above which they count as continuous, as means of runs do.
+# Runs of a habit that are drawn at most; with more, its alpha hardly rises.
+_MOST_RUNS = 30
+# Different answers to an item above which they count as continuous.
 _MOST_OPTIONS = 11
 
 
@@ -113,7 +115,8 @@ def assess_answers(
 
 def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     items = item_means(item_scores(answers))
-    habitual = item_scores(empty_answers(questionnaire, "habit", respondents=_HABITUAL, runs=1))
+    runs = answers.groupby("respondent_id")["run"].nunique()
+    habitual = _habitual(questionnaire, min(int(runs.max()), _MOST_RUNS))
     scores = scale_scores(answers, questionnaire)
     means = mean_table(scores, "score", ["scale"], "respondent_id").set_index("scale")
     of_respondents = scores.groupby(["scale", "respondent_id"])["score"].mean()
@@ -128,11 +131,21 @@ def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame
         row["score"] = means.loc[scale.id, "mean"]
         row |= means.loc[scale.id, ["low", "high", "sd"]].to_dict()
         keyed = keyed_items(items, questionnaire, scale)
-        row |= _alpha_of(keyed) | {"alpha_ordinal": _ordinal_alpha(keyed)}
+        row |= _alpha_of(keyed)
+        row["alpha_ordinal"] = _ordinal_alpha(keyed) if runs.max() == 1 else np.nan
         row |= _bounds(row, keyed_items(habitual, questionnaire, scale))
         rows.append(row | {"reading": _reading(row)})
 
     return pd.DataFrame(rows)
+
+
+def _habitual(questionnaire: Questionnaire, runs: int) -> pd.DataFrame:
+    """Return item scores of respondents with a habit, over as many runs as were averaged.
+
+    A mean over runs has less error than one run, so that habits alone give it a higher alpha.
+    """
+    answers = empty_answers(questionnaire, "habit", respondents=_HABITUAL, runs=runs)
+    return item_means(item_scores(answers))
 
 
 def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:

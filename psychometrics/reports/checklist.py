@@ -60,7 +60,7 @@ def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFra
     Parameters
     ----------
     asked : DataFrame
-        As :func:`psychometrics.profiles.assess` gives it.
+        As :func:`psychometrics.reports.profiles.assess` gives it.
     questionnaires : iterable of str
 
     Examples
@@ -81,26 +81,25 @@ def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFra
     return checklist(known)
 
 
-def of_answers(answers: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFrame:
+def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
     """Return the checklist of a table of answers, which knows little of how it was made.
 
     Parameters
     ----------
     answers : DataFrame
         As :func:`psychometrics.asking.answer_files.read_all` gives it.
-    questionnaires : iterable of str
 
     Examples
     --------
     >>> from psychometrics.measures.styles import empty_answers
-    >>> table = of_answers(empty_answers("gad7", respondents=3), ["gad7"])
+    >>> table = of_answers(empty_answers("gad7", respondents=3))
     >>> table.loc[["A.2", "B.1", "N.3"], "status"].tolist()
     ['missing', 'missing', 'known']
     """
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
     left_out = int((answers["status"] != "ok").sum())
-    known = _placebos(questionnaires)
+    known = _placebos(answers["questionnaire"].unique())
     known["E.2"] = f"answers that are missing or cannot be read: {left_out} (see What was read)"
     known["N.1"] = "random answers, and respondents with nothing but a habit"
     known["N.3"] = f"{respondents} respondents; {runs} runs, of which those of one are averaged"
@@ -113,9 +112,9 @@ def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
     Parameters
     ----------
     study : Study
-        As :func:`psychometrics.study.load_study` gives it.
+        As :func:`psychometrics.reports.study.load_study` gives it.
     tables : mapping
-        As :func:`psychometrics.study.study_tables` gives them.
+        As :func:`psychometrics.reports.study.study_tables` gives them.
     """
     how = tables["asked"]["how"]
     plan = tables["plan"]["value"]
