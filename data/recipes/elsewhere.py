@@ -112,7 +112,7 @@ def _run(name: str, folder: Path) -> tuple[Path, float]:
 
     cache = copy / "cache" / "psychometrics"
     cache.mkdir(parents=True)
-    for downloads in ("external", "mirror"):
+    for downloads in ("external", "mirror", "models"):
         if (cache_dir() / downloads).is_dir():
             (cache / downloads).symlink_to(cache_dir() / downloads)
 
