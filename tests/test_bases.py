@@ -183,7 +183,8 @@ def test_an_analysis_waits_for_complete_bases_and_an_interim_one_says_so(study, 
     assert over["n"].eq(2).all()
 
 
-def test_primary_bases_are_combined_when_all_are_complete_and_not_before():
+def test_primary_bases_are_combined_when_all_are_complete_and_not_before(monkeypatch):
+    monkeypatch.setattr(bases, "BASES", PLANNED)
     rows = [
         {"base": bases.BASES[name].label, "hypothesis": hypothesis, "statistic": "silhouette",
          "value": 0.1 * number, "error": 0.05}
