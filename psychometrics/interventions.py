@@ -47,7 +47,7 @@ _HELD_OUT_PAIRS = 600
 SHIPPED = "interventions.csv"
 _COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
 # Version of all that this file does to a measurement; part of its run's digest.
-_HANDLING = "interventions-2"
+_HANDLING = "interventions-3"
 _BATCH = 8
 # Training that a stopped run may lose.
 _CHECKPOINT_SECONDS = 60

@@ -175,7 +175,9 @@ def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], object]) -> Calla
 
     def current() -> object:
         weights = [one.detach() for one in model.parameters() if one.numel()]
-        places = [(one.data_ptr(), one._version) for one in weights]
+        # Weights that were loaded in inference mode count no versions.
+        versions = [0 if one.is_inference() else one._version for one in weights]
+        places = [(one.data_ptr(), version) for one, version in zip(weights, versions, strict=True)]
         # A fused optimizer changes weights without counting a new version of them.
         ends = torch.stack([one[(-1,) * one.dim()].float() for one in weights])
         now = (*places, *ends.tolist())
