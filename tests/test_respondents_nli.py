@@ -222,6 +222,18 @@ def test_a_decoder_reads_once_what_texts_share_and_answers_alike(architecture, d
     assert np.abs(respondent.answer(PAIRS) - expected()).max() < bound
 
 
+def test_weights_that_were_loaded_in_inference_mode_are_read_by_the_fast_pass():
+    config = AutoConfig.for_model("llama", vocab_size=40, hidden_size=32, num_hidden_layers=1,
+        num_attention_heads=4, num_key_value_heads=2, intermediate_size=64)  # fmt: skip
+    model = AutoModelForCausalLM.from_config(config).eval()
+    expected = forward_of(model)([[5, 7]])
+    with torch.inference_mode():
+        loaded = {name: values.clone() for name, values in model.state_dict().items()}
+        model.load_state_dict(loaded, assign=True)
+
+    assert torch.equal(forward_of(model)([[5, 7]]), expected)
+
+
 def test_a_changed_decoder_keeps_its_own_forward_pass():
     config = AutoConfig.for_model("llama", vocab_size=40, hidden_size=32, num_hidden_layers=1,
         num_attention_heads=4, num_key_value_heads=2, intermediate_size=64)  # fmt: skip
