@@ -472,7 +472,7 @@ def design_study(
         raise ParameterError(f"sizes must give numbers by facet, got {sizes!r:.60}.")
 
     others = [facet for facet in facets if facet != target]
-    planned = {}
+    planned: dict[str, list[int]] = {}
     for facet, numbers in sizes.items():
         check_choice(others, sizes=facet)
         planned[facet] = np.atleast_1d(numbers).tolist()
@@ -483,8 +483,8 @@ def design_study(
     for named, part in _scale_parts(scores, facets, target):
         cube = _cube(part, [target, *others])
         observed = dict(zip(others, cube.shape[1:], strict=True))
-        numbers = [planned.get(facet, [observed[facet]]) for facet in others]
-        for combination in itertools.product(*numbers):
+        levels = [planned.get(facet, [observed[facet]]) for facet in others]
+        for combination in itertools.product(*levels):
             row = named | dict(zip(others, combination, strict=True))
             rows.append(row | _coefficient_row(cube, combination) | {"objects": len(cube)})
 
@@ -513,12 +513,12 @@ def _scale_parts(
 def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> dict[str, float]:
     """Coefficients of a cube with the objects first, with jackknife intervals over them."""
     n = len(cube)
-    without = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
-    without = np.reshape([_coefficients(one, sizes) for one in without], (-1, 2))
-    row = {}
+    rest = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
+    without = np.reshape([_coefficients(part, sizes) for part in rest], (-1, 2))
+    row: dict[str, float] = {}
     kinds = ("relative", "absolute")
-    for kind, value, left in zip(kinds, _coefficients(cube, sizes), without.T, strict=True):
-        low, high = _jackknife(value, left)
+    for place, (kind, value) in enumerate(zip(kinds, _coefficients(cube, sizes), strict=True)):
+        low, high = _jackknife(value, without[:, place])
         low = 0.0 if low < 0 else low  # no coefficient is below
         row |= {kind: value, f"{kind}_low": low, f"{kind}_high": high}
 
@@ -533,14 +533,13 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     return items.dropna()
 
 
-def _jackknife(value: float, without: Sequence[float]) -> tuple[float, float]:
+def _jackknife(value: float, without: np.ndarray) -> tuple[float, float]:
     """95 % interval of a coefficient up to 1 from its values without each of n objects."""
-    without = np.asarray(without, dtype=float)
     if len(without) < 3 or not value < 1 or not (without < 1).all():  # false for missing ones, too
         return np.nan, np.nan
 
     middle = np.log(1 - value)
-    half = jackknife_half_width(np.log(1 - without))
+    half = float(jackknife_half_width(np.log(1 - without)))
     return 1 - np.exp(middle + half), 1 - np.exp(middle - half)
 
 
@@ -616,5 +615,7 @@ def _coefficients(cube: np.ndarray, sizes: Sequence[int] | None = None) -> tuple
     parts = {s: x / np.prod([numbers[a - 1] for a in s if a]) for s, x in parts.items()}
     true = parts[0,]
     whole = sum(parts.values())
-    relative = sum(x for s, x in parts.items() if 0 in s)
-    return tuple(true / x if whole and x else np.nan for x in (relative, whole))
+    of_objects = sum(x for s, x in parts.items() if 0 in s)
+    relative = true / of_objects if of_objects else np.nan
+    absolute = true / whole if whole else np.nan
+    return relative, absolute
