@@ -13,8 +13,7 @@ from nbclient import NotebookClient
 import psychometrics as pm
 from psychometrics import record
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
-from psychometrics.publishing.record import moved, not_compared
-from recipes.tables import renew
+from recipes.tables import external_texts, moved, not_compared, renew
 from tests.conftest import needs
 
 KEPT, BUILT = data_dir() / "tables", book_dir() / "chapters"
@@ -211,14 +210,14 @@ def test_chapter_9_names_the_books_own_list_where_hurtlex_is_not_at_hand(tmp_pat
     caption = _live_caption(tmp_path, monkeypatch)
     words = len(pd.read_csv(data_dir() / "beliefs" / "own_lexicon.csv"))
     assert f"scored with the book's own list of {words} words" in caption
-    assert record.external_texts(tmp_path / "09-beliefs" / "tab-live.csv") == ""
+    assert external_texts(tmp_path / "09-beliefs" / "tab-live.csv") == ""
 
 
 @needs("hurtlex_en")
 def test_chapter_9_names_hurtlex_where_it_scores_with_it(tmp_path, monkeypatch):
     caption = _live_caption(tmp_path, monkeypatch)
     assert "scored with HurtLex" in caption
-    assert record.external_texts(tmp_path / "09-beliefs" / "tab-live.csv") == "HurtLex"
+    assert external_texts(tmp_path / "09-beliefs" / "tab-live.csv") == "HurtLex"
 
 
 @needs("psychobench")

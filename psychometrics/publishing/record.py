@@ -345,82 +345,6 @@ def mistakes(chapter: str, runs: Path) -> list[str]:
     return said
 
 
-def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
-    """Return the cells of shown tables that differ from the kept ones.
-
-    Tables that rest on other texts than their kept copy are left out (:func:`not_compared`).
-
-    Parameters
-    ----------
-    kept, runs : Path
-        Folders of chapters, each a folder of CSV files.
-    tolerance : float
-        Relative to the kept number, and absolute below 1. ``tolerances.csv`` beside the kept
-        chapters (``table, column, tolerance``) names columns that may differ by more.
-
-    Returns
-    -------
-    DataFrame
-        ``cell`` (an address), ``kept`` and ``now``; a table, row or column that is on one side
-        alone has an empty other side.
-    """
-    path = kept / "tolerances.csv"
-    own = pd.read_csv(path).set_index(["table", "column"])["tolerance"] if path.is_file() else {}
-    rows = []
-    names = {file.relative_to(top) for top in (kept, runs) for file in top.glob("*/tab-*.csv")}
-    for name in sorted(names):
-        if _other_texts(kept / name, runs / name):
-            continue
-        old, new = (_cells(top / name) for top in (kept, runs))
-        for label in dict.fromkeys([*old, *new]):
-            was = old.get(label, "")
-            is_now = new.get(label, "")
-            limit = own.get((name.stem, label[-1]), tolerance) if len(own) else tolerance
-            if not _alike(was, is_now, limit):
-                place = f"{name.parent}/{name.stem}[{', '.join(label)}]"
-                rows.append({"cell": place, "kept": was, "now": is_now})
-
-    return pd.DataFrame(rows, columns=["cell", "kept", "now"])
-
-
-def not_compared(kept: Path, runs: Path) -> list[str]:
-    """Return the tables that :func:`moved` leaves out, one sentence each.
-
-    Parameters
-    ----------
-    kept, runs : Path
-        Folders of chapters, each a folder of CSV files.
-
-    Returns
-    -------
-    list of str
-        Each names a table, and the external texts that its two copies rest on.
-
-    Examples
-    --------
-    >>> not_compared(Path("a-folder-without-runs"), Path("a-folder-without-runs"))
-    []
-    """
-    sentences = []
-    for path in sorted(kept.glob("*/tab-*.csv")):
-        new = runs / path.relative_to(kept)
-        if _other_texts(path, new):
-            old_texts = external_texts(path) or "no external texts"
-            new_texts = external_texts(new) or "no external texts"
-            sentences.append(
-                f"{path.parent.name}/{path.stem}: the kept table rests on {old_texts}, "
-                f"the new one on {new_texts}."
-            )
-
-    return sentences
-
-
-def external_texts(path: Path) -> str:
-    """Return the external texts that a table's CSV file rests on; empty if there are none."""
-    note = external_texts_file(path)
-    return note.read_text(encoding="utf-8").strip() if note.is_file() else ""
-
-
 def external_texts_file(path: Path) -> Path:
     """Return where the external texts of a table's CSV file are named.
 
@@ -430,31 +354,6 @@ def external_texts_file(path: Path) -> Path:
     'tab-power.rests-on.txt'
     """
     return path.with_suffix(".rests-on.txt")
-
-
-def _other_texts(old: Path, new: Path) -> bool:
-    """Say whether two copies of a table exist and rest on different external texts."""
-    return old.is_file() and new.is_file() and external_texts(old) != external_texts(new)
-
-
-def _cells(path: Path) -> dict[tuple[str, str], str]:
-    """The cells of a CSV file by row (its first label and number) and column."""
-    if not path.is_file():
-        return {}
-    head, rows = _read(path, path.stat().st_mtime_ns)
-    return {
-        (f"#{place} {row[0]}", column): text
-        for place, row in enumerate(rows, 1)
-        for column, text in zip(head, row, strict=True)
-    }
-
-
-def _alike(one: str, other: str, tolerance: float) -> bool:
-    a = _meant(one)
-    b = _meant(other)
-    if isinstance(a, str) or isinstance(b, str):
-        return one == other
-    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1, abs(a))
 
 
 def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
