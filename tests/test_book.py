@@ -132,13 +132,16 @@ def test_a_docstring_or_comment_executes_no_chapter_again_and_code_does(tmp_path
 
 def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_path, monkeypatch):
     sources, ran = tmp_path, []
-    for name, code in (("01-one", "1"), ("02-two", "2"), ("03-all", '"executed = "')):
-        (sources / f"{name}.ipynb").write_text(writes(new_notebook(cells=[new_code_cell(code)])))
+    for name, code, reads in (("01-one", "1", []), ("02-two", "2", []), ("03-all", "3", ["*"])):
+        cells, metadata = [new_code_cell(code)], {"reads": reads}
+        text = writes(new_notebook(cells=cells, metadata=metadata))
+        (sources / f"{name}.ipynb").write_text(text)
 
     def run(name, source, output, *_, progress):
         ran.append(name)
-        took = '"metadata": {"papermill": {"duration": 1}}'
-        output.write_text(source.read_text().replace('"metadata": {}', took))
+        notebook = json.loads(source.read_text())
+        notebook["metadata"]["papermill"] = {"duration": 1}
+        output.write_text(json.dumps(notebook))
 
     monkeypatch.setattr(book, "notebooks_dir", lambda: sources)
     monkeypatch.setattr(book, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))

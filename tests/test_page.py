@@ -18,6 +18,7 @@ from bs4 import BeautifulSoup
 from psychometrics import claims, page, record
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
+from psychometrics.publishing.record import kernel_arguments
 from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
 
 PROSE = """(trial)=
@@ -79,11 +80,14 @@ def executed(tmp_path_factory):
     path = folder / "trial.ipynb"
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}})
     nbformat.write(notebook, path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PSYCHOMETRICS_RUN", str(folder / "trial"))
-        papermill.execute_notebook(
-            str(path), str(path), {"n": 3}, kernel_name="python3", progress_bar=False
-        )
+    papermill.execute_notebook(
+        str(path),
+        str(path),
+        {"n": 3},
+        kernel_name="python3",
+        progress_bar=False,
+        extra_arguments=kernel_arguments(folder / "trial"),
+    )
     return path
 
 

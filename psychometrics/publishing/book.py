@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import json
 import os
 import platform
@@ -34,7 +35,7 @@ from .exercises import answer
 from .exercises import listed as exercises
 from .page import print_page, write_page
 from .record import figure as figure
-from .record import mistakes
+from .record import kernel_arguments, mistakes
 from .record import plan as plan
 from .record import read as read
 from .record import table as table
@@ -208,8 +209,6 @@ def _papermill(name: str, source: Path, output: Path, parameters: dict, progress
 
     folder = output.with_suffix("").resolve()
     shutil.rmtree(folder, ignore_errors=True)
-    earlier = os.environ.get("PSYCHOMETRICS_RUN")
-    os.environ["PSYCHOMETRICS_RUN"] = str(folder)  # where the kernel writes what it shows
 
     try:
         papermill.execute_notebook(
@@ -218,14 +217,10 @@ def _papermill(name: str, source: Path, output: Path, parameters: dict, progress
             parameters=parameters,
             kernel_name="python3",
             progress_bar=progress,
+            extra_arguments=kernel_arguments(folder),
         )
     except PapermillExecutionError as error:
         raise PsychometricsError(f"{name}, {error.ename}: {error.evalue}") from error
-    finally:
-        if earlier is None:
-            del os.environ["PSYCHOMETRICS_RUN"]
-        else:
-            os.environ["PSYCHOMETRICS_RUN"] = earlier
 
 
 def build_book(progress: bool = True) -> Path:
@@ -313,7 +308,9 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
     A chapter computes with one core for much of its time, and two want no more memory than a small
     machine has. Those that take longest come first: one fills the store that later chapters read,
-    the other trains. Those that read what other chapters found come after all others, in order.
+    the other trains. A notebook whose metadata list chapters under ``reads``, by names in which a
+    star stands for any text, comes after all others, in order; it is executed again if one of the
+    chapters that it reads has changed.
 
     Parameters
     ----------
@@ -337,10 +334,11 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     names = sorted(_notebook_names(), key=lambda name: name not in _LONGEST)
     sources = {name: notebooks_dir() / f"{name}.ipynb" for name in names}
     texts = {name: path.read_text("utf-8") for name, path in sources.items()}
-    readers = [name for name in names if '"executed = ' in texts[name]]
+    read = {name: _chapters_read(text, names) for name, text in texts.items()}
+    readers = [name for name in names if read[name]]
     common = _digest_of_what_is_read()
     inputs = {
-        name: digest_text(common, *(texts.values() if name in readers else [text]))
+        name: digest_text(common, text, *(texts[other] for other in read[name]))
         for name, text in texts.items()
     }
 
@@ -368,6 +366,12 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
     bar.close()
     return dict(sorted(seconds.items()))
+
+
+def _chapters_read(text: str, names: Sequence[str]) -> list[str]:
+    """Return the chapters that a notebook's metadata say it reads, in alphabetical order."""
+    patterns = json.loads(text)["metadata"].get("reads", [])
+    return sorted({name for pattern in patterns for name in fnmatch.filter(names, pattern)})
 
 
 def _seconds_of_unchanged(folder: Path, inputs: dict[str, str]) -> dict[str, float]:

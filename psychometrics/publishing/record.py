@@ -15,8 +15,8 @@ import csv
 import functools
 import json
 import math
-import os
 import re
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,45 @@ ROLE = re.compile(r"\{num\}`([^`]+)`")
 _ADDRESS = re.compile(r"(?:([\w-]+)/)?((?:tab|fig)-[\w-]+)\[(.+)\]", re.DOTALL)
 _PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
 _NAME = re.compile(r"(tab|fig)-[a-z0-9-]+")
+
+
+@dataclass
+class _Run:
+    """The run of this process: the folder to which it writes what it shows."""
+
+    folder: Path = Path("runs/tables")
+
+
+_RUN = _Run()
+
+
+def write_to(folder: str | Path) -> None:
+    """Write what this process shows from now on to a folder, by default ``runs/tables``.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of a run, named after its chapter; it is made with the first table.
+    """
+    _RUN.folder = Path(folder)
+
+
+def own_folder() -> Path:
+    """Return the folder to which this process writes what it shows."""
+    return _RUN.folder
+
+
+def kernel_arguments(folder: Path) -> list[str]:
+    """Return the arguments that make a notebook's kernel write what it shows to a folder.
+
+    Examples
+    --------
+    >>> kernel_arguments(Path("runs"))[0].startswith("--IPKernelApp.exec_lines=")
+    True
+    """
+    # a call without a name of its own, so that the notebook's namespace stays empty
+    line = f"__import__({__name__!r}, fromlist=['write_to']).write_to({str(folder)!r})"
+    return [f"--IPKernelApp.exec_lines={line}"]
 
 
 def table(
@@ -361,10 +400,9 @@ def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
     if not _NAME.fullmatch(name) or not name.startswith(kind):
         what = "table" if kind == "tab" else "figure"
         raise ParameterError(f"{name}: the name of a {what} is like {kind}-power.")
-    folder = Path(os.environ.get("PSYCHOMETRICS_RUN", "runs/tables"))
-    folder.mkdir(parents=True, exist_ok=True)
+    _RUN.folder.mkdir(parents=True, exist_ok=True)
     flat = frame.set_axis([_flat(column) for column in frame], axis=1)
-    path = folder / f"{name}.csv"
+    path = _RUN.folder / f"{name}.csv"
     flat.to_csv(path, index=not _is_default(frame.index))
     return path
 
