@@ -14,7 +14,7 @@ from psychometrics import claims
 from psychometrics.exceptions import DataError
 from psychometrics.paths import data_dir, notebooks_dir
 from psychometrics.publishing.claims import VERDICTS, published, verdicts
-from psychometrics.publishing.page import _normal
+from psychometrics.publishing.prose import _normal
 
 HELD, ASIDE, EMPTY, OPEN, AGAINST, UNTESTED = VERDICTS
 FOUND = ["value", "low", "high", "null", "null_low", "null_high", "p"]

@@ -11,6 +11,7 @@ import pytest
 from psychometrics import record
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.paths import notebooks_dir
+from psychometrics.publishing import plans
 
 SHOWN = pd.DataFrame(
     {"auc": [0.7312, 0.5], "auc low": [0.6, 0.4], "auc high": [0.86, math.nan],
@@ -118,10 +119,10 @@ def test_a_plan_is_shown_with_commit_and_deviations_its_markup_as_text(tmp_path,
     text = "committed: 0a1b2c3\nbar: p < .05\nnulls:\n  length: [stem, key]\ndeviations: [one]\n"
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "own.yml").write_text(text)
-    monkeypatch.setattr(record, "data_dir", lambda: tmp_path)
+    monkeypatch.setattr(plans, "data_dir", lambda: tmp_path)
     monkeypatch.setattr("IPython.display.display", lambda html: shown.append(html.data))
     shown = []
-    record.plan("own")
+    plans.plan("own")
     for part in ("0a1b2c3", "deviations: 1", "p &lt; .05", "<li>stem</li><li>key</li>"):
         assert part in shown[0]
     assert "<dt>committed" not in shown[0]

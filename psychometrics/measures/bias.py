@@ -343,7 +343,6 @@ def orthogonality(
 def runs_and_units(
     items: pd.DataFrame,
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-    unit: str = "respondent_id",
 ) -> pd.DataFrame:
     r"""Return the variance of scale scores between units and between the rows of a unit.
 
@@ -363,9 +362,7 @@ def runs_and_units(
     Parameters
     ----------
     items, questionnaires
-        As in :func:`bias_shares`.
-    unit : str
-        The column whose values are the models.
+        As in :func:`bias_shares`; the units are the respondents.
 
     Returns
     -------
@@ -403,7 +400,7 @@ def runs_and_units(
     tables = []
     for questionnaire, scale in _scales(questionnaires):
         keys = np.array(list(questionnaire.keys(scale).values()))
-        rows = _raw_rows(items, questionnaire, scale, unit)
+        rows = _raw_rows(items, questionnaire, scale, "respondent_id")
         scores = pd.Series(rows.to_numpy() @ keys / len(keys), rows.index)
         row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
         tables.append(row | _one_way(scores))
