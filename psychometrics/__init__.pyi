@@ -42,12 +42,12 @@ from .measures import (
 from .measures.score_tables import score_table
 from .measures.scoring import item_scores, pss, scale_scores, two_way
 from .modes import load_respondent, messages, replies
-from .publishing import book, claims, exercises, page, record, runs
+from .publishing import book, claims, exercises, page, printing, record, runs
 from .publishing.parameters import check_parameters
 from .questionnaires import answers
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
-from .reports import answer_profiles, checklist, profiles, rules, study
+from .reports import answer_profiles, checklist, profiles, rules, study, study_files
 from .store import compact, manifests
 
 __version__: str
@@ -99,6 +99,7 @@ __all__ = [
     "population",
     "population_table",
     "profiles",
+    "printing",
     "prompts",
     "pss",
     "questionnaire_names",
@@ -117,6 +118,7 @@ __all__ = [
     "structure",
     "studies",
     "study",
+    "study_files",
     "styles",
     "training",
     "trends",

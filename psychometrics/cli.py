@@ -468,7 +468,7 @@ def _study_check(
     With --width, and a pilot with several runs of each model in --answers, also how many runs an
     interval of this width needs, and how well the models would be ordered by them.
     """
-    loaded = pm.study.load_study(study)
+    loaded = pm.study_files.load_study(study)
     ways = len(loaded.combinations) * len(loaded.seeds)
     typer.echo(f"{loaded.title}: {loaded.question}")
     typer.echo(
@@ -485,7 +485,7 @@ def _study_check(
         raise ParameterError("study check: --width and a pilot in --answers need each other.")
     if answer_file is not None:
         questionnaires = [
-            pm.study.load_beside(name, study.parent) for name in loaded.questionnaires
+            pm.study_files.load_beside(name, study.parent) for name in loaded.questionnaires
         ]
         pilot = _answers_in(answer_file, questionnaires, "embedded", "nli", condition)
         _say_runs(pm.study.runs_for(pilot, width), width)
@@ -548,7 +548,7 @@ def _study_report(
     store: _Store = None,
 ) -> None:
     """Write the page of a study that was run; its tables lie in the study's folder."""
-    pm.study.load_study(study, was_run=True)
+    pm.study_files.load_study(study, was_run=True)
     folder = study.with_suffix("")
     page = output or folder / "report.html"
     asked = {"study": str(study), "store": store}
@@ -655,7 +655,7 @@ def _run(
         if notebook in pm.runs.CHAPTERS:  # refused before a kernel is started
             pm.check_parameters(notebook, values)
 
-        _run_once(notebook, values, output or pm.book.RUNS / f"{notebook}.ipynb")
+        _run_once(notebook, values, output or pm.runs.RUNS / f"{notebook}.ipynb")
         return
 
     runs = pm.runs.sweep(notebook, sweep, output, values)
@@ -671,7 +671,7 @@ def _run(
 def _run_once(notebook: str, values: dict, output: Path) -> None:
     """Run a notebook, and say which of the book's sentences do not hold for the run."""
     page = output.parent / f"{output.stem}.html"
-    executed = pm.book.run_notebook(notebook, values, output, pages=[page])
+    executed = pm.runs.run_notebook(notebook, values, output, pages=[page])
     typer.echo(f"{executed}, as a page {page}")
     if not pm.claims.own_parameters(executed):
         return
@@ -713,7 +713,7 @@ def _pdf(
     output: Annotated[Path, Option("--output", "-o", help="The file.")] = Path("book.pdf"),
 ) -> None:
     """Print the built book into one PDF, by Chromium or Chrome."""
-    typer.echo(f"{pm.book.print_book(output)}")
+    typer.echo(f"{pm.printing.print_book(output)}")
 
 
 @app.command("slides", rich_help_panel=_BOOK)

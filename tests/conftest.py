@@ -107,9 +107,9 @@ def needs(*keys: str) -> pytest.MarkDecorator:
 
 def browser_path() -> str | None:
     """Return the path of Chromium or Chrome, None where neither is installed."""
-    from psychometrics.publishing.page import BROWSERS
+    from psychometrics.publishing.printing import find_browser
 
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
+    return find_browser()
 
 
 def needs_browser(test: Callable) -> Callable:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook, writes
 
-from psychometrics import book, check_parameters
+from psychometrics import book, check_parameters, runs
 from psychometrics.checks import parse_parameters
 from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
@@ -41,7 +41,7 @@ def test_the_first_chapter_runs_on_a_questionnaire_and_model_of_ones_own(
     own.write_text(yaml.safe_dump(short), encoding="utf-8")
     parameters = {"questionnaire": str(own), "respondent": str(tiny_model), "null_respondents": 20}
     output = tmp_path / "01-first-score.ipynb"
-    book.run_notebook("01-first-score", parameters, output, progress=False)
+    runs.run_notebook("01-first-score", parameters, output, progress=False)
     assert printed("tab-first-asked[questionnaire]", tmp_path, "01-first-score") == "PHQ-9"
     assert mistakes("01-first-score", tmp_path) == []
     assert not re.search(r"Warning", _text(output)), "a chapter shows no warnings"
@@ -49,9 +49,9 @@ def test_the_first_chapter_runs_on_a_questionnaire_and_model_of_ones_own(
 
 def test_a_wrong_notebook_or_parameter_stops_before_anything_runs(tmp_path):
     with pytest.raises(ParameterError, match=r"did you mean '03-assessment'\?"):
-        book.run_notebook("02-assesment", output=tmp_path / "o.ipynb")
+        runs.run_notebook("02-assesment", output=tmp_path / "o.ipynb")
     with pytest.raises(ParameterError, match=r"'temprature' \(did you mean 'temperat"):
-        book.run_notebook("03-assessment", {"temprature": 2}, tmp_path / "o.ipynb")
+        runs.run_notebook("03-assessment", {"temprature": 2}, tmp_path / "o.ipynb")
     assert not list(tmp_path.iterdir())
 
 
@@ -132,17 +132,20 @@ def test_a_docstring_or_comment_executes_no_chapter_again_and_code_does(tmp_path
 
 def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_path, monkeypatch):
     sources, ran = tmp_path, []
-    for name, code in (("01-one", "1"), ("02-two", "2"), ("03-all", '"executed = "')):
-        (sources / f"{name}.ipynb").write_text(writes(new_notebook(cells=[new_code_cell(code)])))
+    for name, code, reads in (("01-one", "1", []), ("02-two", "2", []), ("03-all", "3", ["*"])):
+        cells, metadata = [new_code_cell(code)], {"reads": reads}
+        text = writes(new_notebook(cells=cells, metadata=metadata))
+        (sources / f"{name}.ipynb").write_text(text)
 
     def run(name, source, output, *_, progress):
         ran.append(name)
-        took = '"metadata": {"papermill": {"duration": 1}}'
-        output.write_text(source.read_text().replace('"metadata": {}', took))
+        notebook = json.loads(source.read_text())
+        notebook["metadata"]["papermill"] = {"duration": 1}
+        output.write_text(json.dumps(notebook))
 
     monkeypatch.setattr(book, "notebooks_dir", lambda: sources)
     monkeypatch.setattr(book, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
-    monkeypatch.setattr(book, "_papermill", run)
+    monkeypatch.setattr(book, "execute_notebook", run)
     monkeypatch.setattr(book, "_write_example", print)
     two = sources / "02-two.ipynb"
     for changed, again in (("2", 3), ("2 + 2", 2), ("2 + 2", 0)):

@@ -14,7 +14,7 @@ from psychometrics import claims
 from psychometrics.exceptions import DataError
 from psychometrics.paths import data_dir, notebooks_dir
 from psychometrics.publishing.claims import VERDICTS, published, verdicts
-from psychometrics.publishing.page import _normal
+from psychometrics.publishing.prose import _normal
 
 HELD, ASIDE, EMPTY, OPEN, AGAINST, UNTESTED = VERDICTS
 FOUND = ["value", "low", "high", "null", "null_low", "null_high", "p"]
@@ -315,7 +315,7 @@ def test_a_chapter_in_execution_lists_what_it_has_shown(data, runs, tmp_path, mo
     now = tmp_path / "now" / "09-own"
     now.mkdir(parents=True)
     (now / "tab-own.csv").write_text("what,r,r low,r high\nrise,0.6,0.5,0.7\n")
-    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(now))
+    monkeypatch.setattr("psychometrics.publishing.record._RUN.folder", now)
     assert claims.scorecard(runs).loc["a", ["value", "verdict"]].tolist() == [0.6, HELD]
 
 

@@ -116,7 +116,7 @@ def test_people_are_drawn_below_the_score_of_their_scale(ax):
 
 
 def test_the_smallest_label_is_told_at_the_width_of_the_page(monkeypatch, tmp_path):
-    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(tmp_path))
+    monkeypatch.setattr(pm.record._RUN, "folder", tmp_path)
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda _, metadata: shown.append(metadata))
     with plt.style.context("default"):  # other tests of this worker may have set a style

@@ -7,6 +7,7 @@ from scipy import stats
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import irt
+from psychometrics.measures import marginal_likelihood as marginal
 
 
 def truth(n: int = 12, seed: int = 0, guessing: float = 0.0, slopes: bool = True) -> pd.DataFrame:
@@ -32,24 +33,24 @@ def drawn(parameters: pd.DataFrame, respondents: int = 1500, seed: int = 1) -> p
 def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope(model, gaps):
     rng = np.random.default_rng(5)
     x = drawn(truth(4), 30).astype(float).mask(rng.random((30, 4)) < gaps)
-    filled, observed = irt._filled(x)
-    theta, weights = irt._grid(4)
+    filled, observed = marginal.filled(x)
+    theta, weights = marginal.ability_grid(4)
     sizes = {"rasch": 4, "1pl": 5, "2pl": 8, "3pl": 12}
     vector = rng.normal(0.5, 0.7, sizes[model])
 
-    data = irt._Data(*irt._patterns(filled, observed, model), theta, weights)
+    data = marginal._Data(*marginal._patterns(filled, observed, model), theta, weights)
 
     def written(at):
-        intercept, slope, guess = irt._unpack(at, 4, model)
+        intercept, slope, guess = marginal._unpack(at, 4, model)
         p = guess + (1 - guess) / (1 + np.exp(-(theta[:, None] * slope + intercept)))
         each = np.where(x.to_numpy()[:, None] == 1, p, 1 - p)
         each = np.where(x.isna().to_numpy()[:, None], 1.0, each)
         return -np.log(each.prod(axis=2) @ weights).sum()
 
-    assert irt._loss(vector, data, model)[0] == pytest.approx(written(vector), rel=1e-12)
+    assert marginal._loss(vector, data, model)[0] == pytest.approx(written(vector), rel=1e-12)
     moves = 1e-5 * np.eye(len(vector))
     slopes = [(written(vector + move) - written(vector - move)) / 2e-5 for move in moves]
-    assert irt._loss(vector, data, model)[1] == pytest.approx(slopes, abs=1e-6)
+    assert marginal._loss(vector, data, model)[1] == pytest.approx(slopes, abs=1e-6)
 
 
 def _minus_log_likelihood(slopes, difficulties, x):
@@ -101,7 +102,7 @@ def test_the_log_likelihood_is_that_of_a_normal_population():
     row = irt.compare(x, ("rasch",)).loc["rasch"]
     assert row["log_likelihood"] == pytest.approx(expected, abs=1e-4)
     assert row["aic"] == pytest.approx(2 * 4 - 2 * expected, abs=1e-3)
-    assert irt._grid(4)[1].sum() == pytest.approx(1)
+    assert marginal.ability_grid(4)[1].sum() == pytest.approx(1)
 
 
 def test_items_without_variance_are_at_infinity_and_change_nothing_else():

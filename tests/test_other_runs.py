@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from psychometrics import book, claims
+from psychometrics import claims, runs
 from psychometrics.paths import notebooks_dir
-from psychometrics.publishing.page import _normal
+from psychometrics.publishing.prose import _normal
 from tests.tiny import save_tiny_masked_lm
 
 CHAPTERS = {
@@ -56,7 +56,7 @@ def pages(tmp_path_factory, save_tiny_model):
             }
             output = folder / "runs" / f"{chapter}.ipynb"
             page = output.with_suffix(".html")
-            book.run_notebook(chapter, parameters, output, progress=False, pages=[page])
+            runs.run_notebook(chapter, parameters, output, progress=False, pages=[page])
             made[chapter] = output, page.read_text(encoding="utf-8")
         return made[chapter]
 

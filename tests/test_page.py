@@ -15,9 +15,10 @@ import papermill
 import pytest
 from bs4 import BeautifulSoup
 
-from psychometrics import claims, page, record
+from psychometrics import claims, page, printing, record
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
+from psychometrics.publishing.record import kernel_arguments
 from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
 
 PROSE = """(trial)=
@@ -79,11 +80,14 @@ def executed(tmp_path_factory):
     path = folder / "trial.ipynb"
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}})
     nbformat.write(notebook, path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PSYCHOMETRICS_RUN", str(folder / "trial"))
-        papermill.execute_notebook(
-            str(path), str(path), {"n": 3}, kernel_name="python3", progress_bar=False
-        )
+    papermill.execute_notebook(
+        str(path),
+        str(path),
+        {"n": 3},
+        kernel_name="python3",
+        progress_bar=False,
+        extra_arguments=kernel_arguments(folder / "trial"),
+    )
     return path
 
 
@@ -321,7 +325,7 @@ def test_a_page_that_cannot_be_written_is_refused(name, executed, tmp_path, monk
     os.mkfifo("fifo.html")
     Path("folder.html").mkdir()
     with pytest.raises(ParameterError):
-        page.check_output(name)
+        printing.check_output(name)
     if name:  # by default beside the notebook
         with pytest.raises(ParameterError):
             page.write_page(executed, name)
@@ -388,7 +392,7 @@ def test_a_pdf_without_a_browser_is_refused_with_its_name(executed, tmp_path, mo
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(ParameterError, match=r"^p\.pdf: .* neither is on the PATH; install one"):
-        page.check_output("p.pdf")
+        printing.check_output("p.pdf")
     with pytest.raises(ParameterError, match=r"p\.pdf: .* neither is on the PATH; install"):
         page.write_page(executed, tmp_path / "p.pdf")
     assert not (tmp_path / "p.pdf").exists()

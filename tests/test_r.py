@@ -14,9 +14,10 @@ import pytest
 
 import psychometrics as pm
 from psychometrics.measures import irt, ordinal
+from psychometrics.measures.factor import one_factor
 from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.items import item_rest
-from psychometrics.measures.reliability import alpha, omega, one_factor
+from psychometrics.measures.reliability import alpha, omega
 from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from psychometrics.studies import diagnostic

@@ -11,6 +11,7 @@ import pytest
 from psychometrics import record
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.paths import notebooks_dir
+from psychometrics.publishing import plans
 
 SHOWN = pd.DataFrame(
     {"auc": [0.7312, 0.5], "auc low": [0.6, 0.4], "auc high": [0.86, math.nan],
@@ -22,7 +23,7 @@ SHOWN = pd.DataFrame(
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
     """A folder of runs in which chapter 4 has shown one table."""
-    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(tmp_path / "04-own"))
+    monkeypatch.setattr(record._RUN, "folder", tmp_path / "04-own")
     record.table(SHOWN, "tab-power", "Areas.")
     return tmp_path
 
@@ -57,7 +58,7 @@ def test_a_dead_address_is_refused_by_name(runs, address):
 
 
 def test_a_cell_comes_with_the_interval_and_the_null_of_its_row(tmp_path, monkeypatch):
-    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(tmp_path / "01"))
+    monkeypatch.setattr(record._RUN, "folder", tmp_path / "01")
     frame = pd.DataFrame({"value": [2.0], "low": 1.0, "high": 3.0, "null": 0.5}, index=["a"])
     record.table(frame, "tab-a", "A.")
     found = record.with_interval("01/tab-a[a]", tmp_path)
@@ -66,7 +67,7 @@ def test_a_cell_comes_with_the_interval_and_the_null_of_its_row(tmp_path, monkey
 
 
 def test_a_table_is_shown_with_intervals_and_written_raw(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(tmp_path))
+    monkeypatch.setattr(record._RUN, "folder", tmp_path)
     html = record._html(SHOWN, {"p": "p", "n": "d"})
     assert "0.60 to 0.86" in html
     assert "&lt; .001" in html
@@ -118,10 +119,10 @@ def test_a_plan_is_shown_with_commit_and_deviations_its_markup_as_text(tmp_path,
     text = "committed: 0a1b2c3\nbar: p < .05\nnulls:\n  length: [stem, key]\ndeviations: [one]\n"
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "own.yml").write_text(text)
-    monkeypatch.setattr(record, "data_dir", lambda: tmp_path)
+    monkeypatch.setattr(plans, "data_dir", lambda: tmp_path)
     monkeypatch.setattr("IPython.display.display", lambda html: shown.append(html.data))
     shown = []
-    record.plan("own")
+    plans.plan("own")
     for part in ("0a1b2c3", "deviations: 1", "p &lt; .05", "<li>stem</li><li>key</li>"):
         assert part in shown[0]
     assert "<dt>committed" not in shown[0]

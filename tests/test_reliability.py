@@ -15,7 +15,7 @@ from statsmodels.stats.anova import anova_lm
 import psychometrics as pm
 from psychometrics.asking import nulls
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures import reliability
+from psychometrics.measures import factor, reliability
 from psychometrics.questionnaires import load_questionnaire
 
 
@@ -51,7 +51,7 @@ def test_omega_of_a_one_factor_model_is_its_loadings():
     correlations = np.outer(loadings, loadings)
     np.fill_diagonal(correlations, 1)
     scale = np.diag([1.0, 3.0, 0.2, 50.0])
-    assert reliability.one_factor(scale @ correlations @ scale) == pytest.approx(loadings)
+    assert factor.one_factor(scale @ correlations @ scale) == pytest.approx(loadings)
     # the sum is 1.8, its square 3.24; the rest 4 - 0.81 - 0.49 - 0.25 - 0.09 = 2.36
     assert reliability.omegas(correlations) == pytest.approx(3.24 / (3.24 + 2.36))
 
@@ -73,7 +73,7 @@ def _small_samples(count, items, people=24, seed=0):
 def test_loadings_are_the_least_misfit_that_any_start_finds(items):
     rng = np.random.default_rng(1)
     for correlations in _small_samples(4, items):
-        ours = _misfit(reliability.one_factor(correlations), correlations)
+        ours = _misfit(factor.one_factor(correlations), correlations)
         starts = rng.uniform(-1, 1, (8, items))
         limits = [(-1, 1)] * items
         others = [
@@ -86,7 +86,7 @@ def test_loadings_are_the_least_misfit_that_any_start_finds(items):
 def test_a_heywood_case_has_a_loading_of_one_and_is_counted():
     # unbounded, the first squared loading would be 0.8 · 0.7 / 0.4 = 1.4
     correlations = np.array([[1.0, 0.8, 0.7], [0.8, 1.0, 0.4], [0.7, 0.4, 1.0]])
-    first, *others = reliability.one_factor(correlations)
+    first, *others = factor.one_factor(correlations)
     assert first == 1.0
     best = optimize.minimize(lambda free: _misfit([1.0, *free], correlations), [0.8, 0.7])
     assert others == pytest.approx(best.x, abs=1e-6)

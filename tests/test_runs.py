@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from psychometrics import book
+from psychometrics import runs
 from psychometrics.exceptions import ParameterError, PsychometricsError
 
 
@@ -27,11 +27,11 @@ def run(monkeypatch, tmp_path):
     cells = [code("x = 1", metadata={"tags": ["parameters"]}), code(work)]
     about = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=about), folder / "small.ipynb")
-    monkeypatch.setattr(book, "notebooks_dir", lambda: folder)
+    monkeypatch.setattr(runs, "notebooks_dir", lambda: folder)
     output, page = tmp_path / "runs" / "small.ipynb", tmp_path / "runs" / "small.html"
 
     def run(**parameters: object) -> Path:
-        return book.run_notebook("small", parameters, output, progress=False, pages=[page])
+        return runs.run_notebook("small", parameters, output, progress=False, pages=[page])
 
     return run
 
@@ -66,7 +66,7 @@ def test_a_page_that_cannot_be_written_leaves_the_earlier_result_as_it_was(
     def fail(*_: object) -> None:
         raise PsychometricsError("The browser did not print.")
 
-    monkeypatch.setattr(book, "write_page", fail)
+    monkeypatch.setattr(runs, "write_page", fail)
     with pytest.raises(PsychometricsError, match="did not print"):
         run(x=2)
     assert _digests(tmp_path / "runs") == earlier
@@ -97,5 +97,5 @@ def test_a_folder_that_no_run_wrote_is_kept(run, tmp_path):
 def test_an_executed_copy_that_could_not_be_written_is_refused(name, run, tmp_path):
     (tmp_path / "taken.ipynb").mkdir()
     with pytest.raises(ParameterError):
-        book.run_notebook("small", {}, tmp_path / name, progress=False)
+        runs.run_notebook("small", {}, tmp_path / name, progress=False)
     assert not list((tmp_path / "taken.ipynb").iterdir())

@@ -16,15 +16,8 @@ import psychometrics as pm
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.reports.study import (
-    _difference,
-    _reliability,
-    _respondents,
-    _Study,
-    load_study,
-    run_study,
-    study_tables,
-)
+from psychometrics.reports.study import _difference, _reliability, run_study, study_tables
+from psychometrics.reports.study_files import Study, load_study
 
 STUDY = """
 title: Argmax or expected
@@ -208,8 +201,8 @@ def test_a_study_takes_populations_in_every_mode_of_models_on_this_machine(study
     text = STUDY.replace("mode: options", f"mode: {mode}")
     study.write_text(re.sub(r"respondents: \[.*\]", "respondents: [decoders]", text))
     content = yaml.safe_load(study.read_text())
-    plan = _Study.model_validate(content | {"planned": {"date": "2026-11-22"}})
-    assert _respondents(plan, study.parent) == pm.population("decoders")
+    plan = Study.model_validate(content | {"planned": {"date": "2026-11-22"}})
+    assert plan.list_respondents(study.parent) == pm.population("decoders")
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from nbclient import NotebookClient
 import psychometrics as pm
 from psychometrics import record
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
-from psychometrics.publishing.record import moved, not_compared
-from recipes.tables import renew
+from recipes.tables import external_texts, moved, not_compared, renew
 from tests.conftest import needs
 
 KEPT, BUILT = data_dir() / "tables", book_dir() / "chapters"
@@ -27,7 +26,7 @@ def tops(tmp_path, monkeypatch):
     """Two folders of chapters, and a function that shows a table in one of them."""
 
     def show(top, frame, rests_on="", name="tab-a"):
-        monkeypatch.setenv("PSYCHOMETRICS_RUN", str(tmp_path / top / "04-own"))
+        monkeypatch.setattr(record._RUN, "folder", tmp_path / top / "04-own")
         record.table(frame, name, "A.", rests_on=rests_on)
 
     return tmp_path / "kept", tmp_path / "runs", show
@@ -130,11 +129,12 @@ def _sources(chapter, *marks):
     return [source for source in sources if any(mark in source for mark in marks)]
 
 
-def _captions(sources, path):
-    """Execute cells in a kernel; return the captions of what they show."""
+def _captions(sources, path, folder):
+    """Execute cells in a kernel that writes to a folder; return the captions of what they show."""
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    NotebookClient(notebook, timeout=None).execute()
+    arguments = record.kernel_arguments(folder)
+    NotebookClient(notebook, timeout=None, extra_arguments=arguments).execute()
     nbformat.write(notebook, path)
     return [about["caption"] for about in record.shown(path)]
 
@@ -170,15 +170,14 @@ def test_chapter_4_says_which_wording_of_the_soc13_its_prompts_are_compared_with
     items = {"instrument": "SOC-13", "wording": [f"w{n}" for n in range(13)]}
     pd.DataFrame(items).to_csv(wording)
     monkeypatch.setenv("PSYCHOMETRICS_WORDING", str(wording))
-    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(kept / "04-consistency"))
 
     shown = _sources("04-consistency", "def content_of", '"tab-content"')
     without = f"""
 del os.environ["PSYCHOMETRICS_WORDING"]
-os.environ["PSYCHOMETRICS_RUN"] = {str(runs / "04-consistency")!r}
+pm.record.write_to({str(runs / "04-consistency")!r})
 """
     sources = [CONTENT, *shown, without, *shown]
-    original, ours = _captions(sources, tmp_path / "04-consistency.ipynb")
+    original, ours = _captions(sources, tmp_path / "04-consistency.ipynb", kept / "04-consistency")
     assert "The items of the SOC-13 have their original wording." in original
     assert "The items of the SOC-13 are this project's paraphrases." in ours
     assert "GAD-7" not in original
@@ -199,26 +198,26 @@ live = live.assign(respondent_id="m", identity=[0, 0, 1, 1, 2, 2, 3, 3])
 """
 
 
-def _live_caption(folder, monkeypatch):
-    monkeypatch.setenv("PSYCHOMETRICS_RUN", str(folder / "09-beliefs"))
-    (caption,) = _captions([LIVE, *_sources("09-beliefs", '"tab-live"')], folder / "09.ipynb")
+def _live_caption(folder):
+    sources = [LIVE, *_sources("09-beliefs", '"tab-live"')]
+    (caption,) = _captions(sources, folder / "09.ipynb", folder / "09-beliefs")
     return caption
 
 
 def test_chapter_9_names_the_books_own_list_where_hurtlex_is_not_at_hand(tmp_path, monkeypatch):
     monkeypatch.delenv("PSYCHOMETRICS_DATA_MIRROR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    caption = _live_caption(tmp_path, monkeypatch)
+    caption = _live_caption(tmp_path)
     words = len(pd.read_csv(data_dir() / "beliefs" / "own_lexicon.csv"))
     assert f"scored with the book's own list of {words} words" in caption
-    assert record.external_texts(tmp_path / "09-beliefs" / "tab-live.csv") == ""
+    assert external_texts(tmp_path / "09-beliefs" / "tab-live.csv") == ""
 
 
 @needs("hurtlex_en")
 def test_chapter_9_names_hurtlex_where_it_scores_with_it(tmp_path, monkeypatch):
-    caption = _live_caption(tmp_path, monkeypatch)
+    caption = _live_caption(tmp_path)
     assert "scored with HurtLex" in caption
-    assert record.external_texts(tmp_path / "09-beliefs" / "tab-live.csv") == "HurtLex"
+    assert external_texts(tmp_path / "09-beliefs" / "tab-live.csv") == "HurtLex"
 
 
 @needs("psychobench")

@@ -22,7 +22,7 @@ def nothing_runs(monkeypatch):
 
     for place in ("models.loading.load_model", "models.embedded.load_model", "modes.nli.load_model",
                   "modes.nli.NLIRespondent", "modes.chat.load_model", "modes.options.load_model",
-                  "book._papermill"):  # fmt: skip
+                  "runs.execute_notebook"):  # fmt: skip
         monkeypatch.setattr(f"psychometrics.{place}", refuse)
 
 

@@ -64,7 +64,7 @@ FILES: dict[str, tuple[str, Callable]] = {
     ),
     "likert.json": (json.dumps(LIKERT, indent=0), pm.load_questionnaire),
     "psychobench.json": (json.dumps(PSYCHOBENCH, indent=0), pm.load_questionnaire),
-    "study.yaml": (STUDY, pm.study.load_study),
+    "study.yaml": (STUDY, pm.study_files.load_study),
     "population.yaml": (POPULATION, lambda file: (pm.population(file), pm.population_table(file))),
     "items.csv": (ITEMS, lambda file: draft(file, file.with_suffix(".yaml"), overwrite=True)),
 }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -17,10 +16,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from psychometrics import book
+from psychometrics import printing
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.paths import book_dir
-from psychometrics.publishing.page import BROWSERS
 from tests.conftest import foreign_sources, loads_from_elsewhere, policy_of, wait_until
 
 HTML = book_dir() / "_build" / "html"
@@ -315,15 +313,15 @@ def small_book(tmp_path, monkeypatch):
         (html / f"{name}.html").write_text(text, encoding="utf-8")
     toc = "root: index\nparts:\n- chapters:\n  - file: using\n"
     (tmp_path / "_toc.yml").write_text(toc)
-    monkeypatch.setattr(book, "book_dir", lambda: tmp_path)
+    monkeypatch.setattr(printing, "book_dir", lambda: tmp_path)
     return tmp_path
 
 
 def test_the_book_is_printed_in_its_order_with_bookmarks_and_links_inside(small_book):
     pypdf = pytest.importorskip("pypdf")
-    if not any(map(shutil.which, BROWSERS)):
+    if printing.find_browser() is None:
         pytest.skip("neither Chromium nor Chrome is installed")
-    printed = pypdf.PdfReader(book.print_book(small_book / "book.pdf", progress=False))
+    printed = pypdf.PdfReader(printing.print_book(small_book / "book.pdf", progress=False))
     assert len(printed.pages) == 2
     assert [mark.title for mark in printed.outline] == ["Index", "Using"]
     links = [note.get_object() for page in printed.pages for note in page["/Annots"]]
@@ -335,13 +333,13 @@ def test_the_book_is_printed_in_its_order_with_bookmarks_and_links_inside(small_
 def test_a_book_is_not_printed_into_what_is_no_pdf_file(name, small_book, monkeypatch):
     monkeypatch.chdir(small_book)
     with pytest.raises(ParameterError):
-        book.print_book(name, progress=False)
+        printing.print_book(name, progress=False)
 
 
 def test_a_pdf_needs_a_browser_and_a_built_book_and_says_so(small_book, monkeypatch):
     monkeypatch.setenv("PATH", str(small_book))
     with pytest.raises(PsychometricsError, match="Chromium or Chrome"):
-        book.print_book(small_book / "book.pdf", progress=False)
+        printing.print_book(small_book / "book.pdf", progress=False)
     (small_book / "_build" / "html" / "using.html").unlink()
     with pytest.raises(PsychometricsError, match=r"no page using.html: run `psychometrics book`"):
-        book.print_book(small_book / "book.pdf", progress=False)
+        printing.print_book(small_book / "book.pdf", progress=False)

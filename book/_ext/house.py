@@ -271,6 +271,9 @@ class HouseRooms(SphinxDirective):
 
         place = nodes.container()
         self.state.nested_parse(StringList(lines), self.content_offset, place)
+        for table in place.findall(nodes.table):
+            table["classes"].append("rooms")
+
         return place.children
 
 

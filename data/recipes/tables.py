@@ -6,6 +6,8 @@ are not shipped, ``tab-….rests-on.txt`` next to it names them. A build that la
 neither moves nor replaces that table.
 """
 
+import csv
+import math
 import re
 import shutil
 import sys
@@ -15,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from psychometrics.paths import book_dir, data_dir
-from psychometrics.publishing.record import external_texts, external_texts_file, moved, not_compared
+from psychometrics.publishing.record import external_texts_file
 
 
 def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:
@@ -62,6 +64,118 @@ def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:
             folder.rmdir()
 
     return sorted(f"{path.parent.name}/{path.stem}" for path in stay)
+
+
+def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
+    """Return the cells of shown tables that differ from the kept ones.
+
+    Tables that rest on other texts than their kept copy are left out (:func:`not_compared`).
+
+    Parameters
+    ----------
+    kept, runs : Path
+        Folders of chapters, each a folder of CSV files.
+    tolerance : float
+        Relative to the kept number, and absolute below 1. ``tolerances.csv`` beside the kept
+        chapters (``table, column, tolerance``) names columns that may differ by more.
+
+    Returns
+    -------
+    DataFrame
+        ``cell`` (an address), ``kept`` and ``now``; a table, row or column that is on one side
+        alone has an empty other side.
+    """
+    tolerances = {}
+    path = kept / "tolerances.csv"
+    if path.is_file():
+        wider = pd.read_csv(path).itertuples()
+        tolerances = {(row.table, row.column): row.tolerance for row in wider}
+
+    rows = []
+    names = {file.relative_to(top) for top in (kept, runs) for file in top.glob("*/tab-*.csv")}
+    for name in sorted(names):
+        if _other_texts(kept / name, runs / name):
+            continue
+
+        old = _cells(kept / name)
+        new = _cells(runs / name)
+        for label in dict.fromkeys([*old, *new]):
+            was = old.get(label, "")
+            is_now = new.get(label, "")
+            limit = tolerances.get((name.stem, label[-1]), tolerance)
+            if not _alike(was, is_now, limit):
+                place = f"{name.parent}/{name.stem}[{', '.join(label)}]"
+                rows.append({"cell": place, "kept": was, "now": is_now})
+
+    return pd.DataFrame(rows, columns=["cell", "kept", "now"])
+
+
+def not_compared(kept: Path, runs: Path) -> list[str]:
+    """Return the tables that :func:`moved` leaves out, one sentence each.
+
+    Parameters
+    ----------
+    kept, runs : Path
+        Folders of chapters, each a folder of CSV files.
+
+    Returns
+    -------
+    list of str
+        Each names a table, and the external texts that its two copies rest on.
+
+    Examples
+    --------
+    >>> not_compared(Path("a-folder-without-runs"), Path("a-folder-without-runs"))
+    []
+    """
+    sentences = []
+    for path in sorted(kept.glob("*/tab-*.csv")):
+        new = runs / path.relative_to(kept)
+        if _other_texts(path, new):
+            old_texts = external_texts(path) or "no external texts"
+            new_texts = external_texts(new) or "no external texts"
+            sentences.append(
+                f"{path.parent.name}/{path.stem}: the kept table rests on {old_texts}, "
+                f"the new one on {new_texts}."
+            )
+
+    return sentences
+
+
+def external_texts(path: Path) -> str:
+    """Return the external texts that a table's CSV file rests on; empty if there are none."""
+    note = external_texts_file(path)
+    return note.read_text(encoding="utf-8").strip() if note.is_file() else ""
+
+
+def _other_texts(old: Path, new: Path) -> bool:
+    """Whether two copies of a table exist and rest on different external texts."""
+    return old.is_file() and new.is_file() and external_texts(old) != external_texts(new)
+
+
+def _cells(path: Path) -> dict[tuple[str, str], str]:
+    """Return the cells of a CSV file by row (its number and first label) and column."""
+    if not path.is_file():
+        return {}
+
+    with path.open(newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    return {
+        (f"#{place} {row[0]}", column): text
+        for place, row in enumerate(rows, 1)
+        for column, text in zip(head, row, strict=True)
+    }
+
+
+def _alike(one: str, other: str, tolerance: float) -> bool:
+    """Whether two cells are the same word, or numbers within the tolerance of each other."""
+    try:
+        a, b = float(one or "nan"), float(other or "nan")
+    except ValueError:
+        return one == other
+
+    both_missing = math.isnan(a) and math.isnan(b)
+    return a == b or both_missing or abs(a - b) <= tolerance * max(1, abs(a))
 
 
 def _main() -> None:

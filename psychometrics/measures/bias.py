@@ -29,7 +29,7 @@ _ROUNDING = 1e-12
 
 def bias_shares(
     items: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable,
+    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
     unit: str = "respondent_id",
     draws: int = 200,
     seed: int = 0,
@@ -257,7 +257,9 @@ def random_share(respondents: int) -> pd.Series:
     return pd.Series(row | {"sd": 1 / (2 * np.sqrt(respondents - 1))})
 
 
-def orthogonality(questionnaires: str | Path | Questionnaire | Iterable) -> pd.DataFrame:
+def orthogonality(
+    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
+) -> pd.DataFrame:
     r"""Return the response orthogonality of every scale, and what habits alone reach on it.
 
     Response orthogonality is the share of items for which trait and bias point in opposite
@@ -309,14 +311,20 @@ def orthogonality(questionnaires: str | Path | Questionnaire | Iterable) -> pd.D
         keys = np.array(list(questionnaire.keys(scale).values()))
         size = len(keys)
         turned = int((keys < 0).sum())
-        row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
-        row |= {"items": size, "reversed": turned}
-        row["orthogonality"] = min(turned, size - turned) / size
+        row: dict[str, str | float] = {
+            "questionnaire": questionnaire.id,
+            "scale": scale.id,
+            "title": scale.title,
+            "items": size,
+            "reversed": turned,
+            "orthogonality": min(turned, size - turned) / size,
+            "bias_habit": np.nan,
+            "alpha_habit": np.nan,
+        }
 
         counts = {len(questionnaire.choices(item)) for item in questionnaire.keys(scale)}
         options = counts.pop()
         comparable = options > 1 and not counts
-        row["bias_habit"], row["alpha_habit"] = np.nan, np.nan
 
         if comparable and 0 < turned < size:
             plain = size - turned
@@ -334,8 +342,7 @@ def orthogonality(questionnaires: str | Path | Questionnaire | Iterable) -> pd.D
 
 def runs_and_units(
     items: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable,
-    unit: str = "respondent_id",
+    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> pd.DataFrame:
     r"""Return the variance of scale scores between units and between the rows of a unit.
 
@@ -355,9 +362,7 @@ def runs_and_units(
     Parameters
     ----------
     items, questionnaires
-        As in :func:`bias_shares`.
-    unit : str
-        The column whose values are the models.
+        As in :func:`bias_shares`; the units are the respondents.
 
     Returns
     -------
@@ -395,7 +400,7 @@ def runs_and_units(
     tables = []
     for questionnaire, scale in _scales(questionnaires):
         keys = np.array(list(questionnaire.keys(scale).values()))
-        rows = _raw_rows(items, questionnaire, scale, unit)
+        rows = _raw_rows(items, questionnaire, scale, "respondent_id")
         scores = pd.Series(rows.to_numpy() @ keys / len(keys), rows.index)
         row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
         tables.append(row | _one_way(scores))
@@ -441,7 +446,9 @@ def _one_way(scores: pd.Series) -> dict[str, float]:
     return found | dict(zip(names, map(float, values), strict=True))
 
 
-def _scales(questionnaires) -> list[tuple[Questionnaire, Scale]]:
+def _scales(
+    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
+) -> list[tuple[Questionnaire, Scale]]:
     """Every scale with its questionnaire."""
     loaded = load_questionnaires(questionnaires, texts=False)
     pairs = [(one, scale) for one in loaded for scale in one.scales]
@@ -487,7 +494,7 @@ def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...
 def _with_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
     """Statistics of units by items, with jackknife intervals over the units."""
     whole = _statistics(_covariances(values)[None], keys).iloc[0]
-    ends = np.full((len(whole), 2), np.nan)
+    ends = [(np.nan, np.nan)] * len(whole)
 
     if len(values) > 3:
         without = _statistics(_covariances_without(values), keys)
@@ -507,17 +514,17 @@ def _jackknife_ends(name: str, value: float, without: np.ndarray) -> tuple[float
     if name == "bias":
         if not (np.abs(2 * together - 1) < 1 - _ROUNDING).all():  # false for missing ones, too
             return np.nan, np.nan
-        half = jackknife_half_width(np.arctanh(2 * without - 1))
+        half = float(jackknife_half_width(np.arctanh(2 * without - 1)))
         middle = np.arctanh(2 * value - 1)
         return (1 + np.tanh(middle - half)) / 2, (1 + np.tanh(middle + half)) / 2
 
     if name in ("alpha", "alpha_raw"):
         if not (together < 1).all():
             return np.nan, np.nan
-        half = jackknife_half_width(np.log(1 - without))
+        half = float(jackknife_half_width(np.log(1 - without)))
         return 1 - (1 - value) * np.exp(half), 1 - (1 - value) * np.exp(-half)
 
-    half = jackknife_half_width(without)
+    half = float(jackknife_half_width(without))
     return value - half, value + half
 
 

@@ -91,7 +91,7 @@ def profiles(
     raw = raw_scores(answers, score)[order].reshape(len(respondents), -1)
     asked = answers.iloc[order[: raw.shape[1]]]
     item, kind, weight = (asked[name].to_numpy() for name in ("item_id", "polarity", "weight"))
-    found = {}
+    by_template: dict[tuple[str, str], list[np.ndarray]] = {}
     for rows, (_, term, word), _ in template_cubes(asked, np.zeros(len(asked))):
         place = np.empty((term.max() + 1, word.max() + 1), dtype=int)
         place[term, word] = rows
@@ -104,10 +104,10 @@ def profiles(
             "silhouette": silhouettes(shares, own),
         }
         for name, value in values.items():
-            found.setdefault((name, item[rows[0]]), []).append(value)
+            by_template.setdefault((name, item[rows[0]]), []).append(value)
 
     columns = itertools.product(("source", "inverse", "silhouette"), keys)
-    means = {column: np.mean(found[column], axis=0) for column in columns}
+    means = {column: np.mean(by_template[column], axis=0) for column in columns}
     return pd.DataFrame(means, pd.Index(respondents, name="respondent_id"))
 
 
@@ -162,13 +162,15 @@ def evidence(
         raise ParameterError("evidence: the table is not that of profiles; make it by profiles.")
 
     if bases is not None:
-        found = {
+        within = {
             base: evidence(table[np.asarray(bases) == base], questionnaires, expected)
             for base in pd.unique(np.asarray(bases))
         }
-        return _with_mean(pd.DataFrame(found).T, bases)
-    cubes = (table[name].to_numpy()[None] for name in _KINDS)
-    return evidence_of_draws(*cubes, questionnaires, expected).iloc[0].rename(None)
+        return _with_mean(pd.DataFrame(within).T, bases)
+
+    source, inverse, width = (table[name].to_numpy()[None] for name in _KINDS)
+    draws = evidence_of_draws(source, inverse, width, questionnaires, expected)
+    return draws.iloc[0].rename(None)
 
 
 def evidence_of_draws(
@@ -244,10 +246,13 @@ def evidence_of_draws(
     return pd.DataFrame(first | kinds)
 
 
-def _statistics_of_scales(source: np.ndarray, scales: Mapping[str, list[int]]) -> dict:
+def _statistics_of_scales(
+    source: np.ndarray, scales: Mapping[str, list[int]]
+) -> dict[tuple[str, str, str], np.ndarray]:
     """Return alpha, omega and HTMT of each draw, missing where the respondents are too few."""
     draws, respondents = source.shape[:2]
-    statistics: dict = collections.defaultdict(lambda: np.full(draws, np.nan))
+    missing = np.full(draws, np.nan)
+    statistics = collections.defaultdict[tuple[str, str, str], np.ndarray](missing.copy)
     if respondents >= _FEWEST:
         items = source[:, :, np.concatenate(list(scales.values()))]
         centred = items - items.mean(axis=1, keepdims=True)

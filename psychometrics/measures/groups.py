@@ -133,7 +133,7 @@ def _items_that_vary(
     return first[items], second[items]
 
 
-def _pushed(items: list, order: Sequence[str]) -> np.ndarray:
+def _pushed(items: list[str], order: Sequence[str]) -> np.ndarray:
     """Return the items' places when pushed along the order by 1, 2, … places."""
     places = [items.index(item) for item in order if item in items]
     if len(places) != len(items) or len(set(places)) != len(items):
@@ -228,7 +228,7 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     found["effect"] = effect = smd / spread
     zero = (found["low"] <= 0) & (found["high"] >= 0)
     kinds = [effect.isna(), zero | (effect.abs() <= 0.17), effect.abs() <= 0.25]
-    found["dif"] = np.select(kinds, [None, "A", "B"], "C")
+    found["dif"] = np.select(kinds, np.array([None, "A", "B"]), "C")
     found["n"] = sums["n_x"].fillna(0).astype(int)
     found["matched"] = found["n"] / focal.groupby("item_id")["n"].sum()
 

@@ -129,8 +129,8 @@ def fisher_interval(
 
 
 def correlation_interval(
-    x: Sequence | pd.Series,
-    y: Sequence | pd.Series,
+    x: Sequence[float] | pd.Series,
+    y: Sequence[float] | pd.Series,
     method: Literal["spearman", "pearson"] = "spearman",
 ) -> pd.Series:
     """Correlate two series over complete pairs, with the interval of :func:`fisher_interval`.

@@ -18,29 +18,21 @@ undefined is missing, and so are its p value and its standard error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
-from scipy.sparse.csgraph import connected_components
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit
 from scipy.stats import chi2
 from threadpoolctl import threadpool_limits
 
 from ..checks import check_choice, check_numbers
 from ..exceptions import ParameterError
+from .conditional_likelihood import conditional_fit
 from .items import adjust, as_numbers
+from .marginal_likelihood import ability_grid, filled, marginal_fit, normalised
 
 MODELS = ("rasch", "1pl", "2pl", "3pl")
-_SLOPE_LIMIT = 8.0
-_GUESSING_LIMITS = (0.001, 0.6)
 
 
-# Threads of many small products wait for each other longer than they take. The limit is that of
-# the process: fitting in several threads at once leaves the limit set; that costs time only.
-@threadpool_limits.wrap(limits=1, user_api="blas")
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
     r"""Item parameters by marginal or by conditional maximum likelihood.
 
@@ -108,187 +100,14 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     [-0.549, 0.549]
     """
     check_choice((*MODELS, "conditional"), model=model)
-
-    if model == "conditional":
-        return _fit_conditional(answers)
     answers = _binary(answers)
-    share = answers.mean()
-    if share.isna().any():
-        raise ParameterError(f"no one answered '{share.index[share.isna()][0]}'; leave it out.")
 
-    finite = answers.columns[(share > 0) & (share < 1)]
-    if len(finite) < 2:
-        raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
-
-    x, observed = _filled(answers[finite])
-    starts, bounds = _starts(x, share[finite].to_numpy(), model)
-    data = _Data(*_patterns(x, observed, model), *_grid(len(finite)))
-    # Without slopes the likelihood does not change with them at first: a start that overshoots
-    # stays there, so that several are tried.
-    results = []
-    for scale in (1.0,) if model == "rasch" else (1.0, 0.25):
-        started = [starts[0], *(block * scale for block in starts[1:2]), *starts[2:]]
-        results.append(minimize(
-            _loss, np.concatenate(started), (data, model), jac=True, method="L-BFGS-B",
-            bounds=bounds, options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
-        ))  # fmt: skip
-
-    vector = min(results, key=lambda found: found.fun).x
-    frame = _estimates(vector, model, finite)
-    if errors:
-        ends = np.array(bounds).T + np.array([[1e-5], [-1e-5]])
-        free = (ends[0] < vector) & (vector < ends[1])
-        frame["se"], frame["se_discrimination"] = _standard_errors(vector, free, data, model)
-
-    frame.loc[~np.isfinite(frame["difficulty"]), "se"] = np.nan
-    frame = frame.reindex(answers.columns)
-    frame["at_limit"] = frame["at_limit"].eq(True)
-
-    for end, sign in ((1, -1), (0, 1)):
-        frame.loc[share == end, "difficulty"] = sign * np.inf
-        frame.loc[share == end, "intercept"] = -sign * np.inf
-
-    if model in ("rasch", "1pl"):
-        slopes = frame[["discrimination", "se_discrimination"]]
-        frame[slopes.columns] = slopes.fillna(slopes.max())
-
-    return frame.fillna({"guessing": 0.0})
-
-
-class _Data(NamedTuple):
-    """Patterns of answers, which of them were given and how often, and the grid of abilities."""
-
-    x: np.ndarray
-    observed: np.ndarray
-    counts: np.ndarray
-    theta: np.ndarray
-    weights: np.ndarray
-
-
-def _patterns(
-    x: np.ndarray, observed: np.ndarray, model: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows that stand for all respondents with the same likelihood, and how many those are.
-
-    Where all items have one slope it depends on a respondent's sum alone, and is linear in the
-    answers otherwise: the mean answers of those with one sum stand for all of them, exactly.
-    """
-    alike = np.packbits(observed > 0, axis=1)
-    one_slope = model in ("rasch", "1pl")
-    alike = np.c_[alike, x.sum(axis=1) if one_slope else np.packbits(x > 0, axis=1)]
-    _, group, counts = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
-    sums = pd.DataFrame(x).groupby(group).sum() / counts[:, None]
-    return sums.to_numpy(), pd.DataFrame(observed).groupby(group).first().to_numpy(), counts
-
-
-def _starts(x: np.ndarray, share: np.ndarray, model: str) -> tuple[list, list]:
-    """Starting values and bounds of intercepts, slopes and guessing."""
-    n = x.shape[1]
-    starts = [np.log(share / (1 - share)) * 1.2]
-    bounds = [(-40.0, 40.0)] * n
-
-    if model == "1pl":
-        starts.append(np.ones(1))
-        bounds += [(0.0, _SLOPE_LIMIT)]
-    elif model != "rasch":
-        starts.append(_first_slopes(x))
-        bounds += [(-_SLOPE_LIMIT, _SLOPE_LIMIT)] * n
-
-    if model == "3pl":
-        starts.append(np.full(n, logit(0.1)))
-        bounds += [tuple(map(logit, _GUESSING_LIMITS))] * n
-
-    return starts, bounds
-
-
-def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
-    """Parameters as a table, turned so that ability counts what most items measure."""
-    intercept, slope, guess = _unpack(vector, len(items), model)
-    slope = -slope if slope.sum() < 0 else slope
-    flat = np.abs(slope) < 1e-9
-    low, high = _GUESSING_LIMITS
-    at_limit = np.abs(slope) > _SLOPE_LIMIT - 1e-6
-
-    if model == "3pl":
-        at_limit |= (guess > high - 1e-4) | (guess < low + 1e-5)
-
-    difficulty = np.where(flat, np.nan, -intercept / np.where(flat, 1, slope))
-    frame = pd.DataFrame({"discrimination": slope, "difficulty": difficulty}, index=items)
-    frame = frame.assign(intercept=intercept, guessing=guess, at_limit=at_limit)
-    return frame.assign(se=np.nan, se_discrimination=np.nan)
-
-
-def _fit_conditional(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return Rasch difficulties conditional on sum scores; the abilities drop out."""
-    answers = _binary(answers)
-    if answers.isna().any(axis=None):
-        raise ParameterError("conditional maximum likelihood needs answers without gaps.")
-
-    share = answers.mean()
-    finite = answers.columns[(share > 0) & (share < 1)]
-    _check_connected(answers[finite])
-
-    x = answers[finite].to_numpy(dtype=float)
-    n = len(finite)
-    counts = np.bincount(x.sum(axis=1).astype(int), minlength=n + 1)[1:n]
-    solved = x.sum(axis=0) - (x.sum(axis=1) == n).sum()
-    scores = np.arange(1, n)
-
-    def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log sums over the patterns of each score, and how many solve each item."""
-        whole = _symmetric(easiness, np.ones((1, n), dtype=bool))[0, scores]
-        return whole, counts @ _solved_given_sum(easiness, whole, scores).T
-
-    def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
-        whole, expected = likely(easiness)
-        value = counts @ whole - solved @ easiness
-        # The level of the difficulties is free: a weak pull holds it at zero.
-        return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
-
-    start = np.log(share[finite] / (1 - share[finite])).to_numpy()
-    options = {"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-8}
-    easiness = minimize(loss, start - start.mean(), jac=True, method="L-BFGS-B", options=options).x
-    errors = _errors_of_centred(lambda at: likely(at)[1], easiness)
-    difficulty = easiness.mean() - easiness
-    result = pd.DataFrame({"difficulty": difficulty, "se": errors}, index=finite)
-    result = result.reindex(answers.columns)
-    result.loc[share == 1, "difficulty"] = -np.inf
-    result.loc[share == 0, "difficulty"] = np.inf
-    result = result.assign(discrimination=1.0, intercept=-result["difficulty"], guessing=0.0)
-
-    return result.assign(at_limit=False, se_discrimination=np.nan)
-
-
-def _check_connected(answers: pd.DataFrame) -> None:
-    """Refuse items whose conditional likelihood has no maximum."""
-    items = answers.columns
-    if len(items) < 2:
-        raise ParameterError(f"Rasch needs two items with variance or more, here {len(items)}.")
-
-    x = answers.to_numpy(dtype=float)
-    groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")
-    if groups > 1:
-        few = min(items[group == group[0]], items[group != group[0]], key=len)
-        raise ParameterError(
-            f"the conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} and the "
-            "other items could be moved apart without end; leave these out, or use fit()."
-        )
-
-
-def _errors_of_centred(
-    gradient: Callable[[np.ndarray], np.ndarray], easiness: np.ndarray
-) -> np.ndarray:
-    """Return standard errors of the centred difficulties from differences of the gradient."""
-    n = len(easiness)
-    step = 1e-4
-    slopes = [gradient(easiness + move) - gradient(easiness - move) for move in step * np.eye(n)]
-    hessian = np.array(slopes) / (2 * step)
-
-    # The level is free: adding 1/n everywhere fixes it, and taking it away again leaves the
-    # covariance of the centred difficulties (the pseudo-inverse, without its rounding).
-    level = np.full((n, n), 1 / n)
-    covariance = np.linalg.inv((hessian + hessian.T) / 2 + level) - level
-    return np.sqrt(np.diag(covariance).clip(0))
+    # Threads of many small products wait for each other longer than they take. The limit is that
+    # of the process: fitting in several threads at once leaves it set; that costs time only.
+    with threadpool_limits(limits=1, user_api="blas"):
+        if model == "conditional":
+            return conditional_fit(answers)
+        return marginal_fit(answers, model, errors)
 
 
 def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
@@ -428,18 +247,21 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())
     count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
     rows = {}
-    before = None
+    before: tuple[float, int] | None = None
 
     for model in models:
         parameters = fit(answers, model, errors=False)
         value = float(_posterior(answers, parameters)[2].sum())
         free = count[model]
-        more = free - before[1] if before else 0
-        row = {"parameters": free, "log_likelihood": value, "aic": 2 * free - 2 * value}
-        row["bic"] = np.log(len(answers)) * free - 2 * value
-        row["p"] = chi2.sf(max(2 * (value - before[0]), 0), more) if more > 0 else np.nan
-        row["at_limit"] = int(parameters["at_limit"].sum())
-        rows[model], before = row, (value, free)
+        rows[model] = {
+            "parameters": free,
+            "log_likelihood": value,
+            "aic": 2 * free - 2 * value,
+            "bic": np.log(len(answers)) * free - 2 * value,
+            "p": _likelihood_ratio_p((value, free), before),
+            "at_limit": int(parameters["at_limit"].sum()),
+        }
+        before = value, free
 
     return pd.DataFrame(rows).T.astype({"parameters": int, "at_limit": int})
 
@@ -512,6 +334,13 @@ def item_fit(
     return frame
 
 
+def _likelihood_ratio_p(fit: tuple[float, int], before: tuple[float, int] | None) -> float:
+    """P value of a fit against a less flexible one; each a log likelihood and its parameters."""
+    if before is None or fit[1] <= before[1]:
+        return np.nan
+    return float(chi2.sf(max(2 * (fit[0] - before[0]), 0), fit[1] - before[1]))
+
+
 def _simulate(
     answers: pd.DataFrame, parameters: pd.DataFrame, rng: np.random.Generator
 ) -> pd.DataFrame:
@@ -538,140 +367,6 @@ def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     if len(odd):
         raise ParameterError(f"'{odd[0]}' lacks answers or parameters: fit it, or leave it out.")
     return answers[parameters.index]
-
-
-def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    values = answers.to_numpy(dtype=float)
-    observed = ~np.isnan(values)
-    return np.where(observed, values, 0.0), observed.astype(float)
-
-
-def _grid(items: int) -> tuple[np.ndarray, np.ndarray]:
-    """Equal steps: posteriors far narrower than the prior fall between Gauss-Hermite's nodes.
-
-    They are the narrower the more items there are, and the steps with them.
-    """
-    theta = np.linspace(-7.2, 7.2, 2 * int(np.ceil(7.2 / min(0.12, 1.5 / np.sqrt(items)))) + 1)
-    weights = np.exp(-(theta**2) / 2)
-    return theta, weights / weights.sum()
-
-
-def _first_slopes(x: np.ndarray) -> np.ndarray:
-    """Signs from the first principal component, to start in the right basin."""
-    centred = x - x.mean(axis=0)
-    first = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)[2][0]
-    first = first * np.sign(first.sum() or 1)
-    return np.clip(3 * first, -1.5, 1.5)
-
-
-def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    intercept = vector[:n]
-    slope = np.ones(n)
-    guess = np.zeros(n)
-
-    if model == "1pl":
-        slope = np.full(n, vector[n])
-    elif model in ("2pl", "3pl"):
-        slope = vector[n : 2 * n]
-
-    if model == "3pl":
-        guess = expit(vector[2 * n :])
-
-    return intercept, slope, guess
-
-
-def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarray]:
-    """Minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
-    x, observed, counts, theta, weights = data
-    intercept, slope, guess = _unpack(vector, x.shape[1], model)
-    steps = theta[:, None] * slope + intercept
-    solved = expit(steps)
-    wrong = log_expit(-steps) + np.log1p(-guess)
-    whole = bool(observed.all())  # then the wrong answers' sum is the same for all respondents
-    joint = np.log(weights) + (wrong.sum(axis=1) if whole else observed @ wrong.T)
-
-    if model == "3pl":
-        p = guess + (1 - guess) * solved
-        joint = joint + x @ (np.log(p) - wrong).T
-    else:  # the log odds are a line in ability, so that two sums stand for a respondent's answers
-        joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
-
-    posterior, total = _normalised(joint)
-    posterior *= counts[:, None]
-    # Expected numbers of answers, and of right ones, at every node.
-    given = posterior.sum(axis=0)[:, None] if whole else posterior.T @ observed
-
-    if model == "3pl":
-        residual = posterior.T @ x - given * p
-        through = residual * solved / p
-        gradient = [through.sum(axis=0), theta @ through, (residual / p).sum(axis=0) * guess]
-    else:
-        expected = given * solved
-        gradient = [counts @ x - expected.sum(axis=0), (posterior @ theta) @ x - theta @ expected]
-        gradient[1:] = {"rasch": [], "1pl": [[gradient[1].sum()]]}.get(model, gradient[1:])
-
-    return -(counts @ total), -np.concatenate(gradient)
-
-
-def _normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of log weights as shares of one, and the logs of their sums."""
-    top = joint.max(axis=1)
-    shares = np.exp(joint - top[:, None])
-    mass = shares.sum(axis=1)
-    shares /= mass[:, None]
-    return shares, top + np.log(mass)
-
-
-def _standard_errors(
-    vector: np.ndarray, free: np.ndarray, data: _Data, model: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of difficulties (by the delta method) and slopes, from the observed information."""
-    places = np.flatnonzero(free)
-    step = 1e-4
-    n = data.x.shape[1]
-    hessian = np.empty((len(places), len(places)))
-
-    for row, place in enumerate(places):
-        move = np.zeros_like(vector)
-        move[place] = step
-        slopes = [_loss(vector + sign * move, data, model)[1] for sign in (1, -1)]
-        hessian[row] = ((slopes[0] - slopes[1]) / (2 * step))[places]
-
-    hessian = (hessian + hessian.T) / 2
-    if not len(places) or np.linalg.eigvalsh(hessian)[0] < 1e-8:
-        return np.full(n, np.nan), np.full(n, np.nan)
-
-    covariance = np.zeros((len(vector), len(vector)))
-    covariance[np.ix_(places, places)] = np.linalg.inv(hessian)
-    intercept, slope, _ = _unpack(vector, n, model)
-    own = np.arange(n)
-    of_slope = np.full(n, np.nan)
-    safe = np.where(np.abs(slope) < 1e-9, np.nan, slope)
-    variances = covariance[own, own] / safe**2  # of -intercept / slope
-
-    if model != "rasch":
-        other = np.full(n, n) if model == "1pl" else n + own
-        of_slope = np.where(free[other], np.sqrt(covariance[other, other].clip(0)), np.nan)
-        variances += covariance[other, other] * intercept**2 / safe**4
-        variances -= 2 * covariance[own, other] * intercept / safe**3
-
-    return np.where(free[:n], np.sqrt(variances.clip(0)), np.nan), of_slope
-
-
-def _symmetric(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Log symmetric functions of all orders of the items that are there, for each row of it."""
-    factors = np.where(there, logs, -np.inf).T[:, None]
-    result = np.full((len(logs) + 1, len(there)), -np.inf)
-    result[0] = 0.0
-    for done, factor in enumerate(factors, start=1):
-        result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])
-    return result.T
-
-
-def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Probability of having solved each item given how many were, shape (I, scores)."""
-    without = _symmetric(easiness, ~np.eye(len(easiness), dtype=bool))
-    return np.exp(easiness[:, None] + without[:, scores - 1] - whole)
 
 
 def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -710,15 +405,15 @@ def _extreme(parameters: pd.DataFrame) -> np.ndarray:
 def _posterior(
     answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x, observed = _filled(_matched(answers, parameters))
-    theta, weights = _grid(len(parameters))
+    x, observed = filled(_matched(answers, parameters))
+    theta, weights = ability_grid(len(parameters))
     p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
     extreme = _extreme(parameters)
     x = x[:, ~extreme]
     observed = observed[:, ~extreme]
     p = p[:, ~extreme]
     joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
-    posterior, total = _normalised(joint)
+    posterior, total = normalised(joint)
 
     return posterior, theta, total
 

@@ -98,7 +98,9 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     return table.assign(low=low, high=high)
 
 
-def scale_statistics(covariances: np.ndarray, sizes: pd.Series) -> dict[tuple, np.ndarray]:
+def scale_statistics(
+    covariances: np.ndarray, sizes: pd.Series
+) -> dict[tuple[str, str, str], np.ndarray]:
     """Return the statistics of scales that covariances of items imply, of many draws at once.
 
     Parameters

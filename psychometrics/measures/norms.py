@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from ..checks import check_columns
@@ -25,7 +26,8 @@ _NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Wh
 
 
 def norm_table(
-    questionnaires: str | Path | Questionnaire | Iterable | None = None, paper: bool = False
+    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None = None,
+    paper: bool = False,
 ) -> pd.DataFrame:
     """Human norms as a frame.
 
@@ -62,7 +64,13 @@ def norm_table(
 
 
 def compare_means(
-    mean, sd, n, norm_mean, norm_sd, norm_n, level: float = PAPER_LEVEL
+    mean: ArrayLike,
+    sd: ArrayLike,
+    n: ArrayLike,
+    norm_mean: ArrayLike,
+    norm_sd: ArrayLike,
+    norm_n: ArrayLike,
+    level: float = PAPER_LEVEL,
 ) -> pd.DataFrame:
     r"""Compare means from means, standard deviations and sizes: F test, then Student or Welch.
 
@@ -145,14 +153,14 @@ def compare_means(
     )  # fmt: skip
 
 
-def _checked_values(*values: object) -> list[np.ndarray]:
+def _checked_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
     """Return means, deviations and sizes of the runs and of the norm, all of one length."""
     try:
         arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, float)) for x in values))
     except (TypeError, ValueError):
-        arrays = [np.array([[np.inf]])]
+        arrays = ()
 
-    if arrays[0].ndim > 1 or np.isinf(arrays).any():
+    if not arrays or arrays[0].ndim > 1 or np.isinf(arrays).any():
         raise ParameterError("Finite numbers are needed, each one or as many as the others.")
 
     _, sd, n, _, norm_sd, norm_n = arrays
@@ -165,7 +173,12 @@ def _checked_values(*values: object) -> list[np.ndarray]:
 
 def compare_norms(
     scores: pd.DataFrame,
-    norms: pd.DataFrame | str | Path | Questionnaire | Iterable | None = None,
+    norms: pd.DataFrame
+    | str
+    | Path
+    | Questionnaire
+    | Iterable[str | Path | Questionnaire]
+    | None = None,
     level: float = PAPER_LEVEL,
     correction: str = "holm",
 ) -> pd.DataFrame:
@@ -212,16 +225,15 @@ def compare_norms(
     if norms is None:
         norms = [n for n in scores["questionnaire"].unique() if n in questionnaire_names()]
 
-    if not isinstance(norms, pd.DataFrame):
-        norms = norm_table(norms)
-
-    check_columns(norms, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
-    table = scores.merge(norms.drop(columns="title", errors="ignore"), on=keys[1:])
+    people: pd.DataFrame = norms if isinstance(norms, pd.DataFrame) else norm_table(norms)
+    check_columns(people, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
+    table = scores.merge(people.drop(columns="title", errors="ignore"), on=keys[1:])
     if table.empty:
         raise ParameterError("None of these scales has a norm; give norms.")
 
-    figures = [table[c] for c in ("mean", "sd", "n", "norm_mean", "norm_sd", "norm_n")]
-    table = table.join(compare_means(*figures, level=level))
+    of_runs = table["mean"], table["sd"], table["n"]
+    of_people = table["norm_mean"], table["norm_sd"], table["norm_n"]
+    table = table.join(compare_means(*of_runs, *of_people, level))
     return corrected(table, level, correction)
 
 
@@ -277,7 +289,9 @@ def _check_level(level: float) -> None:
         raise ParameterError(f"level must lie between 0 and 1, got {level!r}.")
 
 
-def _variance_test(s1, n1, s2, n2) -> tuple[np.ndarray, np.ndarray]:
+def _variance_test(
+    s1: np.ndarray, n1: np.ndarray, s2: np.ndarray, n2: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """F of the larger variance over the smaller, and its two-sided p; missing where one is 0."""
     first = s1 >= s2
     f = np.where(first, s1**2 / s2**2, s2**2 / s1**2)

@@ -125,7 +125,7 @@ def _correlation(counts: pd.DataFrame) -> float:
     def misfit(rho: float) -> float:
         whole = _bivariate_normal(rows[:, None], columns[None, :], rho)
         cells = np.diff(np.diff(whole, axis=0), axis=1)
-        return -(table * np.log(np.maximum(cells, _FEWEST))).sum()
+        return -float((table * np.log(np.maximum(cells, _FEWEST))).sum())
 
     found = minimize_scalar(
         misfit, bounds=(-_LARGEST, _LARGEST), method="bounded", options={"xatol": 1e-7}

@@ -12,16 +12,10 @@ from scipy import special
 from ..checks import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
+from .factor import one_factor, standardised
 from .intervals import jackknife_half_width
 from .items import as_numbers
 from .scoring import keyed_items
-
-# Smallest eigenvalue of correlations that a factor can be estimated from.
-_SINGULAR = 1e-8
-# Largest change of a loading in the last round of estimates.
-_TOLERANCE = 1e-10
-# Rounds of estimates after which loadings that still change are missing.
-_MOST_ROUNDS = 20_000
 
 
 def alpha(items: pd.DataFrame) -> pd.Series:
@@ -110,8 +104,8 @@ def alphas(covariances: np.ndarray) -> np.ndarray:
 def omega(items: pd.DataFrame) -> pd.Series:
     r"""McDonald's omega of one factor, with its 95 % interval over respondents.
 
-    With loadings :math:`\lambda_i` on the items' correlations, as :func:`one_factor` estimates
-    them,
+    With loadings :math:`\lambda_i` on the items' correlations, estimated by
+    :func:`~psychometrics.measures.factor.one_factor`,
 
     .. math:: \omega = \frac{(\sum_i \lambda_i)^2}{(\sum_i \lambda_i)^2 + \sum_i (1-\lambda_i^2)}
 
@@ -182,7 +176,8 @@ def omegas(covariances: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray, shape (...)
-        As in :func:`omega`, of the items' correlations. Missing where :func:`one_factor` is.
+        As in :func:`omega`, of the items' correlations. Missing where
+        :func:`~psychometrics.measures.factor.one_factor` is.
 
     References
     ----------
@@ -196,110 +191,10 @@ def omegas(covariances: np.ndarray) -> np.ndarray:
     return _omegas_of_loadings(one_factor(covariances))
 
 
-def one_factor(covariances: np.ndarray) -> np.ndarray:
-    r"""Return the loadings of items on one factor of their correlations, by least squares.
-
-    The loadings make the residuals of the correlations smallest, no loading being larger than 1:
-
-    .. math:: \min_{|\lambda_i| \le 1} \sum_{i < j} (r_{ij} - \lambda_i \lambda_j)^2
-
-    With all other loadings fixed, the best :math:`\lambda_i` is
-    :math:`\sum_{j \ne i} r_{ij} \lambda_j / \sum_{j \ne i} \lambda_j^2`, or the nearer limit. The
-    loadings are estimated in turn until none of them changes by more than 1e-10. Weak
-    correlations have several minima: from the first principal component, up to 8 % of samples of
-    24 respondents end in a poorer one. So the estimates start once from each item, as if it were
-    the factor, and the best result counts.
-
-    Parameters
-    ----------
-    covariances : ndarray, shape (..., I, I)
-
-    Returns
-    -------
-    ndarray, shape (..., I)
-        Standardised loadings, with a sum that is not negative. A Heywood case, a correlation
-        matrix whose best unbounded loading is above 1, has a loading of 1 or -1. Missing for two
-        items; where the correlations are singular (an eigenvalue below 1e-8), as those of a sample
-        of no more respondents than items are; or where the loadings still change after 20,000
-        rounds.
-
-    References
-    ----------
-    Harman and Jones (1966) for the criterion (*minres*; *unweighted least squares* elsewhere);
-    Harman and Fukuda (1966) for the limit. Compared with ``psych::fa(fm="minres")`` in R, which
-    holds the share of each item that is not common at 0.005 or more instead.
-
-    Examples
-    --------
-    >>> loadings = np.array([0.9, 0.7, 0.5, 0.3])
-    >>> correlations = np.outer(loadings, loadings)
-    >>> np.fill_diagonal(correlations, 1)
-    >>> one_factor(correlations).round(6)
-    array([0.9, 0.7, 0.5, 0.3])
-    """
-    *shape, size, _ = covariances.shape
-    matrices = covariances.reshape(-1, size, size)
-    loadings = np.full((len(matrices), size), np.nan)
-
-    correlations = _standardised(matrices)
-    sound = np.isfinite(correlations).all(axis=(1, 2)) & (size > 2)
-    sound[sound] = np.linalg.eigvalsh(correlations[sound])[:, 0] >= _SINGULAR
-
-    if sound.any():
-        loadings[sound] = _least_squares(correlations[sound])
-
-    side = np.where(loadings.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
-    return (side * loadings).reshape(*shape, size)
-
-
 def _omegas_of_loadings(loadings: np.ndarray) -> np.ndarray:
     """Return McDonald's omega of standardised loadings on one factor, shape (..., I)."""
     common = loadings.sum(axis=-1) ** 2
     return common / (common + (1 - loadings**2).sum(axis=-1))
-
-
-def _standardised(covariances: np.ndarray) -> np.ndarray:
-    """Return correlations of covariances, missing where an item does not vary."""
-    variances = np.diagonal(covariances, axis1=-2, axis2=-1)
-    deviations = np.sqrt(np.where(variances > 0, variances, np.nan))
-    return covariances / deviations[..., :, None] / deviations[..., None, :]
-
-
-def _least_squares(correlations: np.ndarray) -> np.ndarray:
-    """Return the loadings on one factor that :func:`one_factor` describes, shape (draws, I)."""
-    draws, size, _ = correlations.shape
-    others = correlations * (1 - np.eye(size))
-
-    # a start for each item: its correlations, as if it were the factor
-    rows = np.repeat(np.arange(draws), size)
-    loadings = correlations.reshape(-1, size).copy()
-    moving = np.arange(len(loadings))
-
-    for _ in range(_MOST_ROUNDS):
-        before = loadings[moving]
-        after = _one_round(before, others[rows[moving]])
-        loadings[moving] = after
-        moving = moving[np.abs(after - before).max(axis=1) > _TOLERANCE]
-        if not len(moving):
-            break
-
-    products = loadings[:, :, None] * loadings[:, None, :] * (1 - np.eye(size))
-    misfits = ((others[rows] - products) ** 2).sum(axis=(1, 2)).reshape(draws, size)
-    best = np.arange(draws) * size + misfits.argmin(axis=1)
-    unsettled = np.isin(best, moving)
-    return np.where(unsettled[:, None], np.nan, loadings[best])
-
-
-def _one_round(loadings: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return loadings, shape (n, I), each made the best one given the others."""
-    loadings = loadings.copy()
-    for item in range(loadings.shape[1]):
-        loadings[:, item] = 0.0
-        squares = (loadings**2).sum(axis=1)
-        products = (others[:, item] * loadings).sum(axis=1)
-        best = np.divide(products, squares, out=np.zeros_like(products), where=squares > 1e-12)
-        loadings[:, item] = np.clip(best, -1, 1)
-    return loadings
 
 
 def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
@@ -472,7 +367,7 @@ def design_study(
         raise ParameterError(f"sizes must give numbers by facet, got {sizes!r:.60}.")
 
     others = [facet for facet in facets if facet != target]
-    planned = {}
+    planned: dict[str, list[int]] = {}
     for facet, numbers in sizes.items():
         check_choice(others, sizes=facet)
         planned[facet] = np.atleast_1d(numbers).tolist()
@@ -483,8 +378,8 @@ def design_study(
     for named, part in _scale_parts(scores, facets, target):
         cube = _cube(part, [target, *others])
         observed = dict(zip(others, cube.shape[1:], strict=True))
-        numbers = [planned.get(facet, [observed[facet]]) for facet in others]
-        for combination in itertools.product(*numbers):
+        levels = [planned.get(facet, [observed[facet]]) for facet in others]
+        for combination in itertools.product(*levels):
             row = named | dict(zip(others, combination, strict=True))
             rows.append(row | _coefficient_row(cube, combination) | {"objects": len(cube)})
 
@@ -513,12 +408,12 @@ def _scale_parts(
 def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> dict[str, float]:
     """Coefficients of a cube with the objects first, with jackknife intervals over them."""
     n = len(cube)
-    without = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
-    without = np.reshape([_coefficients(one, sizes) for one in without], (-1, 2))
-    row = {}
+    rest = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
+    without = np.reshape([_coefficients(part, sizes) for part in rest], (-1, 2))
+    row: dict[str, float] = {}
     kinds = ("relative", "absolute")
-    for kind, value, left in zip(kinds, _coefficients(cube, sizes), without.T, strict=True):
-        low, high = _jackknife(value, left)
+    for place, (kind, value) in enumerate(zip(kinds, _coefficients(cube, sizes), strict=True)):
+        low, high = _jackknife(value, without[:, place])
         low = 0.0 if low < 0 else low  # no coefficient is below
         row |= {kind: value, f"{kind}_low": low, f"{kind}_high": high}
 
@@ -533,14 +428,13 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     return items.dropna()
 
 
-def _jackknife(value: float, without: Sequence[float]) -> tuple[float, float]:
+def _jackknife(value: float, without: np.ndarray) -> tuple[float, float]:
     """95 % interval of a coefficient up to 1 from its values without each of n objects."""
-    without = np.asarray(without, dtype=float)
     if len(without) < 3 or not value < 1 or not (without < 1).all():  # false for missing ones, too
         return np.nan, np.nan
 
     middle = np.log(1 - value)
-    half = jackknife_half_width(np.log(1 - without))
+    half = float(jackknife_half_width(np.log(1 - without)))
     return 1 - np.exp(middle + half), 1 - np.exp(middle - half)
 
 
@@ -555,7 +449,7 @@ def _correlations(values: np.ndarray) -> np.ndarray:
     """Return correlations of the columns, missing where one of them varies by rounding only."""
     if len(values) < 2:
         return np.full((values.shape[1],) * 2, np.nan)
-    matrix = _standardised(np.cov(values, rowvar=False))
+    matrix = standardised(np.cov(values, rowvar=False))
     return np.where(_varies(values), matrix, np.nan)
 
 
@@ -616,5 +510,7 @@ def _coefficients(cube: np.ndarray, sizes: Sequence[int] | None = None) -> tuple
     parts = {s: x / np.prod([numbers[a - 1] for a in s if a]) for s, x in parts.items()}
     true = parts[0,]
     whole = sum(parts.values())
-    relative = sum(x for s, x in parts.items() if 0 in s)
-    return tuple(true / x if whole and x else np.nan for x in (relative, whole))
+    of_objects = sum(x for s, x in parts.items() if 0 in s)
+    relative = true / of_objects if of_objects else np.nan
+    absolute = true / whole if whole else np.nan
+    return relative, absolute

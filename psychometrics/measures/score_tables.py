@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -17,7 +18,7 @@ def score_table(
     answers: pd.DataFrame,
     questionnaires: Sequence[Questionnaire],
     items: bool = False,
-    **how: object,
+    **how: Any,
 ) -> pd.DataFrame:
     """Return each score with its interval, the number of items behind it and the precision.
 
@@ -76,7 +77,10 @@ def score_table(
     return table.assign(precision=precision) if precision.notna().any() else table
 
 
-def _scales_with_intervals(answers, questionnaires, how: dict):
+def _scales_with_intervals(
+    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], how: dict[str, Any]
+) -> pd.DataFrame:
+    """Return the scores of scales with their intervals, notes and, if there are any, personas."""
     table = scale_scores(answers, questionnaires=questionnaires, **how)
     table = _with_intervals(table, item_scores(answers, **how), questionnaires)
     table = _with_notes(table, answers, questionnaires)
@@ -90,39 +94,44 @@ def _scales_with_intervals(answers, questionnaires, how: dict):
     return table.merge(personas, on="persona_row", suffixes=("", "_of_persona"))
 
 
-def _with_intervals(table, items, questionnaires):
-    """Put beside each score the interval from its items, and their number."""
-    known = {questionnaire.id: questionnaire for questionnaire in questionnaires}
-    found = {"low": [], "high": [], "n": []}
+def _with_intervals(
+    table: pd.DataFrame, items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
+) -> pd.DataFrame:
+    """Add the interval of each score from its items, and their number."""
+    by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
+    columns: dict[str, list[float]] = {"low": [], "high": [], "n": []}
 
     for name in items["questionnaire"].unique():
-        for scale in known[name].scales:
-            own = scale_intervals(items, known[name], scale.id)
+        for scale in by_name[name].scales:
+            intervals = scale_intervals(items, by_name[name], scale.id)
             size = len(scale.items) if "run" in items and scale.mode == "sum" else 1
-            for column, unit in (("low", size), ("high", size), ("n", 1)):
-                found[column] += (own[column] * unit).tolist()
+            columns["low"] += (intervals["low"] * size).tolist()
+            columns["high"] += (intervals["high"] * size).tolist()
+            columns["n"] += intervals["n"].tolist()
 
-    place = table.columns.get_loc("score")
-    for column, values in found.items():
-        table.insert(place := place + 1, column, values)
+    after_score = table.columns.get_loc("score") + 1
+    for place, (column, values) in enumerate(columns.items(), start=after_score):
+        table.insert(place, column, values)
 
     table[["low", "high"]] = table[["low", "high"]].where(table["score"].notna())
     return table.drop(columns="answered", errors="ignore")
 
 
-def _with_notes(table, answers, questionnaires):
-    """Say of each score, or interval, that is missing why it is; no column if none is."""
-    known = {questionnaire.id: questionnaire for questionnaire in questionnaires}
+def _with_notes(
+    table: pd.DataFrame, answers: pd.DataFrame, questionnaires: Sequence[Questionnaire]
+) -> pd.DataFrame:
+    """Note why a score or an interval is missing; add no column if none is."""
+    by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
     keys = ["respondent_id", "questionnaire", "run", "persona_row"]
     keys = [key for key in keys if key in table and key in answers]
     notes = []
     for row in table.to_dict("records"):
         note = ""
         if math.isnan(row["score"]) and "status" in answers:
-            items = known[row["questionnaire"]].scale(row["scale"]).items
-            own = answers[(answers[keys] == [row[key] for key in keys]).all(axis=1)]
-            own = own[own["item_id"].isin(items) & (own["status"] != "ok")]
-            counts = own["status"].value_counts()
+            items = by_name[row["questionnaire"]].scale(row["scale"]).items
+            asking = answers[(answers[keys] == [row[key] for key in keys]).all(axis=1)]
+            unanswered = asking[asking["item_id"].isin(items) & (asking["status"] != "ok")]
+            counts = unanswered["status"].value_counts()
             note = "no score: " + ", ".join(f"{n} {status}" for status, n in counts.items())
         elif math.isnan(row["low"]) and row["n"] == 1:
             note = "no interval: one item"
@@ -132,12 +141,12 @@ def _with_notes(table, answers, questionnaires):
     return table.assign(note=notes) if any(notes) else table
 
 
-def _items_with_intervals(answers, how: dict):
-    """Put beside each item's score the interval from its source terms, and their number."""
+def _items_with_intervals(answers: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
+    """Add the interval of each item's score from its source terms, and their number."""
     keys = ["respondent_id", "questionnaire", "item_id"]
-    own = pss(answers, **how).query("polarity == 1")
-    own = own.assign(value=own["pss"] * own["weight"])
-    terms = own.groupby([*keys, "template", "term"], sort=False)["value"].mean().reset_index()
+    sources = pss(answers, **how).query("polarity == 1")
+    sources = sources.assign(value=sources["pss"] * sources["weight"])
+    terms = sources.groupby([*keys, "template", "term"], sort=False)["value"].mean().reset_index()
     # the normalisation ties a template's terms, so that the interval is rather too wide
     terms["term"] = terms["template"].astype(str) + terms["term"]
     ends = mean_table(terms, "value", keys, "term").drop(columns="mean")

@@ -12,7 +12,14 @@ import pandas as pd
 
 from ..checks import check_choice, check_columns, check_three
 from ..exceptions import ParameterError, QuestionnaireError
-from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
+from ..questionnaires import (
+    Item,
+    Option,
+    Questionnaire,
+    Scale,
+    load_questionnaire,
+    load_questionnaires,
+)
 from ..questionnaires.answers import check_loaded
 
 # What tells the askings of a questionnaire apart, in a table of answers to items.
@@ -258,7 +265,7 @@ def item_scores(
 
 def scale_scores(
     answers: pd.DataFrame | Iterator[pd.DataFrame],
-    questionnaires: str | Path | Questionnaire | Iterable | None = None,
+    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None = None,
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
     by: Sequence[str] = (),
@@ -395,7 +402,8 @@ def keyed_items(
 
 
 def category_scores(
-    answers: pd.DataFrame, questionnaires: str | Path | Questionnaire | Iterable
+    answers: pd.DataFrame,
+    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> pd.DataFrame:
     r"""Score of each category: what the options add, weighed by how probable they are.
 
@@ -487,16 +495,24 @@ def ideal_answers(
     check_choice(questionnaire.categories, category=category)
     at = questionnaire.categories.index(category)
     sign = -1 if opposite else 1
-    weights = [w for item in questionnaire.items for row in item.weights for w in row]
+    weights = [w for item in questionnaire.items for row in item.weights or () for w in row]
     bar = max(sign * w for w in weights) - within
     rows = [
         (item.id, option.value, option.label, row[at])
-        for item in questionnaire.items
-        for option, row in zip(questionnaire.choices(item), item.weights, strict=True)
+        for item, option, row in _weighted_options(questionnaire)
         if sign * row[at] >= bar
     ]
 
     return pd.DataFrame(rows, columns=["item_id", "value", "label", "weight"])
+
+
+def _weighted_options(
+    questionnaire: Questionnaire,
+) -> Iterator[tuple[Item, Option, tuple[float, ...]]]:
+    """Yield each option of each item with its weights for the categories."""
+    for item in questionnaire.items:
+        for option, weights in zip(questionnaire.choices(item), item.weights or (), strict=True):
+            yield item, option, weights
 
 
 def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
@@ -504,8 +520,7 @@ def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
         raise ParameterError(f"{questionnaire.id} has no categories; use scale_scores.")
     rows = {
         (item.id, float(option.value)): row
-        for item in questionnaire.items
-        for option, row in zip(questionnaire.choices(item), item.weights, strict=True)
+        for item, option, row in _weighted_options(questionnaire)
     }
     weights = pd.DataFrame(rows, index=list(questionnaire.categories)).T
     part = _option_shares(answers, questionnaire, weights.index)
@@ -540,7 +555,9 @@ def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
     return table.assign(items=len(questionnaire.items))
 
 
-def _option_shares(answers: pd.DataFrame, questionnaire: Questionnaire, options) -> pd.DataFrame:
+def _option_shares(
+    answers: pd.DataFrame, questionnaire: Questionnaire, options: pd.Index
+) -> pd.DataFrame:
     """One row per answer or option with its probability, checked."""
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
@@ -592,9 +609,9 @@ def _to_items(answers: pd.DataFrame) -> bool:
     return "term" not in answers and "value" in answers
 
 
-def _refuse(kind: str, **given: tuple) -> None:
+def _refuse(kind: str, **settings: tuple[object, object]) -> None:
     """Refuse parameters that would be without effect on this kind of answers."""
-    for name, (value, default) in given.items():
+    for name, (value, default) in settings.items():
         if value != default:
             raise ParameterError(f"{name} does not apply to answers to {kind}; leave it out.")
 
@@ -648,7 +665,10 @@ def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | No
     return table.assign(**(around - table[reverse]))
 
 
-def _given(questionnaires, names: Iterable[str]) -> dict[str, Questionnaire]:
+def _given(
+    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None,
+    names: Iterable[str],
+) -> dict[str, Questionnaire]:
     """Questionnaires of these names, by name: those given, or those that come with the project."""
     known = {}
     for name in names if questionnaires is None else ():

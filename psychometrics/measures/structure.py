@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -285,7 +286,7 @@ def _percentiles(values: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict:
+def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict[str, Any]:
     """Factors without cross-loadings by maximum likelihood; `of` is each variable's factor."""
     people, size = table.shape
     factors = of.max() + 1

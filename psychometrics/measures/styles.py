@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -126,7 +127,7 @@ def decisiveness(shares: pd.DataFrame) -> pd.Series:
 def balanced_pairs(
     responses: pd.DataFrame,
     questionnaires: Sequence[Questionnaire],
-    score: str = "entailment",
+    score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
     r"""Agreeing and content of each respondent, from items asked with source and inverse terms.

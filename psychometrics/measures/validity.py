@@ -64,7 +64,7 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     keys = ["questionnaire", "item_id", "template"]
     order = ["respondent_id", "polarity", "term", "level", "intensifier"]
     check_columns(shares, [*keys, *order], ["level", "pss"])
-    rows = []
+    rows: list[tuple[str, str, str, float]] = []
     # In an order of its own, so that sums do not depend on that of the table in their last bits.
     number = shares.groupby(keys, sort=False).ngroup()
     shares = shares.assign(number=number).sort_values(["number", *order], kind="stable")

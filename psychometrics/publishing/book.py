@@ -1,231 +1,44 @@
-"""Run notebooks with papermill, and build the book from the executed copies."""
+"""Execute the chapters that have changed, and build the book from the executed copies."""
 
 from __future__ import annotations
 
 import ast
+import fnmatch
 import json
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from html import unescape
 from importlib.metadata import distributions, version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
-
-import yaml
 
 from ..asking.population import population, population_table
-from ..checks import check_choice
-from ..exceptions import DataError, ParameterError, PsychometricsError, check_file, writing
+from ..exceptions import DataError, PsychometricsError
 from ..files import digest_text, replacing, sha256
 from ..paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
-from ..store import key_of
 from .claims import VERDICTS, counts, expectations, scorecard
 from .exercises import answer
 from .exercises import listed as exercises
-from .page import print_page, write_page
+from .plans import plan as plan
 from .record import figure as figure
 from .record import mistakes
-from .record import plan as plan
 from .record import read as read
 from .record import table as table
+from .runs import execute_notebook
 
 if TYPE_CHECKING:
-    from pypdf import PdfWriter
-
-RUNS = Path("runs")
+    pass
 
 
 def _notebook_names() -> list[str]:
     """Names of the book's notebooks, in the order of the chapters; the others make reports."""
     return sorted(path.stem for path in notebooks_dir().glob("[0-9b]*.ipynb"))
-
-
-def run_notebook(
-    name: str,
-    parameters: dict[str, object] | None = None,
-    output: str | Path | None = None,
-    progress: bool = True,
-    pages: Sequence[str | Path] = (),
-    kind: str = "page",
-) -> Path:
-    """Execute a notebook with papermill, and write its pages.
-
-    The run and its pages are made in a temporary folder beside the executed copy and take the
-    place of earlier ones together, once all of them are there: a run that fails leaves the
-    earlier result as it was. An earlier result of other parameters is kept, under a name made of
-    its parameters.
-
-    Parameters
-    ----------
-    name : str
-        A notebook of the book or of a report.
-    parameters : dict, optional
-        Values for names of its parameters cell; the others keep theirs.
-    output : str or Path, optional
-        The executed copy; by default ``runs/<name>.ipynb``.
-    progress : bool
-        Show a progress bar over the cells.
-    pages : sequence of str or Path
-        Pages to write, each .html or .pdf.
-    kind : {"page", "report", "slides"}
-        What pages they are, as in :func:`psychometrics.publishing.page.write_page`.
-
-    Returns
-    -------
-    Path
-        The executed copy.
-
-    Raises
-    ------
-    ParameterError
-        There is no such notebook or parameter; nothing was executed.
-    PsychometricsError
-        A cell failed; the message is the cell's error, and ``<output>.failed.ipynb`` shows where.
-
-    Examples
-    --------
-    >>> run_notebook("03-assessment", {"questionaire": "phq9"})
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'questionaire' ...
-    """
-    import papermill
-
-    source = notebooks_dir() / f"{name}.ipynb"
-    if not source.is_file():
-        check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
-
-    known = papermill.inspect_notebook(str(source))
-    given = dict(parameters or {})
-    for parameter, value in given.items():
-        check_choice(known, parameter=parameter)
-        if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
-            given[parameter] = str(value)  # a text that looks like a number, such as one epoch
-
-    output = Path(output) if output is not None else RUNS / f"{name}.ipynb"
-    taken = [path for path in (output, *map(Path, pages)) if path.is_dir()]
-    if taken:
-        raise ParameterError(f"{taken[0]} is a folder: name a file.")
-    if output.suffix != ".ipynb":
-        raise ParameterError(f"{output}: end the file's name in .ipynb.")
-
-    with writing(output):
-        output.parent.mkdir(parents=True, exist_ok=True)
-        place = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.stem[:40]}-")
-
-    with place as folder:
-        made = Path(folder) / output.name
-        failed = output.with_name(f"{output.stem}.failed.ipynb")
-        try:
-            _papermill(name, source, made, given, progress)
-        except PsychometricsError:
-            if made.is_file():
-                made.replace(failed)
-
-            raise
-
-        made_pages = [
-            write_page(made, Path(folder) / f"{number}{Path(page).suffix}", kind)
-            for number, page in enumerate(pages)
-        ]
-        _put_in_place(made, output, dict(zip(made_pages, map(Path, pages), strict=True)))
-        failed.unlink(missing_ok=True)
-
-    return output
-
-
-def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
-    """Let a finished run take the place of an earlier one: tables, notebook and pages."""
-    places = {made.with_suffix(""): output.with_suffix(""), made: output} | pages
-    made.with_suffix("").mkdir(exist_ok=True)  # of a notebook that shows no table
-    name = _other_name(output, made)
-
-    with writing(output):
-        for part, place in places.items():
-            if name and place.exists():
-                kept = place.with_name(f"{place.stem}-{name}{place.suffix}")
-                _remove(kept)
-                place.rename(kept)
-
-            beside = place.with_name(f".{place.name}.{os.getpid()}")  # a page may go elsewhere
-            shutil.move(part, beside)
-            _remove(place)
-            beside.rename(place)
-
-
-def _other_name(output: Path, made: Path) -> str:
-    """Return the name under which an earlier result is kept; empty if there is none to keep."""
-    if not output.is_file() and not output.with_suffix("").is_dir():
-        return ""
-
-    try:
-        earlier, now = (
-            json.loads(path.read_text(encoding="utf-8"))["metadata"]["papermill"]
-            for path in (output, made)
-        )
-        is_same_notebook = Path(earlier["input_path"]).stem == Path(now["input_path"]).stem
-        is_repeated = is_same_notebook and earlier["parameters"] == now["parameters"]
-
-        return "" if is_repeated else name_of_parameters(earlier["parameters"])
-    except (OSError, ValueError, KeyError, TypeError):  # a file or folder that no run wrote
-        return f"kept-{time.time():.0f}"
-
-
-def name_of_parameters(parameters: dict[str, object], *more: str) -> str:
-    """Return a short name for a file from parameters, with a digest that tells them apart.
-
-    Examples
-    --------
-    >>> name_of_parameters({"item": 2, "score": "contrast"})
-    'item-2-score-contrast-...'
-    """
-    words = "-".join(f"{name}-{value}" for name, value in parameters.items())
-    words = re.sub(r"[^A-Za-z0-9.-]+", "-", words)[:60].strip("-.")
-    digest = key_of(*more, json.dumps(parameters, sort_keys=True, default=str))[:8]
-    return f"{words or 'published'}-{digest}"
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _papermill(name: str, source: Path, output: Path, parameters: dict, progress: bool) -> None:
-    import papermill
-    from papermill.exceptions import PapermillExecutionError
-
-    folder = output.with_suffix("").resolve()
-    shutil.rmtree(folder, ignore_errors=True)
-    earlier = os.environ.get("PSYCHOMETRICS_RUN")
-    os.environ["PSYCHOMETRICS_RUN"] = str(folder)  # where the kernel writes what it shows
-
-    try:
-        papermill.execute_notebook(
-            str(source),
-            str(output),
-            parameters=parameters,
-            kernel_name="python3",
-            progress_bar=progress,
-        )
-    except PapermillExecutionError as error:
-        raise PsychometricsError(f"{name}, {error.ename}: {error.evalue}") from error
-    finally:
-        if earlier is None:
-            del os.environ["PSYCHOMETRICS_RUN"]
-        else:
-            os.environ["PSYCHOMETRICS_RUN"] = earlier
 
 
 def build_book(progress: bool = True) -> Path:
@@ -313,7 +126,9 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
     A chapter computes with one core for much of its time, and two want no more memory than a small
     machine has. Those that take longest come first: one fills the store that later chapters read,
-    the other trains. Those that read what other chapters found come after all others, in order.
+    the other trains. A notebook whose metadata list chapters under ``reads``, by names in which a
+    star stands for any text, comes after all others, in order; it is executed again if one of the
+    chapters that it reads has changed.
 
     Parameters
     ----------
@@ -337,10 +152,11 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     names = sorted(_notebook_names(), key=lambda name: name not in _LONGEST)
     sources = {name: notebooks_dir() / f"{name}.ipynb" for name in names}
     texts = {name: path.read_text("utf-8") for name, path in sources.items()}
-    readers = [name for name in names if '"executed = ' in texts[name]]
+    read = {name: _chapters_read(text, names) for name, text in texts.items()}
+    readers = [name for name in names if read[name]]
     common = _digest_of_what_is_read()
     inputs = {
-        name: digest_text(common, *(texts.values() if name in readers else [text]))
+        name: digest_text(common, text, *(texts[other] for other in read[name]))
         for name, text in texts.items()
     }
 
@@ -368,6 +184,12 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
     bar.close()
     return dict(sorted(seconds.items()))
+
+
+def _chapters_read(text: str, names: Sequence[str]) -> list[str]:
+    """Return the chapters that a notebook's metadata say it reads, in alphabetical order."""
+    patterns = json.loads(text)["metadata"].get("reads", [])
+    return sorted({name for pattern in patterns for name in fnmatch.filter(names, pattern)})
 
 
 def _seconds_of_unchanged(folder: Path, inputs: dict[str, str]) -> dict[str, float]:
@@ -443,7 +265,7 @@ def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
     name = source.stem
     began = time.perf_counter()
     output.parent.mkdir(parents=True, exist_ok=True)
-    _papermill(name, source, output, {}, progress=False)
+    execute_notebook(name, source, output, {}, progress=False)
     executed = json.loads(output.read_text("utf-8"))
     executed["metadata"]["inputs"] = inputs
     with replacing(output) as part:
@@ -466,89 +288,6 @@ def _write_example(page: Path) -> None:
 _AT_ONCE = 2
 _LONGEST = ("06-other-explanations", "07-interventions")
 """Chapters that are executed first."""
-
-
-def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
-    """The built book as one PDF: its pages in their order, with bookmarks and links between them.
-
-    Parameters
-    ----------
-    output : str or Path
-        The file to write.
-    progress : bool
-        Show a progress bar over the pages.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    ParameterError
-        The file cannot be written.
-    PsychometricsError
-        The book was not built, or there is no Chromium or Chrome to print it.
-
-    Notes
-    -----
-    A browser without a window prints each page; ``pypdf`` joins them.
-    """
-    from pypdf import PdfWriter
-    from tqdm import tqdm
-
-    output = check_file(output, (".pdf",))
-    html = book_dir() / "_build" / "html"
-    pages = [html / f"{name}.html" for name in _page_names(book_dir() / "_toc.yml")]
-    missing = [page.name for page in pages if not page.is_file()]
-
-    if missing:
-        raise PsychometricsError(f"There is no page {missing[0]}: run `psychometrics book` first.")
-    writer = PdfWriter()
-    starts = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for number, page in enumerate(tqdm(pages, disable=not progress, unit="page")):
-            starts[page.resolve()] = len(writer.pages)
-            printed = Path(folder) / f"{number}.pdf"
-            address = f"{page.resolve().as_uri()}?page={len(writer.pages) + 1}"
-            print_page(address, printed, Path(folder) / "profile")
-            writer.append(printed, import_outline=False)
-            writer.add_outline_item(title=_page_title(page), page_number=starts[page.resolve()])
-
-        _link_pages(writer, starts)
-        writer.compress_identical_objects()
-        writer.write(output)
-
-    return output
-
-
-def _page_names(toc: Path) -> list[str]:
-    """Names of the pages in the order of the table of contents."""
-    contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
-    parts = contents.get("parts", [contents])
-    chapters = [chapter for part in parts for chapter in part.get("chapters", [])]
-    below = [[c["file"], *(s["file"] for s in c.get("sections", []))] for c in chapters]
-    return [contents["root"], *(name for names in below for name in names)]
-
-
-def _page_title(page: Path) -> str:
-    found = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.S)
-    return unescape(found.group(1)).partition(" — ")[0].strip()
-
-
-def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:
-    """Links to other pages of the book lead into the PDF instead of to a file."""
-    from pypdf.generic import ArrayObject, NameObject
-
-    for page in writer.pages:
-        for reference in page.get("/Annots") or []:
-            link = reference.get_object()
-            address = str(link.get("/A", {}).get("/URI", ""))
-            path = Path(unquote(urlsplit(address).path)) if address.startswith("file:") else None
-            if path in starts:
-                target = writer.pages[starts[path]].indirect_reference
-                link[NameObject("/Dest")] = ArrayObject([target, NameObject("/Fit")])
-                del link["/A"]
 
 
 def _verdicts() -> str:

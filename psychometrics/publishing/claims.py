@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ import pandas as pd
 from ..data import available
 from ..exceptions import DataError
 from ..paths import book_dir, data_dir
-from .record import cell, number, starred, with_interval
+from .record import cell, number, own_folder, starred, with_interval
 
 STUDIES = {
     "empalc": "EMPALC",
@@ -204,7 +203,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     if not executed:
         raise DataError(f"{runs} has none: run the chapters first, with `psychometrics book`.")
     claims = published()
-    now = Path(os.environ.get("PSYCHOMETRICS_RUN", ""))  # a chapter's own claims
+    now = own_folder()  # a chapter's own claims
     executed.add(now.name)
     testable = claims[(claims["rule"] != "untestable") & claims["chapter"].isin(executed)]
     folders = testable["chapter"].map(lambda name: now.parent if name == now.name else runs)

@@ -15,17 +15,16 @@ import csv
 import functools
 import json
 import math
-import os
 import re
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-import yaml
 
 from ..exceptions import DataError, ParameterError
-from ..paths import book_dir, data_dir
+from ..paths import book_dir
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +33,45 @@ ROLE = re.compile(r"\{num\}`([^`]+)`")
 _ADDRESS = re.compile(r"(?:([\w-]+)/)?((?:tab|fig)-[\w-]+)\[(.+)\]", re.DOTALL)
 _PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
 _NAME = re.compile(r"(tab|fig)-[a-z0-9-]+")
+
+
+@dataclass
+class _Run:
+    """The run of this process: the folder to which it writes what it shows."""
+
+    folder: Path = Path("runs/tables")
+
+
+_RUN = _Run()
+
+
+def write_to(folder: str | Path) -> None:
+    """Write what this process shows from now on to a folder, by default ``runs/tables``.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of a run, named after its chapter; it is made with the first table.
+    """
+    _RUN.folder = Path(folder)
+
+
+def own_folder() -> Path:
+    """Return the folder to which this process writes what it shows."""
+    return _RUN.folder
+
+
+def kernel_arguments(folder: Path) -> list[str]:
+    """Return the arguments that make a notebook's kernel write what it shows to a folder.
+
+    Examples
+    --------
+    >>> kernel_arguments(Path("runs"))[0].startswith("--IPKernelApp.exec_lines=")
+    True
+    """
+    # a call without a name of its own, so that the notebook's namespace stays empty
+    line = f"__import__({__name__!r}, fromlist=['write_to']).write_to({str(folder)!r})"
+    return [f"--IPKernelApp.exec_lines={line}"]
 
 
 def table(
@@ -123,53 +161,6 @@ def _smallest_label(fig: Figure) -> float:
     texts = (t for t in fig.findobj(Text) if t.get_text().strip() and t.get_visible())
     seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
     return round(float(shrunk * min(seen, default=math.inf)), 2)
-
-
-def plan(name: str) -> None:
-    """Show a study's plan, folded, with the commit that added it.
-
-    Parameters
-    ----------
-    name : str
-        A file of ``data/plans``, without its ending. Its fields are sentences, lists or mappings;
-        ``committed`` is the commit, ``deviations`` lists what was decided after the results.
-
-    Raises
-    ------
-    DataError
-        There is no such plan.
-
-    Examples
-    --------
-    >>> plan("no-such-plan")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.DataError: data/plans has no no-such-plan.yml.
-    """
-    from IPython.display import HTML, display
-
-    path = data_dir() / "plans" / f"{name}.yml"
-
-    if not path.is_file():
-        raise DataError(f"data/plans has no {path.name}.")
-    fields = yaml.safe_load(path.read_text(encoding="utf-8"))
-    commit = fields.pop("committed", "a commit not yet named")
-    later = fields.get("deviations")
-    rows = "".join(f"<dt>{escape(k.replace('_', ' '))}</dt><dd>{_html_of(v)}</dd>"
-                   for k, v in fields.items())  # fmt: skip
-    about = f"The plan, committed before its results ({commit}); deviations: {len(later or [])}"
-    display(HTML(f'<details class="plan"><summary>{about}</summary><dl>{rows}</dl></details>'))
-
-
-def _html_of(value: object) -> str:
-    """Return a field of a plan as HTML; mappings and lists become lists."""
-    if isinstance(value, dict):
-        value = [f"<i>{escape(str(k))}</i>: {_html_of(v)}" for k, v in value.items()]
-    elif isinstance(value, list):
-        value = [_html_of(v) for v in value]
-    else:
-        return escape(str(value))
-    return "<ul>" + "".join(f"<li>{one}</li>" for one in value) + "</ul>" if value else "none"
 
 
 def read(name: str, runs: str | Path = "book") -> pd.DataFrame:
@@ -345,82 +336,6 @@ def mistakes(chapter: str, runs: Path) -> list[str]:
     return said
 
 
-def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
-    """Return the cells of shown tables that differ from the kept ones.
-
-    Tables that rest on other texts than their kept copy are left out (:func:`not_compared`).
-
-    Parameters
-    ----------
-    kept, runs : Path
-        Folders of chapters, each a folder of CSV files.
-    tolerance : float
-        Relative to the kept number, and absolute below 1. ``tolerances.csv`` beside the kept
-        chapters (``table, column, tolerance``) names columns that may differ by more.
-
-    Returns
-    -------
-    DataFrame
-        ``cell`` (an address), ``kept`` and ``now``; a table, row or column that is on one side
-        alone has an empty other side.
-    """
-    path = kept / "tolerances.csv"
-    own = pd.read_csv(path).set_index(["table", "column"])["tolerance"] if path.is_file() else {}
-    rows = []
-    names = {file.relative_to(top) for top in (kept, runs) for file in top.glob("*/tab-*.csv")}
-    for name in sorted(names):
-        if _other_texts(kept / name, runs / name):
-            continue
-        old, new = (_cells(top / name) for top in (kept, runs))
-        for label in dict.fromkeys([*old, *new]):
-            was = old.get(label, "")
-            is_now = new.get(label, "")
-            limit = own.get((name.stem, label[-1]), tolerance) if len(own) else tolerance
-            if not _alike(was, is_now, limit):
-                place = f"{name.parent}/{name.stem}[{', '.join(label)}]"
-                rows.append({"cell": place, "kept": was, "now": is_now})
-
-    return pd.DataFrame(rows, columns=["cell", "kept", "now"])
-
-
-def not_compared(kept: Path, runs: Path) -> list[str]:
-    """Return the tables that :func:`moved` leaves out, one sentence each.
-
-    Parameters
-    ----------
-    kept, runs : Path
-        Folders of chapters, each a folder of CSV files.
-
-    Returns
-    -------
-    list of str
-        Each names a table, and the external texts that its two copies rest on.
-
-    Examples
-    --------
-    >>> not_compared(Path("a-folder-without-runs"), Path("a-folder-without-runs"))
-    []
-    """
-    sentences = []
-    for path in sorted(kept.glob("*/tab-*.csv")):
-        new = runs / path.relative_to(kept)
-        if _other_texts(path, new):
-            old_texts = external_texts(path) or "no external texts"
-            new_texts = external_texts(new) or "no external texts"
-            sentences.append(
-                f"{path.parent.name}/{path.stem}: the kept table rests on {old_texts}, "
-                f"the new one on {new_texts}."
-            )
-
-    return sentences
-
-
-def external_texts(path: Path) -> str:
-    """Return the external texts that a table's CSV file rests on; empty if there are none."""
-    note = external_texts_file(path)
-    return note.read_text(encoding="utf-8").strip() if note.is_file() else ""
-
-
 def external_texts_file(path: Path) -> Path:
     """Return where the external texts of a table's CSV file are named.
 
@@ -432,40 +347,14 @@ def external_texts_file(path: Path) -> Path:
     return path.with_suffix(".rests-on.txt")
 
 
-def _other_texts(old: Path, new: Path) -> bool:
-    """Say whether two copies of a table exist and rest on different external texts."""
-    return old.is_file() and new.is_file() and external_texts(old) != external_texts(new)
-
-
-def _cells(path: Path) -> dict[tuple[str, str], str]:
-    """The cells of a CSV file by row (its first label and number) and column."""
-    if not path.is_file():
-        return {}
-    head, rows = _read(path, path.stat().st_mtime_ns)
-    return {
-        (f"#{place} {row[0]}", column): text
-        for place, row in enumerate(rows, 1)
-        for column, text in zip(head, row, strict=True)
-    }
-
-
-def _alike(one: str, other: str, tolerance: float) -> bool:
-    a = _meant(one)
-    b = _meant(other)
-    if isinstance(a, str) or isinstance(b, str):
-        return one == other
-    return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1, abs(a))
-
-
 def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
     """Write the numbers of a table or figure; return the path of the CSV file."""
     if not _NAME.fullmatch(name) or not name.startswith(kind):
         what = "table" if kind == "tab" else "figure"
         raise ParameterError(f"{name}: the name of a {what} is like {kind}-power.")
-    folder = Path(os.environ.get("PSYCHOMETRICS_RUN", "runs/tables"))
-    folder.mkdir(parents=True, exist_ok=True)
+    _RUN.folder.mkdir(parents=True, exist_ok=True)
     flat = frame.set_axis([_flat(column) for column in frame], axis=1)
-    path = folder / f"{name}.csv"
+    path = _RUN.folder / f"{name}.csv"
     flat.to_csv(path, index=not _is_default(frame.index))
     return path
 

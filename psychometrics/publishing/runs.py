@@ -5,6 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
+import re
+import shutil
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,9 +18,107 @@ import pandas as pd
 from ..checks import check_choice, parse_parameters
 from ..exceptions import ParameterError, PsychometricsError, writing
 from ..paths import notebooks_dir
-from .book import RUNS, name_of_parameters, run_notebook
-from .page import check_output, write_page
+from ..store import key_of
+from .page import write_page
 from .parameters import CHAPTERS, check_parameters
+from .printing import check_output
+from .record import kernel_arguments
+
+RUNS = Path("runs")
+
+
+def run_notebook(
+    name: str,
+    parameters: dict[str, object] | None = None,
+    output: str | Path | None = None,
+    progress: bool = True,
+    pages: Sequence[str | Path] = (),
+    kind: str = "page",
+) -> Path:
+    """Execute a notebook with papermill, and write its pages.
+
+    The run and its pages are made in a temporary folder beside the executed copy and take the
+    place of earlier ones together, once all of them are there: a run that fails leaves the
+    earlier result as it was. An earlier result of other parameters is kept, under a name made of
+    its parameters.
+
+    Parameters
+    ----------
+    name : str
+        A notebook of the book or of a report.
+    parameters : dict, optional
+        Values for names of its parameters cell; the others keep theirs.
+    output : str or Path, optional
+        The executed copy; by default ``runs/<name>.ipynb``.
+    progress : bool
+        Show a progress bar over the cells.
+    pages : sequence of str or Path
+        Pages to write, each .html or .pdf.
+    kind : {"page", "report", "slides"}
+        What pages they are, as in :func:`psychometrics.publishing.page.write_page`.
+
+    Returns
+    -------
+    Path
+        The executed copy.
+
+    Raises
+    ------
+    ParameterError
+        There is no such notebook or parameter; nothing was executed.
+    PsychometricsError
+        A cell failed; the message is the cell's error, and ``<output>.failed.ipynb`` shows where.
+
+    Examples
+    --------
+    >>> run_notebook("03-assessment", {"questionaire": "phq9"})
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'questionaire' ...
+    """
+    import papermill
+
+    source = notebooks_dir() / f"{name}.ipynb"
+    if not source.is_file():
+        check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
+
+    known = papermill.inspect_notebook(str(source))
+    given = dict(parameters or {})
+    for parameter, value in given.items():
+        check_choice(known, parameter=parameter)
+        if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
+            given[parameter] = str(value)  # a text that looks like a number, such as one epoch
+
+    output = Path(output) if output is not None else RUNS / f"{name}.ipynb"
+    taken = [path for path in (output, *map(Path, pages)) if path.is_dir()]
+    if taken:
+        raise ParameterError(f"{taken[0]} is a folder: name a file.")
+    if output.suffix != ".ipynb":
+        raise ParameterError(f"{output}: end the file's name in .ipynb.")
+
+    with writing(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        place = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.stem[:40]}-")
+
+    with place as folder:
+        made = Path(folder) / output.name
+        failed = output.with_name(f"{output.stem}.failed.ipynb")
+        try:
+            execute_notebook(name, source, made, given, progress)
+        except PsychometricsError:
+            if made.is_file():
+                made.replace(failed)
+
+            raise
+
+        made_pages = [
+            write_page(made, Path(folder) / f"{number}{Path(page).suffix}", kind)
+            for number, page in enumerate(pages)
+        ]
+        _put_in_place(made, output, dict(zip(made_pages, map(Path, pages), strict=True)))
+        failed.unlink(missing_ok=True)
+
+    return output
 
 
 def write_report(
@@ -79,7 +181,7 @@ def sweep(
     Parameters
     ----------
     notebook : str
-        As for :func:`psychometrics.publishing.book.run_notebook`.
+        As for :func:`psychometrics.publishing.runs.run_notebook`.
     grid : mapping of str to sequence, or sequence of str
         Values by parameter, also as ``"temperature=0.5,1"``; all combinations are run.
     folder : str or Path, optional
@@ -133,6 +235,93 @@ def sweep(
     runs.attrs["page"] = str(write_page(executed, folder / "index.html", "report"))
 
     return runs
+
+
+def execute_notebook(
+    name: str, source: Path, output: Path, parameters: dict, progress: bool
+) -> None:
+    """Execute a notebook with papermill; its tables go to the folder of the copy's name.
+
+    Raises
+    ------
+    PsychometricsError
+        A cell failed; the message is the cell's error.
+    """
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+
+    folder = output.with_suffix("").resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(output),
+            parameters=parameters,
+            kernel_name="python3",
+            progress_bar=progress,
+            extra_arguments=kernel_arguments(folder),
+        )
+    except PapermillExecutionError as error:
+        raise PsychometricsError(f"{name}, {error.ename}: {error.evalue}") from error
+
+
+def name_of_parameters(parameters: dict[str, object], *more: str) -> str:
+    """Return a short name for a file from parameters, with a digest that tells them apart.
+
+    Examples
+    --------
+    >>> name_of_parameters({"item": 2, "score": "contrast"})
+    'item-2-score-contrast-...'
+    """
+    words = "-".join(f"{name}-{value}" for name, value in parameters.items())
+    words = re.sub(r"[^A-Za-z0-9.-]+", "-", words)[:60].strip("-.")
+    digest = key_of(*more, json.dumps(parameters, sort_keys=True, default=str))[:8]
+    return f"{words or 'published'}-{digest}"
+
+
+def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
+    """Let a finished run take the place of an earlier one: tables, notebook and pages."""
+    places = {made.with_suffix(""): output.with_suffix(""), made: output} | pages
+    made.with_suffix("").mkdir(exist_ok=True)  # of a notebook that shows no table
+    name = _other_name(output, made)
+
+    with writing(output):
+        for part, place in places.items():
+            if name and place.exists():
+                kept = place.with_name(f"{place.stem}-{name}{place.suffix}")
+                _remove(kept)
+                place.rename(kept)
+
+            beside = place.with_name(f".{place.name}.{os.getpid()}")  # a page may go elsewhere
+            shutil.move(part, beside)
+            _remove(place)
+            beside.rename(place)
+
+
+def _other_name(output: Path, made: Path) -> str:
+    """Return the name under which an earlier result is kept; empty if there is none to keep."""
+    if not output.is_file() and not output.with_suffix("").is_dir():
+        return ""
+
+    try:
+        earlier, now = (
+            json.loads(path.read_text(encoding="utf-8"))["metadata"]["papermill"]
+            for path in (output, made)
+        )
+        is_same_notebook = Path(earlier["input_path"]).stem == Path(now["input_path"]).stem
+        is_repeated = is_same_notebook and earlier["parameters"] == now["parameters"]
+
+        return "" if is_repeated else name_of_parameters(earlier["parameters"])
+    except (OSError, ValueError, KeyError, TypeError):  # a file or folder that no run wrote
+        return f"kept-{time.time():.0f}"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:

@@ -112,7 +112,7 @@ def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
     Parameters
     ----------
     study : Study
-        As :func:`psychometrics.reports.study.load_study` gives it.
+        As :func:`psychometrics.reports.study_files.load_study` gives it.
     tables : mapping
         As :func:`psychometrics.reports.study.study_tables` gives them.
     """

@@ -1,208 +1,36 @@
-"""A study as one file: what is asked of whom and how, what was planned, and what was found."""
+"""Run what a study's file says, and compare what was planned with what was found."""
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import AfterValidator, Field, ValidationError
 
 from .. import __version__
 from ..asking.answer_files import read_all
 from ..asking.ask import ask
-from ..asking.population import population, readable_names
+from ..asking.population import readable_names
 from ..endpoints.endpoint import Endpoint
-from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError, writing
+from ..exceptions import ParameterError, PsychometricsError, writing
 from ..files import replacing
 from ..measures.intervals import mean_interval, runs_needed, scale_intervals
 from ..measures.items import adjust
 from ..measures.reliability import design_study, reliability_table
 from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..models.loading import computing_on
-from ..modes import identify, mode_named
-from ..questionnaires import Questionnaire, Scale, load_questionnaire
-from ..questionnaires.model import Part, checked
-from ..questionnaires.readers import read
+from ..modes import identify
+from ..questionnaires import Questionnaire
 from ..store import key_of
 from .profiles import assess, judge_respondents
 from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, item_means
-
-_Value = str | float | int | bool | None
-
-
-def _each_once(values: list | tuple) -> list | tuple:
-    if len(set(map(repr, values))) < len(values):
-        raise ValueError("holds one of them twice: keep one")
-    return values
-
-
-def _day(text: str) -> str:
-    try:
-        return datetime.date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise ValueError("must be a day such as 2026-11-23") from None
-
-
-_Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
-_Seed = Annotated[int, Field(strict=True, ge=0)]
-# What a study has as its mode whose answers are read from a table.
-_FILE = "file"
-_ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
-
-
-class _Expectation(Part):
-    says: Annotated[str, Field(pattern=r"\S")]
-    questionnaire: str
-    scale: str | None = None
-    of: dict[str, _Value]
-    than: dict[str, _Value]
-    expect: Literal["higher", "lower", "different"]
-
-
-class _Planned(Part):
-    date: Annotated[str, AfterValidator(_day)]
-    expectations: tuple[_Expectation, ...] = ()
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    correction: Literal["none", "holm", "fdr_bh"] = "none"
-    smallest_effect: Annotated[float, Field(gt=0)] | None = None
-    spread: Annotated[float, Field(gt=0)] = 1.0
-    exclusions: str = ""
-    stopping: str = ""
-
-
-class _Study(Part):
-    """What a study's file holds."""
-
-    title: str
-    question: str
-    planned: _Planned
-    questionnaires: _Names
-    respondents: _Names
-    mode: str = "nli"
-    conditions: dict[
-        str, Annotated[list[_Value], Field(min_length=1), AfterValidator(_each_once)]
-    ] = Field({})
-    seeds: Annotated[tuple[_Seed, ...], Field(min_length=1), AfterValidator(_each_once)] = (0,)
-    analyses: Annotated[tuple[Literal[_ANALYSES], ...], Field(min_length=1)] = _ANALYSES
-
-    @property
-    def combinations(self) -> list[dict[str, _Value]]:
-        """All combinations of the conditions, seeds aside, in order."""
-        values = itertools.product(*self.conditions.values())
-        return [dict(zip(self.conditions, chosen, strict=True)) for chosen in values]
-
-    def power(self, folder: Path) -> list[float]:
-        """Simulate the power of each expectation for the smallest effect of interest.
-
-        Parameters
-        ----------
-        folder : Path
-            Where the study's file lies.
-
-        Returns
-        -------
-        list of float
-            Share of 2,000 simulated studies whose interval over items excludes zero on the right
-            side, if the differences of a scale's items are normal around the smallest effect with
-            the ``spread`` of the plan; empty where no smallest effect is named.
-        """
-        planned = self.planned
-        known = {one.id: one for one in _load(self, folder)}
-        effect = planned.smallest_effect
-        found = []
-        for e in planned.expectations if effect is not None else ():
-            size = (2000, len(_scale(known[e.questionnaire], e).items))
-            draws = np.random.default_rng(0).normal(effect, planned.spread, size)
-            found.append(float((mean_interval(draws)[0] > 0).mean()))
-        return found
-
-
-def load_study(path: str | Path, was_run: bool = False) -> _Study:
-    """Read and check a study's file; nobody is asked.
-
-    Parameters
-    ----------
-    path : str or Path
-        YAML: ``title``; ``question``; ``planned`` with a ``date`` and ``expectations``, each of
-        which ``says`` in words that the scores of a ``questionnaire`` (and ``scale``) under the
-        conditions ``of`` are ``higher``, ``lower`` or ``different`` (``expect``) ``than`` under
-        others, and where wanted ``alpha`` (0.05) and a ``correction`` of the expectations' p values
-        (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
-        ``spread`` of the items' differences (1) for its power, and in words ``exclusions`` and the
-        ``stopping`` rule; ``questionnaires`` and ``respondents``, as the commands take them;
-        ``mode``, or ``file`` where answers are read from a table; ``conditions``, a list of values
-        for each, of which all combinations are asked; ``seeds``; ``analyses``, some of scores,
-        expectations, effects, reliability and evidence.
-    was_run : bool
-        Refuse a study that was not run.
-
-    Returns
-    -------
-    Study
-        An object with these as attributes, and ``combinations`` of the conditions.
-
-    Raises
-    ------
-    ParameterError
-        The file cannot be read, or a part of it names what there is not; every mistake is listed.
-
-    Examples
-    --------
-    >>> load_study("nowhere.yaml")
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
-file or directory); name a readable file.
-    """
-    path = Path(path)
-
-    try:
-        content = read(path, str(path))
-    except QuestionnaireError as error:
-        raise ParameterError(str(error)) from None
-
-    if isinstance(content, dict) and isinstance(content.get("planned"), dict):
-        content["planned"]["date"] = str(content["planned"].get("date", ""))
-
-    lines = []
-    try:
-        study = checked(content, str(path), _Study)
-        readable = _Readable(study)
-    except QuestionnaireError as error:
-        lines += str(error).splitlines()
-        readable = _right_parts(content)  # so that what else is wrong is said at once, too
-
-    if readable is not None:
-        lines += [f"{path}, {line}" for line in _mistakes(readable, path.parent)]
-
-    if lines:
-        raise ParameterError("\n".join(dict.fromkeys(lines)))
-    if was_run and not _record_path(path).is_file():
-        raise ParameterError(f"{path} was not run: psychometrics study run {path}")
-
-    return study
-
-
-def load_beside(name: str, folder: Path) -> Questionnaire:
-    """Load a questionnaire of a study: a file in the study's folder, or one of the project.
-
-    Examples
-    --------
-    >>> load_beside("gad7", Path()).short_title
-    'GAD-7'
-    """
-    beside = folder / name
-    return load_questionnaire(beside if beside.is_file() else name)
+from .study_files import Study, load_study, record_path
 
 
 def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
@@ -291,7 +119,7 @@ def run_study(
     Raises
     ------
     ParameterError
-        As :func:`load_study`, or the record cannot be written.
+        As :func:`~psychometrics.reports.study_files.load_study`, or the record cannot be written.
 
     Examples
     --------
@@ -302,8 +130,8 @@ def run_study(
 file or directory); name a readable file.
     """
     study = load_study(path)
-    if (answers is not None) != (study.mode == _FILE):
-        raise ParameterError(f"{path}: mode '{_FILE}' and a table of answers need each other.")
+    if (answers is not None) != (study.reads_answers):
+        raise ParameterError(f"{path}: mode 'file' and a table of answers need each other.")
 
     table = None
     device = limits.pop("device", None)
@@ -332,7 +160,7 @@ file or directory); name a readable file.
     summary["changed"] = _changed(path, study, record)
     summary["plan"] = "planned" not in summary["changed"]
     record["runs"].append({"at": _now(), "version": __version__, **summary})
-    _write_record(_record_path(path), record)
+    _write_record(record_path(path), record)
 
     return summary
 
@@ -358,7 +186,8 @@ def study_tables(
     Raises
     ------
     ParameterError
-        As :func:`load_study`; the study was not run, or nobody answered.
+        As :func:`~psychometrics.reports.study_files.load_study`; the study was not run, or nobody
+        answered.
 
     Notes
     -----
@@ -377,14 +206,14 @@ file or directory); name a readable file.
     """
     study = load_study(path, was_run=True)
     folder = Path(path).parent
-    record = _read_record(_record_path(path))
+    record = _read_record(record_path(path))
     failed: dict[str, str] = {}
     table = record.get("answers")
     answers = list(_answers(study, Path(path), store, False, failed, {}, table))
 
     if not answers:
         raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
-    loaded = _load(study, folder)
+    loaded = study.load_questionnaires(folder)
     scored = pd.concat([_scored(part) for part in answers], ignore_index=True)
     makers = {"scores": _scores, "expectations": _expectations, "effects": _effects}
     makers |= {"reliability": _reliability, "evidence": partial(_evidence, folder, store, answers)}
@@ -402,150 +231,18 @@ file or directory); name a readable file.
     return tables
 
 
-@dataclass(frozen=True)
-class _Readable:
-    """What of a file can be checked: of a right one all, of a wrong one its right parts."""
-
-    study: _Study
-    unknown: frozenset[str] = frozenset()  # keys of the file that are missing or wrong
-    numbers: tuple[int, ...] = ()  # of the expectations, as the file counts them
-
-
-def _right_parts(content: object) -> _Readable | None:
-    """Return the parts that the schema takes, with others in the place of the rest."""
-    if not isinstance(content, dict):
-        return None
-
-    right = {}
-    for key in _Study.model_fields.keys() & content.keys() - {"planned"}:
-        try:
-            _Study.model_validate(_SMALLEST | {key: content[key]})
-        except ValidationError:
-            continue
-
-        right[key] = content[key]
-
-    unknown = frozenset(_SMALLEST.keys() | content.keys()) - right.keys()
-
-    expectations = {}
-    planned = content.get("planned")
-    listed = planned.get("expectations") if isinstance(planned, dict) else None
-    for number, one in enumerate(listed if isinstance(listed, list) else [], start=1):
-        try:
-            expectations[number] = _Expectation.model_validate(one)
-        except ValidationError:
-            continue
-
-    planned = _SMALLEST["planned"] | {"expectations": list(expectations.values())}
-    study = _Study.model_validate(_SMALLEST | right | {"planned": planned})
-    return _Readable(study, unknown, tuple(expectations))
-
-
-# The fewest keys of a study; the values stand in for those that are missing or wrong.
-_SMALLEST = {
-    "title": "a title",
-    "question": "a question",
-    "planned": {"date": "2026-01-01"},
-    "questionnaires": ["a questionnaire"],
-    "respondents": ["a respondent"],
-}
-
-
-def _load(study: _Study, folder: Path) -> list[Questionnaire]:
-    return [load_beside(name, folder) for name in study.questionnaires]
-
-
-def _respondents(study: _Study, folder: Path, listed: bool = True) -> list[str]:
-    """All by name, with those of populations' files, which are looked for beside the study."""
-    takes_populations = study.mode != _FILE and mode_named(study.mode).takes_populations
-    names = []
-    for name in study.respondents:
-        if name.endswith((".yaml", ".yml")):
-            members = population(folder / name)
-            names += members if listed else []
-        else:
-            names += population(name) if takes_populations else [name]
-    return list(dict.fromkeys(names))
-
-
-def _mistakes(file: _Readable, folder: Path) -> list[str]:
-    study = file.study
-    found = []
-
-    def tried(place: str, call) -> object:
-        try:
-            return call()
-        except PsychometricsError as error:
-            found.extend(f"{place}: {line}" for line in str(error).splitlines())
-
-    known = {}
-    for name in () if "questionnaires" in file.unknown else study.questionnaires:
-        questionnaire = tried("questionnaires", lambda name=name: load_beside(name, folder))
-        if questionnaire is not None:
-            known[questionnaire.id] = questionnaire
-
-    all_known = len(known) == len(study.questionnaires)
-
-    if not file.unknown & {"mode", "conditions"}:
-        found += _mistakes_of_asking(file, folder, tried)
-
-    numbers = file.numbers or itertools.count(1)
-    for number, wanted in zip(numbers, study.planned.expectations, strict=False):
-        place = f"planned, expectation {number}"
-        questionnaire = known.get(wanted.questionnaire)
-        if questionnaire is None and all_known:
-            found.append(f"{place}: {wanted.questionnaire} is not among the questionnaires.")
-        elif questionnaire is not None and wanted.scale:
-            tried(place, lambda q=questionnaire, w=wanted: q.scale(w.scale))
-
-        for side in () if "conditions" in file.unknown else (wanted.of, wanted.than):
-            for name, value in side.items():
-                if value not in study.conditions.get(name, ()):
-                    found.append(f"{place}: {name}={value} is not among the conditions.")
-
-        if wanted.of == wanted.than:
-            found.append(f"{place}: of and than are the same.")
-
-    return found
-
-
-def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[str]:
-    """Return mistakes of seeds; ``tried`` notes those of conditions and respondents."""
-    study = file.study
-    if study.mode == _FILE:
-        wrong = study.seeds != (0,) and "seeds" not in file.unknown
-        return ["seeds: runs are rows of the table of answers; leave them out."] if wrong else []
-
-    first, *others = study.combinations
-    conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
-    if conditions is None:
-        return []
-
-    for chosen in others:
-        tried("conditions", lambda chosen=chosen: mode_named(study.mode).complete(chosen))
-
-    if "respondents" not in file.unknown:
-        # Of those that a file lists some may fail: the run finds out, and records it.
-        for name in tried("respondents", lambda: _respondents(study, folder, listed=False)) or []:
-            tried("respondents", lambda name=name: identify(name, study.mode, **first))
-
-    if study.seeds != (0,) and "seed" not in conditions:
-        return [f"seeds: answers in mode {study.mode} know no seed; leave them out."]
-    return []
-
-
 def _answers(
-    study: _Study, path: Path, store, progress: bool, failed: dict, limits: dict, table: dict | None
+    study: Study, path: Path, store, progress: bool, failed: dict, limits: dict, table: dict | None
 ) -> Iterator[pd.DataFrame]:
     """Answers of each combination and seed, with their conditions; failures into ``failed``."""
     budget = limits.get("max_cost")
-    loaded = _load(study, path.parent)
-    who = _respondents(study, path.parent)
-    if study.mode == _FILE:
+    loaded = study.load_questionnaires(path.parent)
+    who = study.list_respondents(path.parent)
+    if study.reads_answers:
         yield from _answers_of_table(study, loaded, table, progress, failed)
         return
 
-    failures = _record_path(path).with_name("failures.csv")
+    failures = record_path(path).with_name("failures.csv")
 
     for chosen, seed in itertools.product(study.combinations, study.seeds):
         how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
@@ -570,7 +267,7 @@ def _answers(
 
 
 def _answers_of_table(
-    study: _Study, loaded: list[Questionnaire], table: dict, progress: bool, failed: dict
+    study: Study, loaded: list[Questionnaire], table: dict, progress: bool, failed: dict
 ) -> Iterator[pd.DataFrame]:
     """Answers of each combination, as far as the table has them."""
     names = list(study.conditions)
@@ -598,7 +295,7 @@ def _answers_of_table(
         yield own
 
 
-def _is_value(cell: object, value: _Value) -> bool:
+def _is_value(cell: object, value: object) -> bool:
     """Whether a cell holds a condition's value: as a number, or in the same words."""
     try:
         return float(cell) == float(value)
@@ -651,7 +348,7 @@ def _words(chosen: dict) -> str:
     return ", ".join(f"{name}={value}" for name, value in chosen.items()) or "all"
 
 
-def _plan(study: _Study, power: list[float], record: dict, changed: list[str]) -> pd.DataFrame:
+def _plan(study: Study, power: list[float], record: dict, changed: list[str]) -> pd.DataFrame:
     planned = study.planned
     others = ", ".join(name for name in changed if name != "planned")
     rows = {
@@ -662,7 +359,7 @@ def _plan(study: _Study, power: list[float], record: dict, changed: list[str]) -
         else "the plan of the first run",
         "changed since the first run": others or "nothing",
         "alpha": f"{planned.alpha:g}, correction: {planned.correction}",
-        **_rules(planned),
+        **_rules(study),
         "smallest effect of interest": planned.smallest_effect,
         "exclusions": planned.exclusions,
         "stopping": planned.stopping,
@@ -679,8 +376,9 @@ def _plan(study: _Study, power: list[float], record: dict, changed: list[str]) -
     return pd.DataFrame({"value": stated}).rename_axis("what")
 
 
-def _rules(planned: _Planned) -> dict[str, str]:
+def _rules(study: Study) -> dict[str, str]:
     """Return in words when an expectation is met, and how its p value was corrected."""
+    planned = study.planned
     met = "the interval excludes zero on the expected side"
     p_value = "p value" if planned.correction == "none" else "corrected p value"
 
@@ -697,7 +395,7 @@ def _rules(planned: _Planned) -> dict[str, str]:
     return {"an expectation is met if": met, "p values of expectations": said}
 
 
-def _scores(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+def _scores(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for questionnaire, chosen in itertools.product(loaded, study.combinations):
         items = _own(scored, questionnaire, chosen)
@@ -713,7 +411,7 @@ def _scores(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _expectations(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     known = {questionnaire.id: questionnaire for questionnaire in loaded}
     planned = study.planned
     rows = []
@@ -721,7 +419,7 @@ def _expectations(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataF
 
     for e in planned.expectations:
         questionnaire = known[e.questionnaire]
-        scale = _scale(questionnaire, e)
+        scale = e.scale_in(questionnaire)
         found = _difference(scored, questionnaire, scale, e.of, e.than)
         rows.append({"expectation": e.says, "scale": scale.title, **found})
 
@@ -755,7 +453,7 @@ def _verdict(row: pd.Series, expected: str, significant: bool, smallest: float |
     return "✗ the other way round" if sides["different"] else "! open: the interval includes zero"
 
 
-def _effects(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+def _effects(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for name, values in study.conditions.items():
         for value, questionnaire in itertools.product(values[1:], loaded):
@@ -773,20 +471,16 @@ def _effects(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _scale(questionnaire: Questionnaire, expected: _Expectation) -> Scale:
-    return questionnaire.scale(expected.scale) if expected.scale else questionnaire.scales[0]
-
-
-def _is_planned(study: _Study, questionnaire, scale, sides: tuple[dict, dict]) -> bool:
+def _is_planned(study: Study, questionnaire, scale, sides: tuple[dict, dict]) -> bool:
     return any(
         e.questionnaire == questionnaire.id
-        and scale == _scale(questionnaire, e)
+        and scale == e.scale_in(questionnaire)
         and sides in ((e.of, e.than), (e.than, e.of))
         for e in study.planned.expectations
     )
 
 
-def _reliability(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
+def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     """Return alpha of each scale over the respondents, as far as they are enough."""
     items = pd.concat([_own(scored, questionnaire, {}) for questionnaire in loaded])
     table = reliability_table(items, loaded)
@@ -815,7 +509,7 @@ def _reliability(study: _Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
 
 
 def _evidence(
-    folder: Path, store, answers: list[pd.DataFrame], study: _Study, loaded: list, scored
+    folder: Path, store, answers: list[pd.DataFrame], study: Study, loaded: list, scored
 ) -> pd.DataFrame:
     """Each respondent against null respondents, by the rules of a profile."""
     first = study.combinations[0]
@@ -823,10 +517,10 @@ def _evidence(
         first = first | {"seed": study.seeds[0]}
 
     rows = []
-    for name in _respondents(study, folder):
+    for name in study.list_respondents(folder):
         who = readable_names([name])[name]
         try:
-            if study.mode == _FILE:
+            if study.reads_answers:
                 found = judge_respondents(answers[0], loaded, [name])[name]["scores"]
             else:
                 found = assess(name, loaded, study.mode, None, store=store, **first)["scores"]
@@ -840,7 +534,7 @@ def _evidence(
     return pd.DataFrame(rows)[["respondent", "scale", "mark", "verdict"]]
 
 
-def _asked(study: _Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
+def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
     runs = record["runs"]
     rows = {
         "questionnaires": ", ".join(study.questionnaires),
@@ -854,7 +548,7 @@ def _asked(study: _Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
         "seconds in all": f"{sum(run['seconds'] for run in runs):.0f}",
         "package": f"psychometrics {__version__}",
     }
-    if study.mode == _FILE:
+    if study.reads_answers:
         rows["table of answers"] = Path(record["answers"]["file"]).name
 
     rows |= {f"failed: {who}": reason for who, reason in failed.items()}
@@ -862,16 +556,12 @@ def _asked(study: _Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame({"how": rows}).rename_axis("what")
 
 
-def _record_path(path: str | Path) -> Path:
-    return Path(path).with_suffix("") / "record.json"
-
-
-def _as_run(path: str | Path, study: _Study, table: dict | None) -> dict:
+def _as_run(path: str | Path, study: Study, table: dict | None) -> dict:
     """All that decides what a study finds: its file, its questionnaires and its models."""
     folder = Path(path).parent
     first = study.combinations[0]
     models = {}
-    for name in _respondents(study, folder) if study.mode != _FILE else []:
+    for name in study.list_respondents(folder) if not study.reads_answers else []:
         try:
             identity = identify(name, study.mode, **first)
         except PsychometricsError as error:
@@ -879,7 +569,7 @@ def _as_run(path: str | Path, study: _Study, table: dict | None) -> dict:
 
         models[name] = str(identity.get("fingerprint") or identity.get("revision") or "")
 
-    texts = {one.id: key_of(one.model_dump_json()) for one in _load(study, folder)}
+    texts = {one.id: key_of(one.model_dump_json()) for one in study.load_questionnaires(folder)}
     more = {"models": models, "texts of questionnaires": texts, "package": __version__}
     if table is not None and Path(table["file"]).is_file():
         more["table of answers"] = key_of(Path(table["file"]).read_bytes().hex())
@@ -887,15 +577,15 @@ def _as_run(path: str | Path, study: _Study, table: dict | None) -> dict:
     return json.loads(study.model_dump_json()) | more
 
 
-def _changed(path: str | Path, study: _Study, record: dict) -> list[str]:
+def _changed(path: str | Path, study: Study, record: dict) -> list[str]:
     """Names of what is not as it was at the first run."""
     now = _as_run(path, study, record.get("answers"))
     return [name for name, value in now.items() if record["study"].get(name) != value]
 
 
-def _record(path: str | Path, study: _Study, table: dict | None) -> dict:
+def _record(path: str | Path, study: Study, table: dict | None) -> dict:
     """The record of runs, with a copy of the study as it was at the first."""
-    file = _record_path(path)
+    file = record_path(path)
     if file.is_file():
         return _read_record(file)
     record = {"first": _now(), "study": _as_run(path, study, table), "runs": []}

@@ -1,0 +1,122 @@
+"""Conditional maximum likelihood of Rasch difficulties, by elementary symmetric functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+from scipy.sparse.csgraph import connected_components
+
+from ..exceptions import ParameterError
+
+
+def conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return Rasch difficulties conditional on sum scores; the abilities drop out.
+
+    Parameters
+    ----------
+    answers : DataFrame, shape (R, I)
+        Numbers 0 and 1, without gaps.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`psychometrics.measures.irt.fit` returns it.
+
+    Raises
+    ------
+    ParameterError
+        An answer is missing, fewer than two items have variance, or the likelihood has no maximum.
+
+    Examples
+    --------
+    >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [0, 0, 0, 1]})
+    >>> conditional_fit(x)["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
+    [-0.549, 0.549]
+    """
+    if answers.isna().any(axis=None):
+        raise ParameterError("conditional maximum likelihood needs answers without gaps.")
+
+    share = answers.mean()
+    finite = answers.columns[(share > 0) & (share < 1)]
+    _check_connected(answers[finite])
+
+    x = answers[finite].to_numpy(dtype=float)
+    n = len(finite)
+    counts = np.bincount(x.sum(axis=1).astype(int), minlength=n + 1)[1:n]
+    solved = x.sum(axis=0) - (x.sum(axis=1) == n).sum()
+    scores = np.arange(1, n)
+
+    def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Log sums over the patterns of each score, and how many solve each item."""
+        whole = _symmetric(easiness, np.ones((1, n), dtype=bool))[0, scores]
+        return whole, counts @ _solved_given_sum(easiness, whole, scores).T
+
+    def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
+        whole, expected = likely(easiness)
+        value = counts @ whole - solved @ easiness
+        # The level of the difficulties is free: a weak pull holds it at zero.
+        return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
+
+    start = np.log(share[finite] / (1 - share[finite])).to_numpy()
+    options = {"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-8}
+    easiness = minimize(loss, start - start.mean(), jac=True, method="L-BFGS-B", options=options).x
+    errors = _errors_of_centred(lambda at: likely(at)[1], easiness)
+    difficulty = easiness.mean() - easiness
+    result = pd.DataFrame({"difficulty": difficulty, "se": errors}, index=finite)
+    result = result.reindex(answers.columns)
+    result.loc[share == 1, "difficulty"] = -np.inf
+    result.loc[share == 0, "difficulty"] = np.inf
+    result = result.assign(discrimination=1.0, intercept=-result["difficulty"], guessing=0.0)
+
+    return result.assign(at_limit=False, se_discrimination=np.nan)
+
+
+def _check_connected(answers: pd.DataFrame) -> None:
+    """Refuse items whose conditional likelihood has no maximum."""
+    items = answers.columns
+    if len(items) < 2:
+        raise ParameterError(f"Rasch needs two items with variance or more, here {len(items)}.")
+
+    x = answers.to_numpy(dtype=float)
+    groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")
+    if groups > 1:
+        few = min(items[group == group[0]], items[group != group[0]], key=len)
+        raise ParameterError(
+            f"the conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} and the "
+            "other items could be moved apart without end; leave these out, or use fit()."
+        )
+
+
+def _errors_of_centred(
+    gradient: Callable[[np.ndarray], np.ndarray], easiness: np.ndarray
+) -> np.ndarray:
+    """Return standard errors of the centred difficulties from differences of the gradient."""
+    n = len(easiness)
+    step = 1e-4
+    slopes = [gradient(easiness + move) - gradient(easiness - move) for move in step * np.eye(n)]
+    hessian = np.array(slopes) / (2 * step)
+
+    # The level is free: adding 1/n everywhere fixes it, and taking it away again leaves the
+    # covariance of the centred difficulties (the pseudo-inverse, without its rounding).
+    level = np.full((n, n), 1 / n)
+    covariance = np.linalg.inv((hessian + hessian.T) / 2 + level) - level
+    return np.sqrt(np.diag(covariance).clip(0))
+
+
+def _symmetric(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Log symmetric functions of all orders of the items that are there, for each row of it."""
+    factors = np.where(there, logs, -np.inf).T[:, None]
+    result = np.full((len(logs) + 1, len(there)), -np.inf)
+    result[0] = 0.0
+    for done, factor in enumerate(factors, start=1):
+        result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])
+    return result.T
+
+
+def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Probability of having solved each item given how many were, shape (I, scores)."""
+    without = _symmetric(easiness, ~np.eye(len(easiness), dtype=bool))
+    return np.exp(easiness[:, None] + without[:, scores - 1] - whole)

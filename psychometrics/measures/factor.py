@@ -1,0 +1,112 @@
+"""Loadings of items on one factor of their correlations, of many samples at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Smallest eigenvalue of correlations that a factor can be estimated from.
+_SINGULAR = 1e-8
+# Largest change of a loading in the last round of estimates.
+_TOLERANCE = 1e-10
+# Rounds of estimates after which loadings that still change are missing.
+_MOST_ROUNDS = 20_000
+
+
+def one_factor(covariances: np.ndarray) -> np.ndarray:
+    r"""Return the loadings of items on one factor of their correlations, by least squares.
+
+    The loadings make the residuals of the correlations smallest, no loading being larger than 1:
+
+    .. math:: \min_{|\lambda_i| \le 1} \sum_{i < j} (r_{ij} - \lambda_i \lambda_j)^2
+
+    With all other loadings fixed, the best :math:`\lambda_i` is
+    :math:`\sum_{j \ne i} r_{ij} \lambda_j / \sum_{j \ne i} \lambda_j^2`, or the nearer limit. The
+    loadings are estimated in turn until none of them changes by more than 1e-10. Weak
+    correlations have several minima: from the first principal component, up to 8 % of samples of
+    24 respondents end in a poorer one. So the estimates start once from each item, as if it were
+    the factor, and the best result counts.
+
+    Parameters
+    ----------
+    covariances : ndarray, shape (..., I, I)
+
+    Returns
+    -------
+    ndarray, shape (..., I)
+        Standardised loadings, with a sum that is not negative. A Heywood case, a correlation
+        matrix whose best unbounded loading is above 1, has a loading of 1 or -1. Missing for two
+        items; where the correlations are singular (an eigenvalue below 1e-8), as those of a sample
+        of no more respondents than items are; or where the loadings still change after 20,000
+        rounds.
+
+    References
+    ----------
+    Harman and Jones (1966) for the criterion (*minres*; *unweighted least squares* elsewhere);
+    Harman and Fukuda (1966) for the limit. Compared with ``psych::fa(fm="minres")`` in R, which
+    holds the share of each item that is not common at 0.005 or more instead.
+
+    Examples
+    --------
+    >>> loadings = np.array([0.9, 0.7, 0.5, 0.3])
+    >>> correlations = np.outer(loadings, loadings)
+    >>> np.fill_diagonal(correlations, 1)
+    >>> one_factor(correlations).round(6)
+    array([0.9, 0.7, 0.5, 0.3])
+    """
+    *shape, size, _ = covariances.shape
+    matrices = covariances.reshape(-1, size, size)
+    loadings = np.full((len(matrices), size), np.nan)
+
+    correlations = standardised(matrices)
+    sound = np.isfinite(correlations).all(axis=(1, 2)) & (size > 2)
+    sound[sound] = np.linalg.eigvalsh(correlations[sound])[:, 0] >= _SINGULAR
+
+    if sound.any():
+        loadings[sound] = _least_squares(correlations[sound])
+
+    side = np.where(loadings.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
+    return (side * loadings).reshape(*shape, size)
+
+
+def standardised(covariances: np.ndarray) -> np.ndarray:
+    """Return correlations of covariances, missing where an item does not vary."""
+    variances = np.diagonal(covariances, axis1=-2, axis2=-1)
+    deviations = np.sqrt(np.where(variances > 0, variances, np.nan))
+    return covariances / deviations[..., :, None] / deviations[..., None, :]
+
+
+def _least_squares(correlations: np.ndarray) -> np.ndarray:
+    """Return the loadings on one factor that :func:`one_factor` describes, shape (draws, I)."""
+    draws, size, _ = correlations.shape
+    others = correlations * (1 - np.eye(size))
+
+    # a start for each item: its correlations, as if it were the factor
+    rows = np.repeat(np.arange(draws), size)
+    loadings = correlations.reshape(-1, size).copy()
+    moving = np.arange(len(loadings))
+
+    for _ in range(_MOST_ROUNDS):
+        before = loadings[moving]
+        after = _one_round(before, others[rows[moving]])
+        loadings[moving] = after
+        moving = moving[np.abs(after - before).max(axis=1) > _TOLERANCE]
+        if not len(moving):
+            break
+
+    products = loadings[:, :, None] * loadings[:, None, :] * (1 - np.eye(size))
+    misfits = ((others[rows] - products) ** 2).sum(axis=(1, 2)).reshape(draws, size)
+    best = np.arange(draws) * size + misfits.argmin(axis=1)
+    unsettled = np.isin(best, moving)
+    return np.where(unsettled[:, None], np.nan, loadings[best])
+
+
+def _one_round(loadings: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return loadings, shape (n, I), each made the best one given the others."""
+    loadings = loadings.copy()
+    for item in range(loadings.shape[1]):
+        loadings[:, item] = 0.0
+        squares = (loadings**2).sum(axis=1)
+        products = (others[:, item] * loadings).sum(axis=1)
+        best = np.divide(products, squares, out=np.zeros_like(products), where=squares > 1e-12)
+        loadings[:, item] = np.clip(best, -1, 1)
+    return loadings

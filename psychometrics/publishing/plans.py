@@ -1,0 +1,61 @@
+"""Show the plan of a study, which was committed before its results."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import yaml
+
+from ..exceptions import DataError
+from ..paths import data_dir
+
+if TYPE_CHECKING:
+    pass
+
+
+def plan(name: str) -> None:
+    """Show a study's plan, folded, with the commit that added it.
+
+    Parameters
+    ----------
+    name : str
+        A file of ``data/plans``, without its ending. Its fields are sentences, lists or mappings;
+        ``committed`` is the commit, ``deviations`` lists what was decided after the results.
+
+    Raises
+    ------
+    DataError
+        There is no such plan.
+
+    Examples
+    --------
+    >>> plan("no-such-plan")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.DataError: data/plans has no no-such-plan.yml.
+    """
+    from IPython.display import HTML, display
+
+    path = data_dir() / "plans" / f"{name}.yml"
+
+    if not path.is_file():
+        raise DataError(f"data/plans has no {path.name}.")
+    fields = yaml.safe_load(path.read_text(encoding="utf-8"))
+    commit = fields.pop("committed", "a commit not yet named")
+    later = fields.get("deviations")
+    rows = "".join(f"<dt>{escape(k.replace('_', ' '))}</dt><dd>{_html_of(v)}</dd>"
+                   for k, v in fields.items())  # fmt: skip
+    about = f"The plan, committed before its results ({commit}); deviations: {len(later or [])}"
+    display(HTML(f'<details class="plan"><summary>{about}</summary><dl>{rows}</dl></details>'))
+
+
+def _html_of(value: object) -> str:
+    """Return a field of a plan as HTML; mappings and lists become lists."""
+    if isinstance(value, dict):
+        value = [f"<i>{escape(str(k))}</i>: {_html_of(v)}" for k, v in value.items()]
+    elif isinstance(value, list):
+        value = [_html_of(v) for v in value]
+    else:
+        return escape(str(value))
+    return "<ul>" + "".join(f"<li>{one}</li>" for one in value) + "</ul>" if value else "none"

@@ -1,0 +1,340 @@
+"""A study's file: what it may hold, how it is read, and all that is wrong in it."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import AfterValidator, Field, ValidationError
+
+from ..asking.population import population
+from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError
+from ..measures.intervals import mean_interval
+from ..modes import identify, mode_named
+from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires.model import Part, checked
+from ..questionnaires.readers import read
+
+_Value = str | float | int | bool | None
+
+
+def _each_once(values: list | tuple) -> list | tuple:
+    if len(set(map(repr, values))) < len(values):
+        raise ValueError("holds one of them twice: keep one")
+    return values
+
+
+def _day(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError("must be a day such as 2026-11-23") from None
+
+
+_Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
+_Seed = Annotated[int, Field(strict=True, ge=0)]
+# What a study has as its mode whose answers are read from a table.
+_FILE = "file"
+_ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
+
+
+class _Expectation(Part):
+    says: Annotated[str, Field(pattern=r"\S")]
+    questionnaire: str
+    scale: str | None = None
+    of: dict[str, _Value]
+    than: dict[str, _Value]
+    expect: Literal["higher", "lower", "different"]
+
+    def scale_in(self, questionnaire: Questionnaire) -> Scale:
+        """Return the scale that is compared, by default the questionnaire's first."""
+        return questionnaire.scale(self.scale) if self.scale else questionnaire.scales[0]
+
+
+class _Planned(Part):
+    date: Annotated[str, AfterValidator(_day)]
+    expectations: tuple[_Expectation, ...] = ()
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    correction: Literal["none", "holm", "fdr_bh"] = "none"
+    smallest_effect: Annotated[float, Field(gt=0)] | None = None
+    spread: Annotated[float, Field(gt=0)] = 1.0
+    exclusions: str = ""
+    stopping: str = ""
+
+
+class Study(Part):
+    """What a study's file holds."""
+
+    title: str
+    question: str
+    planned: _Planned
+    questionnaires: _Names
+    respondents: _Names
+    mode: str = "nli"
+    conditions: dict[
+        str, Annotated[list[_Value], Field(min_length=1), AfterValidator(_each_once)]
+    ] = Field({})
+    seeds: Annotated[tuple[_Seed, ...], Field(min_length=1), AfterValidator(_each_once)] = (0,)
+    analyses: Annotated[tuple[Literal[_ANALYSES], ...], Field(min_length=1)] = _ANALYSES
+
+    @property
+    def reads_answers(self) -> bool:
+        """Whether the answers are read from a table instead of being asked for."""
+        return self.mode == _FILE
+
+    @property
+    def combinations(self) -> list[dict[str, _Value]]:
+        """All combinations of the conditions, seeds aside, in order."""
+        values = itertools.product(*self.conditions.values())
+        return [dict(zip(self.conditions, chosen, strict=True)) for chosen in values]
+
+    def load_questionnaires(self, folder: Path) -> list[Questionnaire]:
+        """Load the questionnaires; those that are files lie in the study's folder."""
+        return [load_beside(name, folder) for name in self.questionnaires]
+
+    def list_respondents(self, folder: Path, with_members: bool = True) -> list[str]:
+        """List the respondents by name, with those of populations' files in the study's folder."""
+        takes_populations = not self.reads_answers and mode_named(self.mode).takes_populations
+        names = []
+        for name in self.respondents:
+            if name.endswith((".yaml", ".yml")):
+                members = population(folder / name)
+                names += members if with_members else []
+            else:
+                names += population(name) if takes_populations else [name]
+
+        return list(dict.fromkeys(names))
+
+    def power(self, folder: Path) -> list[float]:
+        """Simulate the power of each expectation for the smallest effect of interest.
+
+        Parameters
+        ----------
+        folder : Path
+            Where the study's file lies.
+
+        Returns
+        -------
+        list of float
+            Share of 2,000 simulated studies whose interval over items excludes zero on the right
+            side, if the differences of a scale's items are normal around the smallest effect with
+            the ``spread`` of the plan; empty where no smallest effect is named.
+        """
+        planned = self.planned
+        effect = planned.smallest_effect
+        if effect is None:
+            return []
+
+        questionnaires = {one.id: one for one in self.load_questionnaires(folder)}
+        shares = []
+        for expectation in planned.expectations:
+            scale = expectation.scale_in(questionnaires[expectation.questionnaire])
+            size = (2000, len(scale.items))
+            draws = np.random.default_rng(0).normal(effect, planned.spread, size)
+            shares.append(float((mean_interval(draws)[0] > 0).mean()))
+
+        return shares
+
+
+def load_study(path: str | Path, was_run: bool = False) -> Study:
+    """Read and check a study's file; nobody is asked.
+
+    Parameters
+    ----------
+    path : str or Path
+        YAML: ``title``; ``question``; ``planned`` with a ``date`` and ``expectations``, each of
+        which ``says`` in words that the scores of a ``questionnaire`` (and ``scale``) under the
+        conditions ``of`` are ``higher``, ``lower`` or ``different`` (``expect``) ``than`` under
+        others, and where wanted ``alpha`` (0.05) and a ``correction`` of the expectations' p values
+        (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
+        ``spread`` of the items' differences (1) for its power, and in words ``exclusions`` and the
+        ``stopping`` rule; ``questionnaires`` and ``respondents``, as the commands take them;
+        ``mode``, or ``file`` where answers are read from a table; ``conditions``, a list of values
+        for each, of which all combinations are asked; ``seeds``; ``analyses``, some of scores,
+        expectations, effects, reliability and evidence.
+    was_run : bool
+        Refuse a study that was not run.
+
+    Returns
+    -------
+    Study
+        An object with these as attributes, and ``combinations`` of the conditions.
+
+    Raises
+    ------
+    ParameterError
+        The file cannot be read, or a part of it names what there is not; every mistake is listed.
+
+    Examples
+    --------
+    >>> load_study("nowhere.yaml")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
+file or directory); name a readable file.
+    """
+    path = Path(path)
+
+    try:
+        content = read(path, str(path))
+    except QuestionnaireError as error:
+        raise ParameterError(str(error)) from None
+
+    if isinstance(content, dict) and isinstance(content.get("planned"), dict):
+        content["planned"]["date"] = str(content["planned"].get("date", ""))
+
+    lines = []
+    try:
+        study = checked(content, str(path), Study)
+        readable = _Readable(study)
+    except QuestionnaireError as error:
+        lines += str(error).splitlines()
+        readable = _right_parts(content)  # so that what else is wrong is said at once, too
+
+    if readable is not None:
+        lines += [f"{path}, {line}" for line in _mistakes(readable, path.parent)]
+
+    if lines:
+        raise ParameterError("\n".join(dict.fromkeys(lines)))
+    if was_run and not record_path(path).is_file():
+        raise ParameterError(f"{path} was not run: psychometrics study run {path}")
+
+    return study
+
+
+def load_beside(name: str, folder: Path) -> Questionnaire:
+    """Load a questionnaire of a study: a file in the study's folder, or one of the project.
+
+    Examples
+    --------
+    >>> load_beside("gad7", Path()).short_title
+    'GAD-7'
+    """
+    beside = folder / name
+    return load_questionnaire(beside if beside.is_file() else name)
+
+
+def record_path(path: str | Path) -> Path:
+    """Return where the record of a study's runs lies."""
+    return Path(path).with_suffix("") / "record.json"
+
+
+@dataclass(frozen=True)
+class _Readable:
+    """What of a file can be checked: of a right one all, of a wrong one its right parts."""
+
+    study: Study
+    unknown: frozenset[str] = frozenset()  # keys of the file that are missing or wrong
+    numbers: tuple[int, ...] = ()  # of the expectations, as the file counts them
+
+
+def _right_parts(content: object) -> _Readable | None:
+    """Return the parts that the schema takes, with others in the place of the rest."""
+    if not isinstance(content, dict):
+        return None
+
+    right = {}
+    for key in Study.model_fields.keys() & content.keys() - {"planned"}:
+        try:
+            Study.model_validate(_SMALLEST | {key: content[key]})
+        except ValidationError:
+            continue
+
+        right[key] = content[key]
+
+    unknown = frozenset(_SMALLEST.keys() | content.keys()) - right.keys()
+
+    expectations = {}
+    planned = content.get("planned")
+    listed = planned.get("expectations") if isinstance(planned, dict) else None
+    for number, one in enumerate(listed if isinstance(listed, list) else [], start=1):
+        try:
+            expectations[number] = _Expectation.model_validate(one)
+        except ValidationError:
+            continue
+
+    planned = _SMALLEST["planned"] | {"expectations": list(expectations.values())}
+    study = Study.model_validate(_SMALLEST | right | {"planned": planned})
+    return _Readable(study, unknown, tuple(expectations))
+
+
+# The fewest keys of a study; the values stand in for those that are missing or wrong.
+_SMALLEST = {
+    "title": "a title",
+    "question": "a question",
+    "planned": {"date": "2026-01-01"},
+    "questionnaires": ["a questionnaire"],
+    "respondents": ["a respondent"],
+}
+
+
+def _mistakes(file: _Readable, folder: Path) -> list[str]:
+    study = file.study
+    found = []
+
+    def tried(place: str, call) -> object:
+        try:
+            return call()
+        except PsychometricsError as error:
+            found.extend(f"{place}: {line}" for line in str(error).splitlines())
+
+    known = {}
+    for name in () if "questionnaires" in file.unknown else study.questionnaires:
+        questionnaire = tried("questionnaires", lambda name=name: load_beside(name, folder))
+        if questionnaire is not None:
+            known[questionnaire.id] = questionnaire
+
+    all_known = len(known) == len(study.questionnaires)
+
+    if not file.unknown & {"mode", "conditions"}:
+        found += _mistakes_of_asking(file, folder, tried)
+
+    numbers = file.numbers or itertools.count(1)
+    for number, wanted in zip(numbers, study.planned.expectations, strict=False):
+        place = f"planned, expectation {number}"
+        questionnaire = known.get(wanted.questionnaire)
+        if questionnaire is None and all_known:
+            found.append(f"{place}: {wanted.questionnaire} is not among the questionnaires.")
+        elif questionnaire is not None and wanted.scale:
+            tried(place, lambda q=questionnaire, w=wanted: q.scale(w.scale))
+
+        for side in () if "conditions" in file.unknown else (wanted.of, wanted.than):
+            for name, value in side.items():
+                if value not in study.conditions.get(name, ()):
+                    found.append(f"{place}: {name}={value} is not among the conditions.")
+
+        if wanted.of == wanted.than:
+            found.append(f"{place}: of and than are the same.")
+
+    return found
+
+
+def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[str]:
+    """Return mistakes of seeds; ``tried`` notes those of conditions and respondents."""
+    study = file.study
+    if study.reads_answers:
+        wrong = study.seeds != (0,) and "seeds" not in file.unknown
+        return ["seeds: runs are rows of the table of answers; leave them out."] if wrong else []
+
+    first, *others = study.combinations
+    conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
+    if conditions is None:
+        return []
+
+    for chosen in others:
+        tried("conditions", lambda chosen=chosen: mode_named(study.mode).complete(chosen))
+
+    if "respondents" not in file.unknown:
+        # Of those that a file lists some may fail: the run finds out, and records it.
+        listed = tried("respondents", lambda: study.list_respondents(folder, with_members=False))
+        for name in listed or []:
+            tried("respondents", lambda name=name: identify(name, study.mode, **first))
+
+    if study.seeds != (0,) and "seed" not in conditions:
+        return [f"seeds: answers in mode {study.mode} know no seed; leave them out."]
+    return []
