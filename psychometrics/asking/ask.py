@@ -20,12 +20,12 @@ from ..checks import check_kinds
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import computing_on, resolve_device
 from ..modes import mode_named
-from ..modes.mode import Asking, Mode
+from ..modes.mode import Asking, Identity, Mode
 from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..store import watched
 from .judge import judged
-from .plan import Plan
+from .plan import Participant, Plan
 
 _KINDS = {
     "mode": str,
@@ -250,19 +250,19 @@ def ask_ways(
 
 def _put(
     plan: Plan,
-    one: tuple[dict, object, Mode],
+    participant: Participant,
     store: str | Path | None,
     bar: Progress,
     on_cluster: dict[str, object],
     keep_downloads: bool,
 ) -> list[pd.DataFrame]:
     """Put the questionnaires to one respondent; if it fails, return what it has answered."""
-    identity, respondent, mode = one
-    name = identity["respondent_id"]
+    identity, respondent, mode = participant
+    name = identity.respondent_id
     questionnaire = ""
     tables = []
     # An endpoint gets the requests of all questionnaires at once.
-    together = identity.get("source") == "endpoint"
+    together = identity.source == "endpoint"
     rounds = [plan.questionnaires] if together else [[each] for each in plan.questionnaires]
 
     try:
@@ -285,7 +285,7 @@ def _put(
                     # One by one: the answers that came before an error count.
                     tables.append(read.assign(**persona))
 
-        plan.failures.remove({name, str(one[1])})
+        plan.failures.remove({name, str(participant.respondent)})
     except Exception as error:
         plan.failures.add(name, error, identity, questionnaire)
         _free_memory(error)
@@ -327,7 +327,7 @@ def _summarise(
         "unanswered": unanswered,
         "failed": {name: " ".join(str(error).split()) for name, error in errors.items()},
         "kinds": {name: error.kind for name, error in errors.items()},
-        "precision": {one["respondent_id"]: one.get("dtype") for one, *_ in plan.respondents},
+        "precision": {who.respondent_id: who.dtype for who, *_ in plan.respondents},
         "seconds": round(seconds, 2),
     }
 
@@ -400,19 +400,19 @@ def _free_memory(error: BaseException | None) -> None:
 
 
 @contextmanager
-def _remove_downloads(identity: dict) -> Iterator[None]:
+def _remove_downloads(identity: Identity) -> Iterator[None]:
     """Remove, at the end, the weights that came into the hub's local cache meanwhile.
 
     The small files stay: they identify a model without a request to the hub.
     """
-    if identity.get("source") != "hub":
+    if identity.source != "hub":
         yield
         return
 
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 
-    folder = repo_folder_name(repo_id=identity["model"], repo_type="model")
+    folder = repo_folder_name(repo_id=identity.model, repo_type="model")
     snapshots = Path(constants.HF_HUB_CACHE) / folder / "snapshots"
 
     def weights() -> dict[Path, Path]:

@@ -31,7 +31,7 @@ from pathlib import Path
 from ..exceptions import ParameterError, PsychometricsError, RespondentError, StoreError
 from ..models.sources import SMOLLM2, find
 from ..modes import mode_named
-from ..modes.mode import Asking
+from ..modes.mode import Asking, Identity
 from ..modes.prompting import PromptMode
 from ..progress import Progress
 from ..questionnaires import Questionnaire
@@ -121,7 +121,7 @@ def ask_on_cluster(
         "all machines share in PSYCHOMETRICS_STORE; if they do share it, run it again, as a "
         "network's disk may show a file late."
     )
-    names = [identity["respondent_id"] for identity, *_ in there]
+    names = [identity.respondent_id for identity, *_ in there]
 
     return {name: _StandIn(errors.get(name, missing)) for name in names}
 
@@ -187,7 +187,7 @@ class _StandIn:
 class _Order:
     """What a worker is to do: put questionnaires, or a part of their prompts, to one respondent."""
 
-    identity: dict
+    identity: Identity
     respondent: str | Path
     mode: str
     jobs: list[tuple[Questionnaire, slice]]
@@ -211,7 +211,7 @@ class _Task:
 
     @property
     def name(self) -> str:
-        return self.order.identity["respondent_id"]
+        return self.order.identity.respondent_id
 
     def note(self, counts: list[_Counts]) -> None:
         """Note how far it has come."""
@@ -244,8 +244,8 @@ def _stored(questionnaires: list[Questionnaire], order: _Order) -> list[_Counts]
     return [bar.counts for bar in bars]
 
 
-def _can_travel(identity: dict, respondent: object) -> bool:
-    return isinstance(respondent, str | Path) and identity.get("source") in _LOADABLE
+def _can_travel(identity: Identity, respondent: object) -> bool:
+    return isinstance(respondent, str | Path) and identity.source in _LOADABLE
 
 
 def _connect(address: str | None) -> bool:
@@ -300,7 +300,7 @@ def _make_mark(url: str) -> str | None:
 def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
     """A respondent's tasks: one, or as many as its prompts need."""
     respondent, here = order.respondent, Path(order.respondent).expanduser()
-    files = order.identity.get("source") in ("local", "adapter", "packed")
+    files = order.identity.source in ("local", "adapter", "packed")
     if files and respondent != SMOLLM2 and here.exists():
         respondent = here.absolute()  # a worker has another working directory
 
@@ -451,7 +451,7 @@ def _needs(task: _Task, nodes: list[dict]) -> dict:
     needs["memory"] = int(min(_LIBRARIES + 6 * task.parameters, memory))
 
     if most["GPU"]:
-        width = 4 if task.order.identity["dtype"] == "float32" else 2
+        width = 4 if task.order.identity.dtype == "float32" else 2
         share = (_LIBRARIES + width * task.parameters) / _GPU
         needs["num_gpus"] = min(1.0, math.ceil(8 * share) / 8)
 
@@ -514,7 +514,7 @@ def _put(order: _Order, bars: list[Progress], end: dict) -> None:
             end["error"] = type(error)(str(error))  # its causes may not travel
             vars(end["error"]).update(vars(error))
         except Exception as error:
-            reason = RespondentError.of(identity["respondent_id"], error)
+            reason = RespondentError.of(identity.respondent_id, error)
             end["error"] = RespondentError(str(reason), kind=reason.kind)
 
     end["warnings"] = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
@@ -529,8 +529,9 @@ def _check_machine(order: _Order) -> None:
             f"{order.store} is not the same folder on {here}, a machine of the cluster: share one."
         )
 
-    found = mode_named(order.mode).identify(order.respondent, identity["dtype"], **order.conditions)
-    if found["fingerprint"] != identity["fingerprint"]:
+    mode = mode_named(order.mode)
+    model_here = mode.identify(order.respondent, identity.dtype, **order.conditions)
+    if model_here.fingerprint != identity.fingerprint:
         raise RespondentError(
-            f"{identity['respondent_id']} is not the same on {here}: copy the model there again."
+            f"{identity.respondent_id} is not the same on {here}: copy the model there again."
         )

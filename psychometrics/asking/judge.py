@@ -102,12 +102,12 @@ def _sheet(questionnaire: Questionnaire, items: tuple[Item, ...]) -> Questionnai
 def _ask_judge(mode: Mode, sheet: Questionnaire, asking: Asking, labels: str) -> pd.Series:
     """Return the judge's choice for each item."""
     name = asking.conditions["judge"]
-    is_here = asking.identity["source"] != "endpoint"
+    is_here = asking.identity.source != "endpoint"
     conditions = mode.complete(
         {"runs": 1, "batch_size": 1, "shuffle": False, "constrained": is_here, "labels": labels}
         | {name: asking.conditions[name] for name in ("endpoint", "max_tokens")}
     )
-    identity = mode.identify(name, asking.identity["dtype"], **conditions)
+    identity = mode.identify(name, asking.identity.dtype, **conditions)
     judge = mode.open(name, identity, **conditions)
     judging = asking._replace(respondent=judge, identity=identity, conditions=conditions)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 from filelock import FileLock
@@ -15,7 +16,7 @@ from ..data import text_table
 from ..exceptions import ParameterError, RespondentError, writing
 from ..files import replacing
 from ..modes import mode_named
-from ..modes.mode import Mode
+from ..modes.mode import Identity, Mode
 from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.answers import COLUMNS
 from ..questionnaires.model import repeated
@@ -27,14 +28,29 @@ _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "ques
             "fingerprint", "at"]  # fmt: skip
 
 
+class Participant(NamedTuple):
+    """Who is asked.
+
+    Parameters
+    ----------
+    identity : Identity
+    respondent
+        Itself, or its name.
+    mode : Mode
+    """
+
+    identity: Identity
+    respondent: Any
+    mode: Mode
+
+
 class Plan:
     """What is to be asked of whom, and who has failed so far; made before anything is asked.
 
     Attributes
     ----------
     questionnaires : list of Questionnaire
-    respondents : list of (dict, object, Mode)
-        Each respondent's identity, itself or its name, and its mode.
+    respondents : list of Participant
     conditions : dict
         Of the first persona, if there are several.
     ways : list of (dict, dict)
@@ -58,11 +74,10 @@ class Plan:
         ]
         self.conditions = self.ways[0][0]
         self.failures = _Failures(failures, mode, dtype, self.conditions)
-        self.respondents: list[tuple[dict, object, Mode]] = []
+        self.respondents: list[Participant] = []
         for respondent in _listed(respondents):
             try:
-                identity, own_mode = self._identify(respondent, mode, dtype)
-                self.respondents.append((identity, respondent, own_mode))
+                self.respondents.append(self._participant(respondent, mode, dtype))
             except RespondentError as error:
                 self.failures.add(str(respondent), error)
 
@@ -70,13 +85,13 @@ class Plan:
             missing = RespondentError("There is no respondent to ask: name at least one.")
             raise next(iter(self.failures.errors.values()), missing)
 
-        names = [identity["respondent_id"] for identity, *_ in self.respondents]
+        names = [participant.identity.respondent_id for participant in self.respondents]
         twice = repeated(names, fold=False)
         if twice:
             raise RespondentError(f"Two respondents are called '{twice[0]}': rename a folder.")
 
-    def _identify(self, respondent: object, mode: str, dtype: str | None) -> tuple[dict, Mode]:
-        """Return who a respondent is and its mode, once all questionnaires suit it."""
+    def _participant(self, respondent: Any, mode: str, dtype: str | None) -> Participant:
+        """Return who is asked and in which mode, once all questionnaires suit it."""
         own_mode = mode_named(mode)
         conditions = self.conditions
         if mode == "nli" and hasattr(respondent, "answer"):
@@ -84,11 +99,11 @@ class Plan:
             if own_mode.name != mode:
                 conditions = own_mode.complete({})
 
-        identity = own_mode.identify(respondent, dtype, **conditions)
+        identity = Identity.of(own_mode.identify(respondent, dtype, **conditions))
         for questionnaire in self.questionnaires:
             own_mode.check(questionnaire, identity, conditions)
 
-        return identity, own_mode
+        return Participant(identity, respondent, own_mode)
 
 
 def _each_once(questionnaires: object) -> list[Questionnaire]:
@@ -182,16 +197,16 @@ class _Failures:
         lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
 
-    def known(self, identity: dict, questionnaire: str) -> RespondentError | None:
+    def known(self, identity: Identity, questionnaire: str) -> RespondentError | None:
         """Return the error of an earlier run that would occur again."""
-        row = self._lasting.get(identity.get("fingerprint"))
+        row = self._lasting.get(identity.fingerprint)
         # What fits into memory depends on how long the questions are.
         if row is None or (row["kind"] == "memory" and row["questionnaire"] != questionnaire):
             return None
         return RespondentError(row["reason"], kind=row["kind"])
 
     def add(
-        self, name: str, error: Exception, identity: dict | None = None, questionnaire: str = ""
+        self, name: str, error: Exception, identity: Identity | None = None, questionnaire: str = ""
     ) -> None:
         """Record a failure in place of an earlier one."""
         error = self.errors[name] = RespondentError.of(name, error)
@@ -206,7 +221,7 @@ class _Failures:
             "kind": error.kind,
             "reason": reason,
             "questionnaire": questionnaire,
-            "fingerprint": (identity or {}).get("fingerprint", ""),
+            "fingerprint": identity.fingerprint if identity else "",
         }
 
         with self._alone():
