@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -203,7 +203,7 @@ def _add_removed(plan: Plan, removed: Mapping[str, int]) -> None:
 def ask_ways(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
     respondents: object,
-    ways: Mapping[str, Mapping],
+    ways: Mapping[str, Mapping[str, Any]],
     mode: str = "chat",
     store: str | Path | None = None,
     **how: object,
@@ -242,9 +242,11 @@ def ask_ways(
 
     usual = mode_named(mode).asked_once
     parts = []
-    for way, own in ways.items():
-        given = {"progress": False, **usual, **how, **own}
-        parts.append(ask(questionnaires, respondents, store, mode, **given).assign(way=way))
+    for way, conditions in ways.items():
+        settings: dict[str, Any] = {"progress": False, **usual, **how, **conditions}
+        answers = ask(questionnaires, respondents, store, mode, **settings)
+        parts.append(answers.assign(way=way))
+
     return pd.concat(parts, ignore_index=True)
 
 
@@ -294,7 +296,11 @@ def _put(
 
 
 def _read_by_judge(
-    plan: Plan, mode: Mode, answers: pd.DataFrame, questionnaires: list, call: Asking
+    plan: Plan,
+    mode: Mode,
+    answers: pd.DataFrame,
+    questionnaires: list[Questionnaire],
+    call: Asking,
 ) -> pd.DataFrame:
     """Return the answers as the judge reads them, if there is one and it does not fail."""
     judge = plan.conditions.get("judge")
@@ -350,7 +356,7 @@ def _summarise(
     return answers
 
 
-def _summary_line(summary: dict) -> str:
+def _summary_line(summary: dict[str, Any]) -> str:
     kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(summary["kinds"].values()).items())
     reasons = ", ".join(f"{n} {status}" for status, n in summary.get("statuses", {}).items())
     parts = [
@@ -361,8 +367,8 @@ def _summary_line(summary: dict) -> str:
     ]
 
     if "unused" in summary:
-        said = "in the store not used (another precision, weights or prompts)"
-        parts.append(f"{summary['unused']} {said}")
+        reason = "(another precision, weights or prompts)"
+        parts.append(f"{summary['unused']} in the store not used {reason}")
 
     if "unasked" in summary:
         parts.append(f"{summary['unasked']} left unasked")
@@ -412,7 +418,7 @@ def _remove_downloads(identity: Identity) -> Iterator[None]:
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 
-    folder = repo_folder_name(repo_id=identity.model, repo_type="model")
+    folder = repo_folder_name(repo_id=identity.model or "", repo_type="model")
     snapshots = Path(constants.HF_HUB_CACHE) / folder / "snapshots"
 
     def weights() -> dict[Path, Path]:

@@ -61,11 +61,11 @@ class Plan:
 
     def __init__(
         self,
-        questionnaires: object,
-        respondents: object,
+        questionnaires: Any,
+        respondents: Any,
         mode: str,
         dtype: str | None,
-        conditions: dict,
+        conditions: dict[str, Any],
         failures: str | Path | None,
     ) -> None:
         self.questionnaires = _each_once(questionnaires)
@@ -106,7 +106,7 @@ class Plan:
         return Participant(identity, respondent, own_mode)
 
 
-def _each_once(questionnaires: object) -> list[Questionnaire]:
+def _each_once(questionnaires: Any) -> list[Questionnaire]:
     """Load the questionnaires; refuse none, and one that is named twice."""
     loaded = load_questionnaires(questionnaires)
     if not loaded:
@@ -119,7 +119,7 @@ def _each_once(questionnaires: object) -> list[Questionnaire]:
     return loaded
 
 
-def _listed(respondents: object) -> Iterable:
+def _listed(respondents: Any) -> Iterable[Any]:
     """Return one or several respondents as several, a population as its members."""
     is_file = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
     if isinstance(respondents, str) or is_file:
@@ -132,25 +132,29 @@ def _listed(respondents: object) -> Iterable:
     return respondents
 
 
-def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
+def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Fill the columns of a table of personas into the conditions, once for each row."""
-    table = conditions.get("personas")
-    rest = {**conditions}
-    if rest.pop("personas", None) is None:
+    rest = dict(conditions)
+    personas = rest.pop("personas", None)
+    if personas is None:
         return [(rest, {})]
 
-    table = table if isinstance(table, pd.DataFrame) else text_table(table)
+    table = personas if isinstance(personas, pd.DataFrame) else text_table(personas)
     table = table.reset_index(drop=True).rename(columns=str).fillna("").astype(str)
     texts = {n: rest[n] for n in ("role", "persona") if isinstance(rest.get(n), str)}
     gaps = [gap for text in texts.values() for gap in re.findall(r"{(\w+)}", text)]
     lost = [gap for gap in gaps if gap not in table]
     if lost:
-        has = ", ".join(table)
-        raise ParameterError(f"personas: no column fills the gap {{{lost[0]}}}; they have {has}.")
+        columns = ", ".join(table)
+        raise ParameterError(
+            f"personas: no column fills the gap {{{lost[0]}}}; they have {columns}."
+        )
 
     if not gaps or table.empty or table.columns.has_duplicates:
-        said = f"personas needs columns that a role of mode {mode} names, such as {{age}}"
-        raise ParameterError(f"{said}, each of them once, and rows.")
+        raise ParameterError(
+            f"personas needs columns that a role of mode {mode} names, such as {{age}}, each of "
+            "them once, and rows."
+        )
 
     taken = {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table)
     if taken:
@@ -163,13 +167,15 @@ def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
 
     ways = []
     for number, row in enumerate(table.to_dict("records"), start=1):
-        own = {
-            name: re.sub(r"{(\w+)}", lambda gap, row=row: row.get(gap[1], gap[0]), text)
-            for name, text in texts.items()
-        }
-        ways.append((rest | own, {"persona_row": number, **row}))
+        filled = {name: _fill(text, row) for name, text in texts.items()}
+        ways.append((rest | filled, {"persona_row": number, **row}))
 
     return ways
+
+
+def _fill(text: str, row: dict[str, str]) -> str:
+    """Fill the gaps of a text that a row has a column for."""
+    return re.sub(r"{(\w+)}", lambda gap: row.get(gap[1], gap[0]), text)
 
 
 class _Failures:
@@ -180,7 +186,7 @@ class _Failures:
     """
 
     def __init__(
-        self, path: str | Path | None, mode: str, dtype: str | None, conditions: dict
+        self, path: str | Path | None, mode: str, dtype: str | None, conditions: dict[str, Any]
     ) -> None:
         self.errors: dict[str, RespondentError] = {}
         self._path = None if path is None else Path(path).expanduser()
@@ -191,8 +197,7 @@ class _Failures:
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
         with self._alone():
             rows = self._rows()
-            if self._path is not None:
-                self._write(rows)  # now, if it cannot be written, and not after the first failure
+            self._write(rows)  # now, if it cannot be written, and not after the first failure
 
         lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
@@ -250,7 +255,7 @@ class _Failures:
 
         try:
             lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=60)
-            if not self._path.parent.is_dir():  # which the lock would make
+            if not self._path.parent.is_dir():  # the lock would make it
                 raise NotADirectoryError(f"there is no folder {self._path.parent}")
 
             lock.acquire()
@@ -282,5 +287,7 @@ class _Failures:
         return rows[_COLUMNS]
 
     def _write(self, rows: pd.DataFrame) -> None:
+        if self._path is None:
+            return
         with writing(self._path), replacing(self._path) as part:
             rows.to_csv(part, index=False)
