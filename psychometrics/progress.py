@@ -24,7 +24,7 @@ class Progress(tqdm):
     unused : int
         Answers of the same respondents in the store to other prompts, by other weights or in
         another precision, which are no answers to these questions.
-    spending : object
+    spending : Spending
         Tokens and cost of the replies of endpoints.
     """
 
@@ -38,7 +38,7 @@ class Progress(tqdm):
         self._expected = 0
         self.unasked = 0
         self.unused = 0
-        self.spending = _Spending()
+        self.spending = Spending()
 
         if not sys.stderr.isatty():  # a log gets a line now and then
             options.setdefault("mininterval", _LOG_INTERVAL)
@@ -93,7 +93,7 @@ class Progress(tqdm):
         self.total = self._expected * max(self.pairs, self.begun) // self.begun
 
 
-class _Spending:
+class Spending:
     """Tokens and cost of one call, and what the requests under way may cost at most."""
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -52,7 +53,7 @@ def test_apples_gpu_is_taken_where_it_is_the_only_one(monkeypatch):
 
 def test_what_a_gpu_cannot_compute_names_the_way_back(tiny_model):
     respondent = pm.load_respondent(tiny_model, device="cpu")
-    respondent.identity["device"] = "mps"
+    respondent.identity = replace(respondent.identity, device="mps")
 
     def compute(rows):
         raise NotImplementedError("no such kernel on MPS")

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from psychometrics.exceptions import ParameterError
 from psychometrics.modes.chat import Chat
 from psychometrics.modes.messages import ROLES, WORDINGS, _fill, caesar, messages, option_labels
-from psychometrics.modes.mode import Asking
+from psychometrics.modes.mode import Asking, Identity
 from psychometrics.modes.replies import parse_reply
 from psychometrics.paths import data_dir
+from psychometrics.progress import Progress
 from psychometrics.questionnaires import load_questionnaire
 
 MINI = load_questionnaire("ipip20")
@@ -259,9 +260,9 @@ def test_a_schema_lets_no_other_reply_pass_than_the_labels():
     def answers(items, **how):
         how = {**Chat.conditions, "reply": "json_schema", "shuffle": False, **how}
         questionnaire = MINI.model_copy(update={"items": items})
-        asking = Asking(None, {"respondent_id": "m"}, None, None, how)
+        asking = Asking(None, Identity("m"), None, Progress(disable=True), how)
         (_, talk), *_ = Chat("chat").talks(questionnaire, asking)
-        return next(talk)[1]["response_format"]["json_schema"]["schema"]
+        return next(talk).response_format["json_schema"]["schema"]
 
     schema = answers(MINI.items[:2], labels="alphabetical", think=True)
     assert schema["required"] == ["explanation", "1", "2"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError, replace
+
 import pytest
 import yaml
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.modes import MODES, mode_named, mode_names
-from psychometrics.modes.mode import Conditions
+from psychometrics.modes.mode import Conditions, Identity
 
 COIN = """
 import pandas as pd
@@ -129,3 +131,14 @@ def test_people_endpoints_and_simulated_respondents_are_no_population():
     assert not any(
         mode_named(n).takes_populations for n in ("chat", "custom", "human", "simulated")
     )
+
+
+def test_an_identity_is_frozen_and_reads_as_the_mapping_that_a_manifest_holds():
+    identity = Identity("m", "local", "owner/m", "0", "nli", "float32", "f")
+    values = {"respondent_id": "m", "source": "local", "model": "owner/m", "revision": "0",
+              "mode": "nli", "dtype": "float32", "fingerprint": "f"}  # fmt: skip
+    assert list(dict(identity).items()) == list(values.items())
+    assert list(replace(identity, by="logits", device="cpu"))[-2:] == ["device", "by"]
+    assert Identity.of(values | {"tuned": True}) == identity
+    with pytest.raises(FrozenInstanceError):
+        identity.dtype = "bfloat16"

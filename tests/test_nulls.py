@@ -19,6 +19,7 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.models import vectors
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
+from psychometrics.modes.mode import Identity
 from psychometrics.modes.nli import _WordsRespondent
 from psychometrics.paths import data_dir
 from psychometrics.training import nli_classifier
@@ -223,7 +224,7 @@ def test_a_null_of_a_decoder_reads_the_text_place_and_depth_that_the_member_read
     recipe = source.recipe
     base = find("smollm2")
     model, tokenizer = load_model(base, "causal", config=load_config(base, num_hidden_layers=18))
-    identity = {"respondent_id": "untrained", "device": "cpu", "dtype": "float32"}
+    identity = Identity("untrained", device="cpu", dtype="float32")
     before = _WordsRespondent(model, tokenizer, identity, recipe)
     table = pm.prompts("challenges").head(6)
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))

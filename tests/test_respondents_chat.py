@@ -27,12 +27,14 @@ from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.modes.chat import Chat
 from psychometrics.modes.messages import messages
-from psychometrics.modes.mode import Asking
+from psychometrics.modes.mode import Asking, Identity
 from psychometrics.modes.server import simulated_endpoint
 from psychometrics.modes.simulated import draw_traits
+from psychometrics.progress import Progress
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.answers import COLUMNS
 from psychometrics.store import StoredAnswers
+from psychometrics.store.replies import Reply
 
 REFUSAL = "As a language model, I have no personality to describe."
 MINI = load_questionnaire("ipip20")
@@ -48,7 +50,7 @@ def ask_chat(questionnaire, model, store, **how):
 
 
 def talks_of(questionnaire, how):
-    asking = Asking(None, {"respondent_id": "m"}, None, None, how)
+    asking = Asking(None, Identity("m"), None, Progress(disable=True), how)
     return Chat("chat").talks(questionnaire, asking)
 
 
@@ -368,10 +370,8 @@ def test_no_reply_is_recorded_and_a_dead_endpoint_stops_the_run_with_one_sentenc
 def test_statements_are_shuffled_by_seed_and_run_and_batched_whole():
     how = Chat.conditions | {"runs": 3, "batch_size": 8, "seed": 5}
     plan = [batch for batch, _ in talks_of(MINI, how)]
-    assert [len(batch["items"]) for batch in plan] == [8, 8, 4] * 3
-    runs = [
-        [item.id for b in plan if b["run"] == run for item, _, _ in b["items"]] for run in (1, 2, 3)
-    ]
+    assert [len(batch.items) for batch in plan] == [8, 8, 4] * 3
+    runs = [[item.id for b in plan if b.run == run for item, _, _ in b.items] for run in (1, 2, 3)]
     assert all(sorted(ids) == sorted(i.id for i in MINI.items) for ids in runs)
     assert len({tuple(ids) for ids in runs}) == 3
     assert [batch for batch, _ in talks_of(MINI, how | {"runs": 5})][
@@ -587,10 +587,9 @@ def test_of_a_reply_cut_off_whole_lines_count_and_a_refusal_stays_one(tmp_path):
 
     def status(reply):
         _, talk = talks_of(FOUR, how)[0]
-        _, about = next(talk)
-        about["finish_reason"] = "length"
+        next(talk)
         with pytest.raises(StopIteration) as end:
-            talk.send(reply)
+            talk.send(Reply(reply, "length"))
         return [row["status"] for row in end.value.value]
 
     assert status("1: 4\n2: 3\n3: 1") == ["ok", "ok", "cut_off", "cut_off"]

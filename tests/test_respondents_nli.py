@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,6 +32,7 @@ from psychometrics.models.embedded import acceptability, load_embedded, load_mas
 from psychometrics.models.fast import fast_forward as forward_of
 from psychometrics.models.sources import find
 from psychometrics.modes import identify, load_respondent, nli
+from psychometrics.modes.mode import Identity
 from psychometrics.training import adapt_encoder, train_acceptability, train_nli
 from tests.conftest import ARCHITECTURES, SENTENCES
 from tests.hub import commit, serving
@@ -197,7 +199,7 @@ def test_a_decoder_reads_once_what_texts_share_and_answers_alike(architecture, d
         if name.endswith("bias") or "norm" in name:  # fresh ones are 0 or 1, and not missed
             torch.nn.init.normal_(parameter)
     wording = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
-    identity = {"respondent_id": "tiny", "device": "cpu", "dtype": dtype}
+    identity = Identity("tiny", device="cpu", dtype=dtype)
     recipe = {"wording": wording, "answers": [" yes", " maybe", " no"]}
     respondent = nli._WordsRespondent(model, tokenizer, identity, recipe)
     assert (respondent._fast_forward is not None) == (architecture == "llama")
@@ -402,7 +404,7 @@ def test_identity_tells_what_determines_an_answer_and_changes_with_it(copy):
     assert before["respondent_id"] == before["model"] == "copy"
     assert (before["source"], before["mode"], before["dtype"]) == ("local", "nli", "float32")
     loaded = load_respondent(copy, **PLAIN)
-    assert loaded.identity == before | {"device": "cpu"}
+    assert loaded.identity == replace(before, device="cpu")
     assert identify(copy, dtype="bfloat16")["fingerprint"] != before["fingerprint"]
     (copy / "README.md").write_text("nothing to do with answers")
     assert identify(str(copy), dtype="float32") == before
@@ -450,7 +452,7 @@ def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatc
     who = identify("some-member", dtype="float32")
     assert (who["source"], who["respondent_id"]) == ("embedded", "some-member")
     respondent = load_respondent("some-member", **PLAIN)
-    assert respondent.identity == who | {"device": "cpu"}
+    assert respondent.identity == replace(who, device="cpu")
     tokenizer = AutoTokenizer.from_pretrained(sources.base_path())
     with torch.no_grad():
         model.load_state_dict({k: v.half().float() for k, v in head.items()}, strict=False)
@@ -487,7 +489,7 @@ def test_a_hub_model_is_identified_undownloaded_and_answers_offline(hub, tmp_pat
     for offline in (False, True):
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
         respondent = load_respondent("acme/tiny", **PLAIN)
-        assert respondent.identity == who | {"device": "cpu"}
+        assert respondent.identity == replace(who, device="cpu")
         assert np.abs(respondent.answer(PAIRS) - plainly(hub, PAIRS)).max() < 1e-5
         main.parent.mkdir(exist_ok=True)
         main.write_text(COMMIT)  # as where another program has asked for it by its name alone

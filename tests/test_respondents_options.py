@@ -20,7 +20,7 @@ from psychometrics import load_respondent
 from psychometrics.asking.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.random_weights import null_model
-from psychometrics.modes import options
+from psychometrics.modes import option_prompts, options
 from psychometrics.modes.messages import messages
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.answers import COLUMNS
@@ -105,7 +105,7 @@ def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
     rng = np.random.default_rng(0)
     liking, place = rng.normal(size=5), 3 * rng.normal(size=5)
     rows = []
-    for number, order in enumerate(options._orders_of(5, "cyclic"), start=1):
+    for number, order in enumerate(option_prompts._orders_of(5, "cyclic"), start=1):
         log = np.array([liking[i] + place[k] for k, i in enumerate(order)])
         p = np.exp(log) / np.exp(log).sum()
         rows += [
@@ -121,7 +121,7 @@ def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
 
 def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypatch):
     first = by_options(TWO, causal, tmp_path)
-    monkeypatch.setattr("psychometrics.modes.options._Scorer", None)
+    monkeypatch.setattr("psychometrics.modes.options.ReplyScorer", None)
     pd.testing.assert_frame_equal(first, by_options(TWO, causal, tmp_path))
     with pytest.raises(RespondentError, match="TypeError"):  # another question needs the model
         by_options(TWO, causal, tmp_path, role="hero")
@@ -152,10 +152,13 @@ def test_a_condition_that_does_not_fit_is_named(causal, tiny_model, tmp_path, sa
 
 @given(st.integers(2, 5))
 def test_orders_are_permutations_and_each_option_stands_at_each_place_once(count):
-    table = np.array(options._orders_of(count, "cyclic"))
+    table = np.array(option_prompts._orders_of(count, "cyclic"))
     assert (np.sort(table, axis=0) == np.arange(count)[:, None]).all()
     assert (np.sort(table, axis=1) == np.arange(count)).all()
-    assert options._orders_of(count, "reversed")[0][::-1] == options._orders_of(count, "given")[0]
+    assert (
+        option_prompts._orders_of(count, "reversed")[0][::-1]
+        == option_prompts._orders_of(count, "given")[0]
+    )
 
 
 # --- inference -------------------------------------------------------------------------------
@@ -165,7 +168,7 @@ def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
     table = shares_of(MINI, tiny_model, tmp_path, dtype="float32")
     respondent = load_respondent(tiny_model, dtype="float32")
     statement = MINI.statement(MINI.items[3])
-    asked = [(statement, options._option_sentence(option.label)) for option in MINI.options]
+    asked = [(statement, option_prompts.option_sentence(option.label)) for option in MINI.options]
     entailed = respondent.answer(asked)[:, 0].astype(float)
     mine = table[table["item_id"] == "ipip20_4"]["probability"]
     assert np.allclose(mine, entailed / entailed.sum(), atol=1e-5)
@@ -174,7 +177,7 @@ def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
 
 def test_baseline_and_contrast_follow_their_formulas(tiny_model, tmp_path):
     respondent = load_respondent(tiny_model, dtype="float32")
-    sentences = [options._option_sentence(option.label) for option in MINI.options]
+    sentences = [option_prompts.option_sentence(option.label) for option in MINI.options]
     item = respondent.answer([(MINI.statement(MINI.items[0]), s) for s in sentences]).astype(float)
     empty = respondent.answer([("I am.", s) for s in sentences]).astype(float)
     first = {"item_id": "ipip20_1"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ..checks import UNANSWERED
 from ..modes.replies import parse_reply
@@ -13,6 +14,7 @@ from .item_names import Cell, OptionNames
 
 _CODINGS = ("values", "from 0", "from 1")
 _EXAMPLES = 5
+_Ends = dict[str, tuple[float, float]]  # the lowest and the highest value of each item's options
 
 
 def read_cells(
@@ -90,50 +92,52 @@ def read_cells(
 def _read_cell(
     reader: OptionNames, cell: object, is_reply: bool, questionnaire: Questionnaire, item: str
 ) -> Cell:
-    found = reader.read(cell)
-    if found.kind == "unreadable" and is_reply:
+    answer = reader.read(cell)
+    if answer.kind == "unreadable" and is_reply:
         ((status, value),) = parse_reply(str(cell), questionnaire, [questionnaire.item(item)])
         if status == "ok":
-            return found._replace(kind="value", value=value)
+            return answer._replace(kind="value", value=value)
         if status == "refused":
-            return found._replace(kind="refused")
-    return found
+            return answer._replace(kind="refused")
+
+    return answer
 
 
-def _decode(values: pd.Series, options: list[float], coding: str) -> np.ndarray:
+def _decode(values: pd.Series, options: list[float], coding: str) -> NDArray[np.float64]:
     """Return the values of options that numbers stand for; missing beyond the options."""
-    numbers = values.to_numpy(dtype=float)
+    numbers: NDArray[np.float64] = values.to_numpy(dtype=float)
     if coding == "values":
         return numbers
     places = np.arange(len(options)) + (coding == "from 1")
-    return np.interp(numbers, places, options, left=np.nan, right=np.nan)
+    decoded: NDArray[np.float64] = np.interp(numbers, places, options, left=np.nan, right=np.nan)
+    return decoded
 
 
-def _coding(numbers: pd.DataFrame, readers: dict, notes: Notes) -> str:
+def _coding(numbers: pd.DataFrame, readers: dict[str, OptionNames], notes: Notes) -> str:
     """Find out what numbers mean, and say so where the table leaves a doubt."""
     if numbers.empty:
         return "values"
 
     counts = numbers.groupby(["item_id", "value"]).size()
     shares = {}
-    decoded = {}
+    decoded: dict[str, list[float]] = {}
     for coding in _CODINGS:
         fitting = 0
         for item, part in counts.groupby(level="item_id"):
-            own = readers[item].values
+            values = readers[item].values
             cells = part.index.get_level_values("value").to_series()
-            options = _decode(cells, own, coding)
-            fits = (options >= min(own)) & (options <= max(own))
+            choices = _decode(cells, values, coding)
+            fits = (choices >= min(values)) & (choices <= max(values))
             fitting += part.to_numpy()[fits].sum()
-            decoded.setdefault(coding, []).extend(options)
+            decoded.setdefault(coding, []).extend(choices)
 
         shares[coding] = fitting / counts.sum()
 
-    best = max(_CODINGS, key=shares.get)  # the options' own values where several are alike
+    best = max(_CODINGS, key=shares.__getitem__)  # the options' own values where several are alike
     known = sorted(counts.index.get_level_values("value").unique())
     span = f"{known[0]:g} to {known[-1]:g}"
-    own = next(iter(readers.values())).values
-    options = f"{min(own):g} to {max(own):g}"
+    values = next(iter(readers.values())).values
+    options = f"{min(values):g} to {max(values):g}"
 
     if best != "values" and shares[best] >= 0.95:
         said = f"numbers are {span}, the options {options}: taken as places counted {best}"
@@ -158,7 +162,9 @@ def _keep_statuses(answers: pd.DataFrame) -> None:
         answers.loc[lost, "status"] = answers.loc[lost, "given_status"]
 
 
-def _say_statuses(answers: pd.DataFrame, readers: dict, ends: dict, notes: Notes) -> None:
+def _say_statuses(
+    answers: pd.DataFrame, readers: dict[str, OptionNames], ends: _Ends, notes: Notes
+) -> None:
     """Say where answers are missing, outside the options, or not readable."""
     counts = answers["status"].value_counts()
     missing = int(counts.get("missing", 0))
@@ -189,7 +195,7 @@ def _say_statuses(answers: pd.DataFrame, readers: dict, ends: dict, notes: Notes
             notes.add(status, said, rest)
 
 
-def _say_means(answers: pd.DataFrame, readers: dict, notes: Notes) -> None:
+def _say_means(answers: pd.DataFrame, readers: dict[str, OptionNames], notes: Notes) -> None:
     """Say where a number lies between two options, as a mean of several answers does."""
     between = 0
     for item, part in answers.groupby("item_id"):
@@ -199,7 +205,9 @@ def _say_means(answers: pd.DataFrame, readers: dict, notes: Notes) -> None:
         notes.add("means", said, between)
 
 
-def _turned_back(answers, questionnaire, already: bool, ends: dict, notes: Notes) -> pd.DataFrame:
+def _turned_back(
+    answers: pd.DataFrame, questionnaire: Questionnaire, already: bool, ends: _Ends, notes: Notes
+) -> pd.DataFrame:
     """Turn reversed items back, where the table holds them turned."""
     reversed_items = _reversed_items(questionnaire)
     if already:

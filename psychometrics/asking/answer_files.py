@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ _SETTINGS = {
     "conditions": str | Sequence[str],
     "item": str | None,
     "value": str | None,
-    "columns": str | Path | Mapping | None,
+    "columns": str | Path | Mapping[Any, Any] | None,
     "numbers": Literal["auto", "values", "from 0", "from 1"],
     "already_reversed": bool,
     "progress": bool,
@@ -122,7 +122,7 @@ def read_answers(
     for said in table.notes:
         notes.add("read", said)
 
-    asked = {"respondent": respondent, "run": run, "item": item, "value": value}
+    asked: dict[str, Any] = {"respondent": respondent, "run": run, "item": item, "value": value}
     asked["conditions"] = conditions
     answers = lay_out(table, questionnaire, asked, columns, notes)
     if answers.empty:
@@ -152,7 +152,7 @@ def read_all(
     source: str | Path | pd.DataFrame,
     questionnaires: Sequence[str | Path | Questionnaire],
     progress: bool = False,
-    **settings: object,
+    **settings: Any,
 ) -> pd.DataFrame:
     """Read the answers to several questionnaires from one table.
 
@@ -190,7 +190,9 @@ def read_all(
     return answers
 
 
-def write_answers(table: pd.DataFrame, path: str | Path, questionnaires: Sequence = ()) -> None:
+def write_answers(
+    table: pd.DataFrame, path: str | Path, questionnaires: Sequence[Any] = ()
+) -> None:
     """Write answers, or another table, in the form that the file's name ends in.
 
     Parameters
@@ -409,7 +411,7 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
     return f"{said}; {rest or 'none missing'}"
 
 
-def _summary(frame: pd.DataFrame, notes: Notes, seconds: float) -> dict:
+def _summary(frame: pd.DataFrame, notes: Notes, seconds: float) -> dict[str, Any]:
     """Return what ``ask`` says of a call, and what was read."""
     return {
         "asked": 0,
@@ -452,7 +454,7 @@ def _irw(answers: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence) -> None:
+def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -> None:
     """Write a file of SPSS, whose variables have letters, digits and _ only."""
     pyreadstat = library("pyreadstat", f"{path.name}: a file of SPSS")
     names = {name: "".join(c if c.isalnum() else "_" for c in name)[:64] for name in table.columns}

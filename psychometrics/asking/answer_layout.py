@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -33,11 +34,15 @@ _VALUES = ("value", "resp", "response", "answer", "rating", "choice", "option", 
 _CONDITIONS = ("condition", "persona_row")
 
 
+# The columns of items and of values, and the items by what their cells say.
+_Long = tuple[str, str, dict[object, str]]
+
+
 def lay_out(
     table: AnswerTable,
     questionnaire: Questionnaire,
-    asked: dict[str, str | Sequence[str] | None],
-    columns: str | Path | Mapping | None,
+    asked: dict[str, Any],
+    columns: str | Path | Mapping[str, str | int] | None,
     notes: Notes,
 ) -> pd.DataFrame:
     """Bring a table into the long form.
@@ -87,8 +92,8 @@ def lay_out(
     if columns is None:
         long = _long_columns(table, names, asked)
 
-    wide = {}
-    turned = []
+    wide: dict[str, str] = {}
+    turned: list[str] = []
     if columns is not None:
         wide = _named_columns(table, names, columns, _headers(table, asked))
     elif not asked["item"] and not asked["value"]:
@@ -99,7 +104,7 @@ def lay_out(
 
     who = _identity(table, asked, taken={*wide, *(long[:2] if long else ())}, notes=notes)
     who.attrs["turned"] = turned
-    if wide and (long is None or len(set(wide.values())) >= len(set(long[2].values()))):
+    if long is None or (wide and len(set(wide.values())) >= len(set(long[2].values()))):
         return _from_wide(table, names, wide, who, notes)
 
     return _from_long(table, names, long, who, notes)
@@ -110,7 +115,7 @@ def _names(given: str | Sequence[str] | None) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _check_headers(table: AnswerTable, asked: dict) -> None:
+def _check_headers(table: AnswerTable, asked: dict[str, Any]) -> None:
     """Refuse columns that the table does not have."""
     has = list(table.cells.columns)
     for setting, given in asked.items():
@@ -157,89 +162,96 @@ def _refuse_prompts(table: AnswerTable) -> None:
         )
 
 
-def _long_columns(table: AnswerTable, names: ItemNames, asked: dict):
+def _long_columns(table: AnswerTable, names: ItemNames, asked: dict[str, Any]) -> _Long | None:
     """Return the columns of items and values, and the items by what their cells say."""
     candidates = [asked["item"]] if asked["item"] else _common(table, _ITEMS)
     cells = {column: table.cells[column].dropna().unique() for column in candidates}
-    found = {column: names.find_all(texts) for column, texts in cells.items()}
+    items = {column: names.find_all(texts) for column, texts in cells.items()}
 
-    if not any(found.values()):  # whole prompts may hold the items' texts
+    if not any(items.values()):  # whole prompts may hold the items' texts
         for column, texts in cells.items():
             inside = {text: names.within(text) for text in texts}
-            found[column] = {text: item for text, item in inside.items() if item}
+            items[column] = {text: item for text, item in inside.items() if item}
 
-    best = max(found, key=lambda column: len(set(found[column].values())), default=None)
-    if asked["item"] and not found[best]:
+    best = max(items, key=lambda column: len(set(items[column].values())), default=None)
+    if asked["item"] and not items[best]:
         shown_cells = listed(cells[best].tolist(), 5)
         said = f"{table.place}, column {best}: no cell is an item; it has {shown_cells}."
         raise ParameterError(said)
 
     values = [asked["value"]] if asked["value"] else _common(table, _VALUES)
     values = [name for name in values if name != best]
-    return (best, values[0], found[best]) if best and found[best] and values else None
+    if best is None or not items[best] or not values:
+        return None
+    return best, values[0], items[best]
 
 
-def _headers(table: AnswerTable, asked: dict) -> list[str]:
+def _headers(table: AnswerTable, asked: dict[str, Any]) -> list[str]:
     """Return the headers that were not named for something else than items."""
     taken = {*_names(asked["respondent"]), asked["run"], *asked["conditions"]}
     return [name for name in table.cells.columns if name not in taken]
 
 
 def _wide_columns(
-    table: AnswerTable, names: ItemNames, asked: dict
+    table: AnswerTable, names: ItemNames, asked: dict[str, Any]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the items by the headers of their columns, and which headers say *reversed*."""
     headers = _headers(table, asked)
-    found = names.find_all(headers)
-    described = {
-        header: names.find(text) or names.within(text)
-        for header, text in table.texts.items()
-        if header in headers
-    }
-    described = {header: item for header, item in described.items() if item}
-    if len(set(described.values())) > len(set(found.values())):
-        found = described
+    wide = names.find_all(headers)
+    described = {}
+    for header, text in table.texts.items():
+        item = names.find(text) or names.within(text)
+        if header in headers and item:
+            described[header] = item
 
-    # columns that say that they were reversed stand in where the answers themselves are not there
-    bare = {name: _without_reversal(name) for name in headers if name not in found}
-    bare = {name: own for name, own in bare.items() if own}
-    known = names.find_all([*found, *bare.values()])
+    if len(set(described.values())) > len(set(wide.values())):
+        wide = described
+
+    # Reversed columns stand in if the answers themselves are not in the table.
+    bare = {name: _without_reversal(name) for name in headers if name not in wide}
+    bare = {name: rest for name, rest in bare.items() if rest}
+    items = names.find_all([*wide, *bare.values()])
     turned = []
-    for name, own in bare.items():
-        if own in known and known[own] not in found.values():
-            found[name] = known[own]
+    for name, rest in bare.items():
+        if rest in items and items[rest] not in wide.values():
+            wide[name] = items[rest]
             turned.append(name)
 
-    return found, turned
+    return wide, turned
 
 
-def _named_columns(table, names: ItemNames, columns, headers: list[str]) -> dict[str, str]:
+def _named_columns(
+    table: AnswerTable,
+    names: ItemNames,
+    columns: str | Path | Mapping[str, str | int],
+    headers: list[str],
+) -> dict[str, str]:
     """Return the items by headers, as the setting ``columns`` says."""
+    wide: dict[str, str] = {}
     if isinstance(columns, str) and not Path(columns).is_file():
-        found = names.find_all(headers, prefix=columns)
-        if not found:
+        wide = names.find_all(headers, prefix=columns)
+        if not wide:
             raise ParameterError(
                 f"{table.place}: no headers are '{columns}' and numbers from 1 to "
                 f"{len(names.ids)}; give each column's item in a table with column,item_id."
             )
-        return found
+        return wide
 
     if isinstance(columns, str | Path):
         written = text_table(columns, ["column", "item_id"])
         columns = dict(zip(written["column"], written["item_id"], strict=True))
 
-    found = {}
     for header, item in columns.items():
         if header not in headers:
             raise ParameterError(f"{table.place} has no column '{header}' (columns); correct it.")
         place = int(item) - 1 if str(item).isdecimal() else -1
-        known = names.ids[place] if 0 <= place < len(names.ids) else names.find(item)
-        if known is None:
+        item_id = names.ids[place] if 0 <= place < len(names.ids) else names.find(item)
+        if item_id is None:
             raise ParameterError(f"columns: '{item}' of {header} is not an item; correct it.")
 
-        found[header] = known
+        wide[header] = item_id
 
-    return found
+    return wide
 
 
 def _nothing_found(table: AnswerTable, questionnaire: Questionnaire) -> str:
@@ -275,7 +287,9 @@ def _nothing_found(table: AnswerTable, questionnaire: Questionnaire) -> str:
     return f"{said}. The columns are {listed}."
 
 
-def _identity(table: AnswerTable, asked: dict, taken: set, notes: Notes) -> pd.DataFrame:
+def _identity(
+    table: AnswerTable, asked: dict[str, Any], taken: set[str], notes: Notes
+) -> pd.DataFrame:
     """Return who answered in each row: ``respondent_id, run`` and conditions."""
     cells = table.cells
     who = pd.DataFrame({"place": table.rows}, index=cells.index)
@@ -315,7 +329,7 @@ def _identity(table: AnswerTable, asked: dict, taken: set, notes: Notes) -> pd.D
 
 
 def _add_conditions(
-    who: pd.DataFrame, table: AnswerTable, conditions: list[str], used: set
+    who: pd.DataFrame, table: AnswerTable, conditions: list[str], used: set[str]
 ) -> None:
     """Add the columns of conditions, those named or those with a usual name."""
     cells = table.cells
@@ -334,7 +348,7 @@ def _add_conditions(
     who.attrs["conditions"] = conditions
 
 
-def _left_out(cells: pd.DataFrame, who: pd.DataFrame, used: set) -> list[str]:
+def _left_out(cells: pd.DataFrame, who: pd.DataFrame, used: set[str]) -> list[str]:
     """Return the columns that say nothing of the answers."""
     read = {*used, *who.columns, "questionnaire", "mode", "status"}
     return [name for name in cells.columns if name not in read]
@@ -347,7 +361,9 @@ def _as_name(cell: object) -> str:
     return "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
 
 
-def _from_wide(table, names, wide: dict[str, str], who, notes: Notes) -> pd.DataFrame:
+def _from_wide(
+    table: AnswerTable, names: ItemNames, wide: dict[str, str], who: pd.DataFrame, notes: Notes
+) -> pd.DataFrame:
     """Turn columns into rows."""
     per_item: dict[str, list[str]] = {}
     for header, item in wide.items():
@@ -391,7 +407,9 @@ def _from_wide(table, names, wide: dict[str, str], who, notes: Notes) -> pd.Data
     return answers
 
 
-def _from_long(table, names, long, who, notes: Notes) -> pd.DataFrame:
+def _from_long(
+    table: AnswerTable, names: ItemNames, long: _Long, who: pd.DataFrame, notes: Notes
+) -> pd.DataFrame:
     """Name the items of rows."""
     item_column, value_column, items = long
     cells = table.cells[item_column]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pandas as pd
 
@@ -53,7 +54,7 @@ class AnswerTable:
     rows: list[str]
     place: str
     texts: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, dict] = field(default_factory=dict)
+    labels: dict[str, dict[Any, str]] = field(default_factory=dict)
     replies: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -76,7 +77,7 @@ class Notes:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self.rows: list[dict] = []
+        self.rows: list[dict[str, Any]] = []
 
     def add(self, what: str, said: str, count: int = 0) -> None:
         """Add what is said of so many cells, rows or columns."""
@@ -296,24 +297,24 @@ def _decoded(text: str, path: Path, line: int) -> object:
         raise DataError(f"{place}: is not JSON ({error.msg}); correct it.") from None
 
 
-def _harness_row(row: dict, model: str) -> dict:
+def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:
     """Return the fields of a sample's document, with the continuation or text that was chosen."""
     doc = row["doc"] if isinstance(row["doc"], dict) else {"text": row["doc"]}
-    found = {name: value for name, value in doc.items() if isinstance(value, str | int | float)}
+    fields = {name: value for name, value in doc.items() if isinstance(value, str | int | float)}
     responses = row["filtered_resps"]
     if len(responses) == 1 and isinstance(responses[0], list) and len(responses[0]) == 1:
         responses = responses[0]
 
     if len(responses) > 1:
         scores = [float(one[0] if isinstance(one, list | tuple) else one) for one in responses]
-        answer = _continuations(row)[scores.index(max(scores))]
+        answer: Any = _continuations(row)[scores.index(max(scores))]
     else:
         answer = responses[0] if responses else None
 
-    return found | {"model": model, "response": answer}
+    return fields | {"model": model, "response": answer}
 
 
-def _continuations(row: dict) -> list[str]:
+def _continuations(row: dict[str, Any]) -> list[str]:
     """Return what was appended to a prompt for each option of a multiple-choice sample."""
     arguments = row["arguments"]
     if isinstance(arguments, dict):  # as newer versions write them
@@ -321,7 +322,7 @@ def _continuations(row: dict) -> list[str]:
     return [str(one[1]).strip() for one in arguments]
 
 
-def _batch_row(row: dict) -> dict:
+def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
     body = (row["response"] or {}).get("body") or {}
     choices = body.get("choices") or [{}]
     answer = (choices[0].get("message") or {}).get("content")
@@ -343,7 +344,7 @@ def _inspect_log(path: Path) -> AnswerTable:
     return AnswerTable(cells, places, path.name, replies=True, notes=["read as a log of inspect"])
 
 
-def _inspect_rows(content) -> Iterator[dict]:
+def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:
     for sample in content.samples or []:
         asked = sample.input
         if not isinstance(asked, str):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,12 +20,12 @@ from ..checks import check_kinds
 from ..exceptions import ParameterError, RespondentError
 from ..models.loading import computing_on, resolve_device
 from ..modes import mode_named
-from ..modes.mode import Asking, Mode
+from ..modes.mode import Asking, Identity, Mode
 from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..store import watched
 from .judge import judged
-from .plan import Plan
+from .plan import Participant, Plan
 
 _KINDS = {
     "mode": str,
@@ -203,7 +203,7 @@ def _add_removed(plan: Plan, removed: Mapping[str, int]) -> None:
 def ask_ways(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
     respondents: object,
-    ways: Mapping[str, Mapping],
+    ways: Mapping[str, Mapping[str, Any]],
     mode: str = "chat",
     store: str | Path | None = None,
     **how: object,
@@ -242,27 +242,29 @@ def ask_ways(
 
     usual = mode_named(mode).asked_once
     parts = []
-    for way, own in ways.items():
-        given = {"progress": False, **usual, **how, **own}
-        parts.append(ask(questionnaires, respondents, store, mode, **given).assign(way=way))
+    for way, conditions in ways.items():
+        settings: dict[str, Any] = {"progress": False, **usual, **how, **conditions}
+        answers = ask(questionnaires, respondents, store, mode, **settings)
+        parts.append(answers.assign(way=way))
+
     return pd.concat(parts, ignore_index=True)
 
 
 def _put(
     plan: Plan,
-    one: tuple[dict, object, Mode],
+    participant: Participant,
     store: str | Path | None,
     bar: Progress,
     on_cluster: dict[str, object],
     keep_downloads: bool,
 ) -> list[pd.DataFrame]:
     """Put the questionnaires to one respondent; if it fails, return what it has answered."""
-    identity, respondent, mode = one
-    name = identity["respondent_id"]
+    identity, respondent, mode = participant
+    name = identity.respondent_id
     questionnaire = ""
     tables = []
     # An endpoint gets the requests of all questionnaires at once.
-    together = identity.get("source") == "endpoint"
+    together = identity.source == "endpoint"
     rounds = [plan.questionnaires] if together else [[each] for each in plan.questionnaires]
 
     try:
@@ -285,7 +287,7 @@ def _put(
                     # One by one: the answers that came before an error count.
                     tables.append(read.assign(**persona))
 
-        plan.failures.remove({name, str(one[1])})
+        plan.failures.remove({name, str(participant.respondent)})
     except Exception as error:
         plan.failures.add(name, error, identity, questionnaire)
         _free_memory(error)
@@ -294,7 +296,11 @@ def _put(
 
 
 def _read_by_judge(
-    plan: Plan, mode: Mode, answers: pd.DataFrame, questionnaires: list, call: Asking
+    plan: Plan,
+    mode: Mode,
+    answers: pd.DataFrame,
+    questionnaires: list[Questionnaire],
+    call: Asking,
 ) -> pd.DataFrame:
     """Return the answers as the judge reads them, if there is one and it does not fail."""
     judge = plan.conditions.get("judge")
@@ -327,7 +333,7 @@ def _summarise(
         "unanswered": unanswered,
         "failed": {name: " ".join(str(error).split()) for name, error in errors.items()},
         "kinds": {name: error.kind for name, error in errors.items()},
-        "precision": {one["respondent_id"]: one.get("dtype") for one, *_ in plan.respondents},
+        "precision": {who.respondent_id: who.dtype for who, *_ in plan.respondents},
         "seconds": round(seconds, 2),
     }
 
@@ -350,7 +356,7 @@ def _summarise(
     return answers
 
 
-def _summary_line(summary: dict) -> str:
+def _summary_line(summary: dict[str, Any]) -> str:
     kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(summary["kinds"].values()).items())
     reasons = ", ".join(f"{n} {status}" for status, n in summary.get("statuses", {}).items())
     parts = [
@@ -361,8 +367,8 @@ def _summary_line(summary: dict) -> str:
     ]
 
     if "unused" in summary:
-        said = "in the store not used (another precision, weights or prompts)"
-        parts.append(f"{summary['unused']} {said}")
+        reason = "(another precision, weights or prompts)"
+        parts.append(f"{summary['unused']} in the store not used {reason}")
 
     if "unasked" in summary:
         parts.append(f"{summary['unasked']} left unasked")
@@ -400,19 +406,19 @@ def _free_memory(error: BaseException | None) -> None:
 
 
 @contextmanager
-def _remove_downloads(identity: dict) -> Iterator[None]:
+def _remove_downloads(identity: Identity) -> Iterator[None]:
     """Remove, at the end, the weights that came into the hub's local cache meanwhile.
 
     The small files stay: they identify a model without a request to the hub.
     """
-    if identity.get("source") != "hub":
+    if identity.source != "hub":
         yield
         return
 
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 
-    folder = repo_folder_name(repo_id=identity["model"], repo_type="model")
+    folder = repo_folder_name(repo_id=identity.model or "", repo_type="model")
     snapshots = Path(constants.HF_HUB_CACHE) / folder / "snapshots"
 
     def weights() -> dict[Path, Path]:

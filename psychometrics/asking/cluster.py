@@ -27,19 +27,21 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ..exceptions import ParameterError, PsychometricsError, RespondentError, StoreError
 from ..models.sources import SMOLLM2, find
 from ..modes import mode_named
-from ..modes.mode import Asking
+from ..modes.mode import Asking, Identity
 from ..modes.prompting import PromptMode
 from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 from ..store import CHUNK, StoredAnswers
-from .plan import Plan
+from .plan import Participant, Plan
 
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # read when Ray is imported
+ray: Any
 try:
     import ray
 except ImportError:  # it is an extra
@@ -63,6 +65,8 @@ _GPU = 16 * 2**30  # bytes that a GPU is taken to have at least
 _LIBRARIES = 2**30  # bytes beside the weights: libraries, and what is computed
 # What :attr:`psychometrics.progress.Progress.counts` is.
 _Counts = tuple[int, int, int, int]
+_Node = dict[str, Any]  # a machine of the cluster: its resources and its id
+_Report = dict[str, Any]  # how far a task is, or with which error it ended
 
 
 def ask_on_cluster(
@@ -121,7 +125,7 @@ def ask_on_cluster(
         "all machines share in PSYCHOMETRICS_STORE; if they do share it, run it again, as a "
         "network's disk may show a file late."
     )
-    names = [identity["respondent_id"] for identity, *_ in there]
+    names = [identity.respondent_id for identity, *_ in there]
 
     return {name: _StandIn(errors.get(name, missing)) for name in names}
 
@@ -138,14 +142,14 @@ def _shared_url(store: str | Path | None) -> str:
     return url
 
 
-def _travellers(plan: Plan) -> list[tuple]:
+def _travellers(plan: Plan) -> list[Participant]:
     """Return the respondents that a cluster's machines can load and that may be tried."""
     to_try = [
-        respondent
-        for respondent in plan.respondents
-        if not any(plan.failures.known(respondent[0], q.id) for q in plan.questionnaires)
+        participant
+        for participant in plan.respondents
+        if not any(plan.failures.known(participant.identity, q.id) for q in plan.questionnaires)
     ]
-    travellers = [respondent for respondent in to_try if _can_travel(*respondent[:2])]
+    travellers = [each for each in to_try if _can_travel(each.identity, each.respondent)]
 
     if to_try and not travellers:
         raise ParameterError(
@@ -187,12 +191,12 @@ class _StandIn:
 class _Order:
     """What a worker is to do: put questionnaires, or a part of their prompts, to one respondent."""
 
-    identity: dict
+    identity: Identity
     respondent: str | Path
     mode: str
     jobs: list[tuple[Questionnaire, slice]]
     store: str
-    conditions: dict
+    conditions: dict[str, Any]
     mark: str | None = None  # a file in the store that every machine has to see
 
 
@@ -205,13 +209,13 @@ class _Task:
     tries: int = 0
     nodes: list[str] = field(default_factory=list)  # where it was tried
     node: str = ""  # where it runs
-    needs: dict = field(default_factory=dict)
+    needs: dict[str, float] = field(default_factory=dict)
     counts: list[_Counts] = field(default_factory=list)  # of each job
     stored: dict[int, tuple[int, int]] = field(default_factory=dict)  # of each job: try, stored
 
     @property
     def name(self) -> str:
-        return self.order.identity["respondent_id"]
+        return self.order.identity.respondent_id
 
     def note(self, counts: list[_Counts]) -> None:
         """Note how far it has come."""
@@ -228,7 +232,7 @@ class _Task:
 
 
 def _stored(questionnaires: list[Questionnaire], order: _Order) -> list[_Counts] | None:
-    """Counts of each questionnaire if the store has all answers, so that nothing is to be done."""
+    """Return counts of each questionnaire if the store has all answers, else None."""
     bars = [Progress(disable=True) for _ in questionnaires]
     nobody = _StandIn(RespondentError("It would have to be asked."))
     mode = mode_named(order.mode)
@@ -244,8 +248,8 @@ def _stored(questionnaires: list[Questionnaire], order: _Order) -> list[_Counts]
     return [bar.counts for bar in bars]
 
 
-def _can_travel(identity: dict, respondent: object) -> bool:
-    return isinstance(respondent, str | Path) and identity.get("source") in _LOADABLE
+def _can_travel(identity: Identity, respondent: object) -> bool:
+    return isinstance(respondent, str | Path) and identity.source in _LOADABLE
 
 
 def _connect(address: str | None) -> bool:
@@ -259,18 +263,19 @@ def _connect(address: str | None) -> bool:
         )
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
-    given = address or os.environ.get("RAY_ADDRESS", "")
+    named = address or os.environ.get("RAY_ADDRESS", "")
 
     try:
-        place = re.fullmatch(r"\[?([^\s/]+?)\]?:(\d+)", given)
+        place = re.fullmatch(r"\[?([^\s/]+?)\]?:(\d+)", named)
         if place and os.environ.get("RAY_USE_TLS", "0") == "0":  # Ray itself waits for minutes
             with socket.create_connection((place[1], int(place[2])), timeout=_CONNECT) as head:
                 head.sendall(_HELLO)
                 if head.recv(9)[3:4] != _HELLO[-6:-5]:
                     raise OSError("what listens there is not Ray")
 
-        ray.init(address=address, **quiet)
+        ray.init(
+            address=address, log_to_driver=False, logging_level="ERROR", include_dashboard=False
+        )
     except (OSError, OverflowError, ValueError, RuntimeError) as error:
         raise ParameterError(
             f"There is no Ray cluster at {address or 'the address in RAY_ADDRESS'} "
@@ -298,9 +303,10 @@ def _make_mark(url: str) -> str | None:
 
 
 def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
-    """A respondent's tasks: one, or as many as its prompts need."""
-    respondent, here = order.respondent, Path(order.respondent).expanduser()
-    files = order.identity.get("source") in ("local", "adapter", "packed")
+    """Return a respondent's tasks: one, or as many as its prompts need."""
+    respondent = order.respondent
+    here = Path(respondent).expanduser()
+    files = order.identity.source in ("local", "adapter", "packed")
     if files and respondent != SMOLLM2 and here.exists():
         respondent = here.absolute()  # a worker has another working directory
 
@@ -319,7 +325,7 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
                 stop = min(start + _PER_TASK, count)
                 pieces.append((questionnaire, slice(start, stop), stop - start))
 
-    parts = []
+    parts: list[list[tuple[Questionnaire, slice]]] = []
     room = 0
     for questionnaire, part, size in pieces:
         if not parts or size > room:
@@ -335,8 +341,8 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
 def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, RespondentError]:
     """Have all tasks done; return the respondents that failed, with the reason."""
     waiting = deque(tasks)
-    running = {}
-    errors = {}
+    running: dict[Any, _Task] = {}
+    errors: dict[str, RespondentError] = {}
     work = ray.remote(_work)
     nodes = _nodes()
     looked = time.monotonic()
@@ -379,27 +385,28 @@ def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, 
     return errors
 
 
-def _next_report(stream: Iterator) -> dict | None:
+def _next_report(stream: Iterator[Any]) -> _Report | None:
     """Return a task's next report, or None if it has ended."""
     try:
-        return ray.get(next(stream))
+        report: _Report = ray.get(next(stream))
+        return report
     except StopIteration:
         return None
     except Exception as error:  # the process or the machine is gone, or has no package
         return {"error": error, "lost": True}
 
 
-def _start(task: _Task, work: object, nodes: list[dict]) -> object:
+def _start(task: _Task, work: Any, nodes: list[_Node]) -> Any:
     """Submit a task; return the stream of its reports."""
     task.needs = _needs(task, nodes)
     task.node = ""
-    task.tries = task.tries + 1
+    task.tries += 1
     options = {**task.needs, **_elsewhere(task, nodes)}
     submit = work.options(num_returns="streaming", max_retries=0, **options)
     return submit.remote(task.order, task.needs["num_cpus"])
 
 
-def _call_back(running: dict, nodes: list[dict], waiting: deque) -> None:
+def _call_back(running: dict[Any, _Task], nodes: list[_Node], waiting: deque[_Task]) -> None:
     """Requeue tasks that wait for a machine that is gone."""
     for stream, task in list(running.items()):
         if not task.node and not _fits(task.needs, nodes) and nodes:
@@ -409,7 +416,13 @@ def _call_back(running: dict, nodes: list[dict], waiting: deque) -> None:
             waiting.append(task)
 
 
-def _try_again(task: _Task, report: dict, nodes: list[dict], waiting: deque, errors: dict) -> None:
+def _try_again(
+    task: _Task,
+    report: _Report,
+    nodes: list[_Node],
+    waiting: deque[_Task],
+    errors: dict[str, RespondentError],
+) -> None:
     """Put a task that failed into the queue once more, or its respondent among the errors."""
     error = report["error"]
     if not (isinstance(error, RespondentError) or report.get("lost")):
@@ -436,46 +449,47 @@ def _try_again(task: _Task, report: dict, nodes: list[dict], waiting: deque, err
     errors.setdefault(task.name, RespondentError.of(task.name, error))
 
 
-def _nodes() -> list[dict]:
-    """The machines that the cluster has now, with their resources."""
+def _nodes() -> list[_Node]:
+    """Return the machines that the cluster has now, with their resources."""
     return [{**node["Resources"], "id": node["NodeID"]} for node in ray.nodes() if node["Alive"]]
 
 
-def _needs(task: _Task, nodes: list[dict]) -> dict:
-    """Processors, memory and share of a GPU for a model, at most what a machine has."""
-    most = {what: max((node.get(what, 0) for node in nodes), default=0) for what in ("CPU", "GPU")}
+def _needs(task: _Task, nodes: list[_Node]) -> dict[str, float]:
+    """Return processors, memory and share of a GPU for a model, at most what a machine has."""
+    most = {kind: max((node.get(kind, 0) for node in nodes), default=0) for kind in ("CPU", "GPU")}
     memory = max((node.get("memory", 0) for node in nodes if node.get("CPU")), default=0)
     cpus = min(_MOST_CPUS, math.ceil(task.parameters / _PER_CPU), int(most["CPU"]))
-    needs = {"num_cpus": max(1, cpus)}
+    needs: dict[str, float] = {"num_cpus": max(1, cpus)}
     # Loaded in float32, then perhaps copied into bfloat16.
     needs["memory"] = int(min(_LIBRARIES + 6 * task.parameters, memory))
 
     if most["GPU"]:
-        width = 4 if task.order.identity["dtype"] == "float32" else 2
+        width = 4 if task.order.identity.dtype == "float32" else 2
         share = (_LIBRARIES + width * task.parameters) / _GPU
         needs["num_gpus"] = min(1.0, math.ceil(8 * share) / 8)
 
     return needs
 
 
-def _fits(needs: dict, nodes: list[dict]) -> bool:
+def _fits(needs: dict[str, float], nodes: list[_Node]) -> bool:
     names = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
     return any(all(node.get(names[k], 0) >= v for k, v in needs.items()) for node in nodes)
 
 
-def _untried(task: _Task, nodes: list[dict]) -> list[str]:
+def _untried(task: _Task, nodes: list[_Node]) -> list[str]:
     return [n["id"] for n in nodes if n["id"] not in task.nodes and _fits(task.needs, [n])]
 
 
-def _elsewhere(task: _Task, nodes: list[dict]) -> dict:
-    """Where a task that failed is to be tried; anywhere if it was tried everywhere."""
-    if not task.nodes or not (untried := _untried(task, nodes)):
+def _elsewhere(task: _Task, nodes: list[_Node]) -> dict[str, Any]:
+    """Return where a task that failed is to be tried; anywhere if it was tried everywhere."""
+    untried = _untried(task, nodes)
+    if not task.nodes or not untried:
         return {}
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     return {"scheduling_strategy": strategy(untried[0], soft=True)}
 
 
-def _work(order: _Order, threads: int) -> Iterator[dict]:
+def _work(order: _Order, threads: int) -> Iterator[_Report]:
     """Carry out an order on a machine of the cluster; report again and again how far it is.
 
     The work is done in a thread, because a generator that is at work cannot report.
@@ -485,7 +499,7 @@ def _work(order: _Order, threads: int) -> Iterator[dict]:
     torch.set_num_threads(threads)
     node = ray.get_runtime_context().get_node_id()
     bars = [Progress(disable=True) for _ in order.jobs]
-    end = {"warnings": []}
+    end: _Report = {"warnings": []}
     thread = threading.Thread(target=_put, args=(order, bars, end), daemon=True)
     thread.start()
 
@@ -496,7 +510,7 @@ def _work(order: _Order, threads: int) -> Iterator[dict]:
     yield {"node": node, "counts": [bar.counts for bar in bars], **end}
 
 
-def _put(order: _Order, bars: list[Progress], end: dict) -> None:
+def _put(order: _Order, bars: list[Progress], end: _Report) -> None:
     identity = order.identity
     mode = mode_named(order.mode)
     with warnings.catch_warnings(record=True) as caught:
@@ -511,10 +525,11 @@ def _put(order: _Order, bars: list[Progress], end: dict) -> None:
                 else:
                     mode.answer(questionnaire, asking)
         except PsychometricsError as error:
-            end["error"] = type(error)(str(error))  # its causes may not travel
-            vars(end["error"]).update(vars(error))
+            copy = type(error)(str(error))  # its causes may not travel
+            copy.__dict__.update(vars(error))
+            end["error"] = copy
         except Exception as error:
-            reason = RespondentError.of(identity["respondent_id"], error)
+            reason = RespondentError.of(identity.respondent_id, error)
             end["error"] = RespondentError(str(reason), kind=reason.kind)
 
     end["warnings"] = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
@@ -529,8 +544,9 @@ def _check_machine(order: _Order) -> None:
             f"{order.store} is not the same folder on {here}, a machine of the cluster: share one."
         )
 
-    found = mode_named(order.mode).identify(order.respondent, identity["dtype"], **order.conditions)
-    if found["fingerprint"] != identity["fingerprint"]:
+    mode = mode_named(order.mode)
+    model_here = mode.identify(order.respondent, identity.dtype, **order.conditions)
+    if model_here.fingerprint != identity.fingerprint:
         raise RespondentError(
-            f"{identity['respondent_id']} is not the same on {here}: copy the model there again."
+            f"{identity.respondent_id} is not the same on {here}: copy the model there again."
         )

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -21,11 +21,14 @@ _LEADING_NUMBER = re.compile(r"^\W*(-?\d+(?:\.\d+)?)\s*[)\].:=–—-]*\s*(.*)$"
 _TRAILING_NUMBER = re.compile(r"^(.*\S)\s*[(\[]\s*(-?\d+(?:\.\d+)?)\s*[)\]]$", re.DOTALL)
 
 
+_Name = TypeVar("_Name")
+
+
 class Cell(NamedTuple):
     """What a cell says: ``number``, ``value`` (of an option), ``missing`` or ``unreadable``."""
 
     kind: str
-    value: float | None = None
+    value: float | str | None = None
 
 
 def plain(text: object) -> str:
@@ -83,7 +86,7 @@ class ItemNames:
         """Return the item with this id or text."""
         return self._names.get(plain(name))
 
-    def find_all(self, names: Iterable[object], prefix: str | None = None) -> dict[object, str]:
+    def find_all(self, names: Iterable[_Name], prefix: str | None = None) -> dict[_Name, str]:
         """Return the items of those names that are known, also by their places.
 
         A number is an item's place where the words before it are no more than *item* or the like,
@@ -98,13 +101,13 @@ class ItemNames:
         """
         names = list(names)
         if not prefix:
-            items = {name: self.find(name) for name in names}
-            items = {name: item for name, item in items.items() if item is not None}
+            found = {name: self.find(name) for name in names}
+            items = {name: item for name, item in found.items() if item is not None}
             if items:
                 return items
 
         allowed = {plain(prefix)} if prefix else _GENERIC | self._prefixes
-        best: dict[object, str] = {}
+        best: dict[_Name, str] = {}
         for beginning, numbers in numbered_names(names).items():
             if beginning in allowed and self._fits(numbers) and len(numbers) > len(best):
                 shift = 0 if 0 in numbers.values() else 1
@@ -132,7 +135,7 @@ class ItemNames:
         near = difflib.get_close_matches(plain(name), list(self._names), n=1, cutoff=0.8)
         return self._names[near[0]] if near else None
 
-    def _fits(self, numbers: dict[object, int]) -> bool:
+    def _fits(self, numbers: dict[_Name, int]) -> bool:
         places = sorted(numbers.values())
         if len(set(places)) < len(places):
             return False
@@ -140,7 +143,7 @@ class ItemNames:
         return from_nought or (places[0] >= 1 and places[-1] <= len(self.ids))
 
 
-def numbered_names(names: Iterable[object]) -> dict[str, dict[object, int]]:
+def numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
     """Return the names that end in a number, with it, by the words before it.
 
     Examples
@@ -148,12 +151,13 @@ def numbered_names(names: Iterable[object]) -> dict[str, dict[object, int]]:
     >>> numbered_names(["D1", "D2", "BMI"])
     {'d': {'D1': 1, 'D2': 2}}
     """
-    found: dict[str, dict[object, int]] = defaultdict(dict)
+    numbers: dict[str, dict[_Name, int]] = defaultdict(dict)
     for name in names:
         match = _NUMBERED.match(str(name).strip())
         if match:
-            found[plain(match[1])][name] = int(match[2])
-    return dict(found)
+            numbers[plain(match[1])][name] = int(match[2])
+
+    return dict(numbers)
 
 
 class OptionNames:
@@ -189,7 +193,7 @@ class OptionNames:
         near = difflib.get_close_matches(plain(text), list(self._labels), n=1, cutoff=0.7)
         return self._labels[near[0]].label if near else None
 
-    def read(self, cell: object) -> Cell:
+    def read(self, cell: Any) -> Cell:
         """Return what a cell says."""
         if isinstance(cell, str):
             return self._read_text(cell.strip())

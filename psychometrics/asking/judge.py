@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
@@ -47,7 +48,7 @@ def judged(
     if rows.empty:
         return answers
 
-    items: dict[tuple, Item] = {}
+    items: dict[tuple[str, tuple[Option, ...]], Item] = {}
     item_of = {}
     values = {}
     size = as_filed(questionnaire, asking.conditions)["batch_size"]
@@ -102,20 +103,22 @@ def _sheet(questionnaire: Questionnaire, items: tuple[Item, ...]) -> Questionnai
 def _ask_judge(mode: Mode, sheet: Questionnaire, asking: Asking, labels: str) -> pd.Series:
     """Return the judge's choice for each item."""
     name = asking.conditions["judge"]
-    is_here = asking.identity["source"] != "endpoint"
+    is_here = asking.identity.source != "endpoint"
     conditions = mode.complete(
         {"runs": 1, "batch_size": 1, "shuffle": False, "constrained": is_here, "labels": labels}
         | {name: asking.conditions[name] for name in ("endpoint", "max_tokens")}
     )
-    identity = mode.identify(name, asking.identity["dtype"], **conditions)
+    identity = mode.identify(name, asking.identity.dtype, **conditions)
     judge = mode.open(name, identity, **conditions)
     judging = asking._replace(respondent=judge, identity=identity, conditions=conditions)
 
     return mode.answer(sheet, judging).set_index("item_id")["value"]
 
 
-def _question(row, questionnaire: Questionnaire, batch_size: int) -> tuple[str, tuple, dict]:
-    """What the judge is asked about a reply, its options, and what their values stand for.
+def _question(
+    row: Any, questionnaire: Questionnaire, batch_size: int
+) -> tuple[str, tuple[Option, ...], dict[Any, Any]]:
+    """Return the judge's question about a reply, its options, and what their values stand for.
 
     The options have the labels of their places: the first has the lowest, whatever was shown there.
     """
@@ -124,8 +127,8 @@ def _question(row, questionnaire: Questionnaire, batch_size: int) -> tuple[str, 
     labels = sorted(option.value for option in shown)
     options = [Option(value=v, label=o.label) for v, o in zip(labels, shown, strict=True)]
     options.append(Option(value=labels[-1] + 1, label=_NONE))
-    said = caesar(row.raw, -row.cipher)[:2000]
-    reply = "".join(sign if sign.isprintable() else " " for sign in said)
+    plain = caesar(row.raw, -row.cipher)[:2000]
+    reply = "".join(sign if sign.isprintable() else " " for sign in plain)
     reply = re.sub(r"<(?=\S)", "< ", re.sub(r"\s+", " ", reply)).strip()
     number = f" {(row.position - 1) % batch_size + 1}" if row.attempts == 1 else ""
     text = f'Statement{number}, among others: "{questionnaire.statement(item)}" Reply: "{reply}"'
@@ -134,5 +137,5 @@ def _question(row, questionnaire: Questionnaire, batch_size: int) -> tuple[str, 
 
 
 def _fold(text: str) -> str:
-    """What makes two texts the same question."""
+    """Return a text so that texts which are the same question are equal."""
     return unicodedata.normalize("NFKC", text).casefold()

@@ -1,7 +1,8 @@
 """What would be found if nothing were there: null respondents, null scorings, and power.
 
 A *null respondent* answers by the same procedure without the ability in question. What is found
-for a population of them is what the method finds by itself.
+for a population of them is what the method finds by itself. This file is one subject: heads, words
+and noise differ in a line each, and share the bases, the drawing and the shipped answers.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from numbers import Real
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from .. import models  # torch is loaded where a model is
@@ -25,15 +26,18 @@ from ..exceptions import ParameterError
 from ..measures.kernels import kernel_statistics as kernel_statistics  # read beside its kernel
 from ..measures.validity import item_contrasts
 from ..modes.nli import PROBABILITIES
-from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
+
+_Numbers = NDArray[np.floating[Any]]
+_Pairs = tuple[tuple[str, str], ...]  # of premise and hypothesis
 
 _KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise", "random-words")
 
 
 def null_answers(
-    questionnaires: str | Path | Questionnaire | Iterable,
+    questionnaires: str | Path | Questionnaire | Iterable[Any],
     null: str = "random-heads",
     respondents: int = 24,
     base: str | Sequence[str] = "embedded",
@@ -103,8 +107,8 @@ def null_answers(
 
 
 def null_distribution(
-    statistic: Callable[[pd.DataFrame], float | pd.Series | dict],
-    questionnaires: str | Path | Questionnaire | Iterable,
+    statistic: Callable[[pd.DataFrame], Any],
+    questionnaires: str | Path | Questionnaire | Iterable[Any],
     null: str = "random-heads",
     respondents: int = 24,
     draws: int = 100,
@@ -140,9 +144,9 @@ def null_distribution(
 
     Examples
     --------
-    >>> found = null_distribution(
+    >>> means = null_distribution(
     ...     lambda answers: answers["entailment"].mean(), "challenges", "noise", 3, draws=4)
-    >>> found.shape, bool(found["statistic"].between(0.3, 0.37).all())
+    >>> means.shape, bool(means["statistic"].between(0.3, 0.37).all())
     ((4, 1), True)
     """
     if not callable(statistic):
@@ -157,7 +161,7 @@ def null_distribution(
 
 
 def kernel(
-    questionnaires: str | Path | Questionnaire | Iterable,
+    questionnaires: str | Path | Questionnaire | Iterable[Any],
     base: str = "embedded",
     layers: int | None = None,
     wording: str | None = None,
@@ -255,7 +259,7 @@ def kernel_of_vectors(
     contrasts = item_contrasts(table, vectors)
     keyed = {}
     for one in questionnaires:
-        scales = [scale for scale in one.scales if scale.parent is None]
+        scales: list[Scale | None] = [scale for scale in one.scales if scale.parent is None]
         for scale in scales or [None]:
             for item, key in one.keys(scale).items():
                 place = one.id, scale.id if scale else "", item
@@ -322,18 +326,28 @@ class _Stand(NamedTuple):
     wording: str | None
 
 
-def _depth(layers: object) -> int | None:
+def _depth(layers: Any) -> int | None:
     """Return a number of layers; refuse what is none."""
     if layers is None:
         return None
-    if not isinstance(layers, Real) or isinstance(layers, bool) or layers != layers // 1:
+
+    is_number = isinstance(layers, int | float | np.number) and not isinstance(layers, bool)
+    if not is_number or float(layers) != float(layers) // 1:
         raise ParameterError(f"layers must be whole numbers from 1, got {layers!r}.")
     return int(layers)
 
 
 def _drawn(
-    questionnaires, null: str, n: int, draws: int, base, layers, seed: int, wording
+    questionnaires: str | Path | Questionnaire | Iterable[Any],
+    null: str,
+    n: int,
+    draws: int,
+    base: str | Sequence[str],
+    layers: int | Sequence[int | None] | None,
+    seed: int,
+    wording: str | Sequence[str | None] | None,
 ) -> Iterator[pd.DataFrame]:
+    """Yield the answers of each population of null respondents."""
     check_choice(_KINDS, null=null)
     seed = int(seed) if isinstance(seed, np.integer) else seed
     check_numbers(respondents=n, draws=draws, seed=seed)
@@ -346,13 +360,16 @@ def _drawn(
         raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
 
     def stand(number: int) -> _Stand:
-        of_number = (part[number % len(part)] for part in (bases, depths, wordings))
-        return _Stand(*of_number)
+        return _Stand(
+            bases[number % len(bases)],
+            depths[number % len(depths)],
+            wordings[number % len(wordings)],
+        )
 
     table, parts = _prompted(load_questionnaires(questionnaires))
-    pairs = sum(parts, ())
-    heads = {}
-    vectors = {}
+    pairs = tuple(pair for part in parts for pair in part)
+    heads: dict[tuple[_Stand, int], _Numbers] = {}
+    vectors: dict[_Stand, _Numbers] = {}
     if null in ("random-heads", "random-words"):
         made = [(stand(number), number) for number in range(seed, seed + draws * n)]
         heads = _shipped_heads(null, made, pairs)
@@ -381,7 +398,8 @@ def _drawn(
         yield frame
 
 
-def _listed(value: str | Sequence | None) -> list:
+def _listed(value: Any) -> list[Any]:
+    """Return one value or several as several."""
     return [value] if value is None or isinstance(value, str) else list(value)
 
 
@@ -394,9 +412,9 @@ def _name(null: str, stand: _Stand, number: int) -> str:
     return "-".join([*parts, f"s{number}"])
 
 
-def _stand_vectors(stands: set[_Stand], parts: tuple) -> dict[_Stand, np.ndarray]:
+def _stand_vectors(stands: set[_Stand], parts: tuple[_Pairs, ...]) -> dict[_Stand, _Numbers]:
     """Return the vectors that null respondents read, a base and wording at a time."""
-    vectors = {}
+    vectors: dict[_Stand, _Numbers] = {}
     for base, wording in sorted({(s.base, s.wording) for s in stands}, key=str):
         depths = {s.layers for s in stands if (s.base, s.wording) == (base, wording)}
         read = models.vectors.layer_vectors(base, depths, parts, wording)
@@ -404,18 +422,20 @@ def _stand_vectors(stands: set[_Stand], parts: tuple) -> dict[_Stand, np.ndarray
     return vectors
 
 
-def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple]:
-    """Prompts of all questionnaires in one table, and the pairs of texts of each."""
+def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple[_Pairs, ...]]:
+    """Return prompts of all questionnaires in one table, and the pairs of texts of each."""
     tables = [prompts(questionnaire) for questionnaire in loaded]
     texts = (table[["premise", "hypothesis"]] for table in tables)
     parts = tuple(tuple(text.itertuples(index=False, name=None)) for text in texts)
     return pd.concat(tables, ignore_index=True), parts
 
 
-def _some(null: str, few: np.ndarray | None, n: int, draw: int, seed: int):
-    """Some of the few that there are: the first, or others by chance in further draws."""
+def _some(
+    null: str, few: _Numbers | None, n: int, draw: int, seed: int
+) -> tuple[list[str], _Numbers]:
+    """Return some of the few respondents: the first, or others by chance in further draws."""
     if few is None:
-        raise ParameterError(f"Answers of '{null}' are there of shipped prompts and MiniLM alone.")
+        raise ParameterError(f"Answers of '{null}' exist for shipped prompts on MiniLM alone.")
     if n > len(few):
         raise ParameterError(f"There are {len(few)} respondents of '{null}', not {n}.")
     order = np.arange(len(few))
@@ -426,12 +446,18 @@ def _some(null: str, few: np.ndarray | None, n: int, draw: int, seed: int):
 
 
 def _all_answers(
-    null: str, pairs: tuple, stands: list, numbers: Sequence[int], vectors: dict, heads: dict
-) -> np.ndarray:
-    """Answers of null respondents, each of its own random numbers, shape (respondents, prompts, 3).
+    null: str,
+    pairs: _Pairs,
+    stands: list[_Stand],
+    numbers: Sequence[int],
+    vectors: dict[_Stand, _Numbers],
+    heads: dict[tuple[_Stand, int], _Numbers],
+) -> _Numbers:
+    """Return answers of null respondents, shape (respondents, prompts, 3).
 
-    Heads are made side by side, each by one thread: numpy draws and multiplies without holding the
-    others up. The threads of one product would wait for each other for longer than it takes.
+    Each respondent has its own random numbers. Heads are made side by side, each by one thread:
+    numpy draws and multiplies without holding the others up. The threads of one product would wait
+    for each other for longer than it takes.
     """
     made = list(zip(stands, numbers, strict=True))
     if null not in ("random-heads", "random-words"):  # a random base loads a model
@@ -440,19 +466,22 @@ def _all_answers(
         for base in {stand.base for stand in stands}:
             drawn_words(base, np.random.default_rng(0))
 
-    def answer(one: tuple[_Stand, int]) -> np.ndarray:
+    def answer(one: tuple[_Stand, int]) -> _Numbers:
         return heads[one] if one in heads else _answers(null, pairs, *one, vectors)
 
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
         return np.stack(list(pool.map(answer, made)))
 
 
-def _answers(null: str, pairs: tuple, stand: _Stand, number: int, vectors: dict) -> np.ndarray:
-    """One null respondent's answers, shape (prompts, 3)."""
+def _answers(
+    null: str, pairs: _Pairs, stand: _Stand, number: int, vectors: dict[_Stand, _Numbers]
+) -> _Numbers:
+    """Return one null respondent's answers, shape (prompts, 3)."""
     rng = np.random.default_rng([_KINDS.index(null), number])
     if null == "noise":
         values = rng.random((len(pairs), 3), dtype="float32")
-        return values / values.sum(axis=1, keepdims=True)
+        shares: _Numbers = values / values.sum(axis=1, keepdims=True)
+        return shares
 
     if null in ("random-heads", "random-words"):
         return _softmax(_logits(null, stand, number, vectors))
@@ -465,16 +494,17 @@ def _answers(null: str, pairs: tuple, stand: _Stand, number: int, vectors: dict)
     return _softmax(head_logits(read, rng, models.vectors.is_decoder(stand.base)))
 
 
-def _logits(null: str, stand: _Stand, number: int, vectors: dict) -> np.ndarray:
-    """Logits of one untrained head or of three random words, shape (prompts, 3)."""
+def _logits(null: str, stand: _Stand, number: int, vectors: dict[_Stand, _Numbers]) -> _Numbers:
+    """Return logits of one untrained head or of three random words, shape (prompts, 3)."""
     rng = np.random.default_rng([_KINDS.index(null), number])
     read = vectors[stand]
     if null == "random-words":
-        return read.astype(float) @ drawn_words(stand.base, rng).T
+        logits: _Numbers = read.astype(float) @ drawn_words(stand.base, rng).T
+        return logits
     return head_logits(read, rng, models.vectors.is_decoder(stand.base))
 
 
-def drawn_words(base: str, rng: np.random.Generator) -> np.ndarray:
+def drawn_words(base: str, rng: np.random.Generator) -> NDArray[np.float32]:
     """Return the output vectors of three words of a decoder, drawn at random.
 
     Parameters
@@ -498,11 +528,11 @@ def drawn_words(base: str, rng: np.random.Generator) -> np.ndarray:
     """
     if not models.vectors.is_decoder(base):
         raise ParameterError(f"{base}: an encoder says no words; use null='random-heads'.")
-    words = models.vectors.word_vectors(base)
+    words: NDArray[np.float32] = models.vectors.word_vectors(base)
     return words[rng.choice(len(words), 3, replace=False)]
 
 
-def head_logits(vectors: np.ndarray, rng: np.random.Generator, linear: bool) -> np.ndarray:
+def head_logits(vectors: _Numbers, rng: np.random.Generator, linear: bool) -> _Numbers:
     """Return the logits of an untrained head with the starting weights of a classifier.
 
     Parameters
@@ -526,29 +556,34 @@ def head_logits(vectors: np.ndarray, rng: np.random.Generator, linear: bool) -> 
     width = vectors.shape[1]
     if not linear:
         vectors = np.tanh(vectors @ rng.normal(0, 0.02, (width, width)))
-    return vectors @ rng.normal(0, 0.02, (width, 3))
+    logits: _Numbers = vectors @ rng.normal(0, 0.02, (width, 3))
+    return logits
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
+def _softmax(logits: _Numbers) -> _Numbers:
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares: _Numbers = odds / odds.sum(axis=1, keepdims=True)
+    return shares
 
 
-def _shipped(null: str, pairs: tuple) -> np.ndarray | None:
-    """Shipped answers, shape (respondents, prompts, 3); None where a prompt is not among them."""
+def _shipped(null: str, pairs: _Pairs) -> _Numbers | None:
+    """Return shipped answers, shape (respondents, prompts, 3); None if they lack a prompt."""
     table = _shipped_table("nulls.parquet")
     rows = _shipped_rows(table, pairs)
     if rows is None:
         return None
 
     columns = [column for column in table if column.startswith(null)]
-    return table[columns].to_numpy()[rows].reshape(len(pairs), -1, 3).transpose(1, 0, 2)
+    answers: _Numbers = table[columns].to_numpy()[rows]
+    return answers.reshape(len(pairs), -1, 3).transpose(1, 0, 2)
 
 
-def _shipped_heads(null: str, made: list[tuple[_Stand, int]], pairs: tuple) -> dict:
+def _shipped_heads(
+    null: str, made: list[tuple[_Stand, int]], pairs: _Pairs
+) -> dict[tuple[_Stand, int], _Numbers]:
     """Return shipped answers of heads on decoders, (prompts, 3), by stand and number.
 
-    There are none where a prompt is not among them.
+    There are none if the table lacks a prompt.
     """
     worded = [one for one in made if one[0].wording is not None]
     table = _shipped_table("null_heads.parquet") if worded else pd.DataFrame()
@@ -556,12 +591,14 @@ def _shipped_heads(null: str, made: list[tuple[_Stand, int]], pairs: tuple) -> d
     if rows is None:
         return {}
 
-    names = {one: head_name(null, *one) for one in worded}
-    known = {one: name for one, name in names.items() if f"{name} {PROBABILITIES[0]}" in table}
-    return {
-        one: table[[f"{name} {kind}" for kind in PROBABILITIES]].to_numpy()[rows]
-        for one, name in known.items()
-    }
+    heads = {}
+    for one in worded:
+        name = head_name(null, *one)
+        columns = [f"{name} {kind}" for kind in PROBABILITIES]
+        if columns[0] in table:
+            heads[one] = table[columns].to_numpy()[rows]
+
+    return heads
 
 
 def head_name(null: str, stand: tuple[str, int | None, str | None], number: int) -> str:
@@ -591,14 +628,14 @@ def head_name(null: str, stand: tuple[str, int | None, str | None], number: int)
     return f"{_name(null, stand, number)} {read[:8]}"
 
 
-def _shipped_rows(table: pd.DataFrame, pairs: tuple) -> np.ndarray | None:
-    """Return the rows of prompts in a shipped table; None where one is not among them."""
-    rows = table.index.get_indexer(pd.Index([key_of(*pair) for pair in pairs]))
+def _shipped_rows(table: pd.DataFrame, pairs: _Pairs) -> NDArray[np.intp] | None:
+    """Return the rows of prompts in a shipped table; None if it lacks one."""
+    rows: NDArray[np.intp] = table.index.get_indexer(pd.Index([key_of(*pair) for pair in pairs]))
     return None if table.empty or (rows < 0).any() else rows
 
 
 @functools.cache
 def _shipped_table(name: str) -> pd.DataFrame:
-    """Indexed by prompt; three columns for each respondent. Empty where it is not there."""
+    """Return a shipped table by prompt, three columns for each respondent; empty if it lacks."""
     path = shipped(name)
     return pd.read_parquet(path).set_index("key") if path.is_file() else pd.DataFrame()

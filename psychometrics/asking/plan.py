@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 from filelock import FileLock
@@ -15,7 +16,7 @@ from ..data import text_table
 from ..exceptions import ParameterError, RespondentError, writing
 from ..files import replacing
 from ..modes import mode_named
-from ..modes.mode import Mode
+from ..modes.mode import Identity, Mode
 from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.answers import COLUMNS
 from ..questionnaires.model import repeated
@@ -27,14 +28,29 @@ _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "ques
             "fingerprint", "at"]  # fmt: skip
 
 
+class Participant(NamedTuple):
+    """Who is asked.
+
+    Parameters
+    ----------
+    identity : Identity
+    respondent
+        Itself, or its name.
+    mode : Mode
+    """
+
+    identity: Identity
+    respondent: Any
+    mode: Mode
+
+
 class Plan:
     """What is to be asked of whom, and who has failed so far; made before anything is asked.
 
     Attributes
     ----------
     questionnaires : list of Questionnaire
-    respondents : list of (dict, object, Mode)
-        Each respondent's identity, itself or its name, and its mode.
+    respondents : list of Participant
     conditions : dict
         Of the first persona, if there are several.
     ways : list of (dict, dict)
@@ -45,11 +61,11 @@ class Plan:
 
     def __init__(
         self,
-        questionnaires: object,
-        respondents: object,
+        questionnaires: Any,
+        respondents: Any,
         mode: str,
         dtype: str | None,
-        conditions: dict,
+        conditions: dict[str, Any],
         failures: str | Path | None,
     ) -> None:
         self.questionnaires = _each_once(questionnaires)
@@ -58,11 +74,10 @@ class Plan:
         ]
         self.conditions = self.ways[0][0]
         self.failures = _Failures(failures, mode, dtype, self.conditions)
-        self.respondents: list[tuple[dict, object, Mode]] = []
+        self.respondents: list[Participant] = []
         for respondent in _listed(respondents):
             try:
-                identity, own_mode = self._identify(respondent, mode, dtype)
-                self.respondents.append((identity, respondent, own_mode))
+                self.respondents.append(self._participant(respondent, mode, dtype))
             except RespondentError as error:
                 self.failures.add(str(respondent), error)
 
@@ -70,13 +85,13 @@ class Plan:
             missing = RespondentError("There is no respondent to ask: name at least one.")
             raise next(iter(self.failures.errors.values()), missing)
 
-        names = [identity["respondent_id"] for identity, *_ in self.respondents]
+        names = [participant.identity.respondent_id for participant in self.respondents]
         twice = repeated(names, fold=False)
         if twice:
             raise RespondentError(f"Two respondents are called '{twice[0]}': rename a folder.")
 
-    def _identify(self, respondent: object, mode: str, dtype: str | None) -> tuple[dict, Mode]:
-        """Return who a respondent is and its mode, once all questionnaires suit it."""
+    def _participant(self, respondent: Any, mode: str, dtype: str | None) -> Participant:
+        """Return who is asked and in which mode, once all questionnaires suit it."""
         own_mode = mode_named(mode)
         conditions = self.conditions
         if mode == "nli" and hasattr(respondent, "answer"):
@@ -84,14 +99,14 @@ class Plan:
             if own_mode.name != mode:
                 conditions = own_mode.complete({})
 
-        identity = own_mode.identify(respondent, dtype, **conditions)
+        identity = Identity.of(own_mode.identify(respondent, dtype, **conditions))
         for questionnaire in self.questionnaires:
             own_mode.check(questionnaire, identity, conditions)
 
-        return identity, own_mode
+        return Participant(identity, respondent, own_mode)
 
 
-def _each_once(questionnaires: object) -> list[Questionnaire]:
+def _each_once(questionnaires: Any) -> list[Questionnaire]:
     """Load the questionnaires; refuse none, and one that is named twice."""
     loaded = load_questionnaires(questionnaires)
     if not loaded:
@@ -104,7 +119,7 @@ def _each_once(questionnaires: object) -> list[Questionnaire]:
     return loaded
 
 
-def _listed(respondents: object) -> Iterable:
+def _listed(respondents: Any) -> Iterable[Any]:
     """Return one or several respondents as several, a population as its members."""
     is_file = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
     if isinstance(respondents, str) or is_file:
@@ -117,25 +132,29 @@ def _listed(respondents: object) -> Iterable:
     return respondents
 
 
-def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
+def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Fill the columns of a table of personas into the conditions, once for each row."""
-    table = conditions.get("personas")
-    rest = {**conditions}
-    if rest.pop("personas", None) is None:
+    rest = dict(conditions)
+    personas = rest.pop("personas", None)
+    if personas is None:
         return [(rest, {})]
 
-    table = table if isinstance(table, pd.DataFrame) else text_table(table)
+    table = personas if isinstance(personas, pd.DataFrame) else text_table(personas)
     table = table.reset_index(drop=True).rename(columns=str).fillna("").astype(str)
     texts = {n: rest[n] for n in ("role", "persona") if isinstance(rest.get(n), str)}
     gaps = [gap for text in texts.values() for gap in re.findall(r"{(\w+)}", text)]
     lost = [gap for gap in gaps if gap not in table]
     if lost:
-        has = ", ".join(table)
-        raise ParameterError(f"personas: no column fills the gap {{{lost[0]}}}; they have {has}.")
+        columns = ", ".join(table)
+        raise ParameterError(
+            f"personas: no column fills the gap {{{lost[0]}}}; they have {columns}."
+        )
 
     if not gaps or table.empty or table.columns.has_duplicates:
-        said = f"personas needs columns that a role of mode {mode} names, such as {{age}}"
-        raise ParameterError(f"{said}, each of them once, and rows.")
+        raise ParameterError(
+            f"personas needs columns that a role of mode {mode} names, such as {{age}}, each of "
+            "them once, and rows."
+        )
 
     taken = {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table)
     if taken:
@@ -148,13 +167,15 @@ def _personas(mode: str, conditions: dict) -> list[tuple[dict, dict]]:
 
     ways = []
     for number, row in enumerate(table.to_dict("records"), start=1):
-        own = {
-            name: re.sub(r"{(\w+)}", lambda gap, row=row: row.get(gap[1], gap[0]), text)
-            for name, text in texts.items()
-        }
-        ways.append((rest | own, {"persona_row": number, **row}))
+        filled = {name: _fill(text, row) for name, text in texts.items()}
+        ways.append((rest | filled, {"persona_row": number, **row}))
 
     return ways
+
+
+def _fill(text: str, row: dict[str, str]) -> str:
+    """Fill the gaps of a text that a row has a column for."""
+    return re.sub(r"{(\w+)}", lambda gap: row.get(gap[1], gap[0]), text)
 
 
 class _Failures:
@@ -165,7 +186,7 @@ class _Failures:
     """
 
     def __init__(
-        self, path: str | Path | None, mode: str, dtype: str | None, conditions: dict
+        self, path: str | Path | None, mode: str, dtype: str | None, conditions: dict[str, Any]
     ) -> None:
         self.errors: dict[str, RespondentError] = {}
         self._path = None if path is None else Path(path).expanduser()
@@ -176,22 +197,21 @@ class _Failures:
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
         with self._alone():
             rows = self._rows()
-            if self._path is not None:
-                self._write(rows)  # now, if it cannot be written, and not after the first failure
+            self._write(rows)  # now, if it cannot be written, and not after the first failure
 
         lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
 
-    def known(self, identity: dict, questionnaire: str) -> RespondentError | None:
+    def known(self, identity: Identity, questionnaire: str) -> RespondentError | None:
         """Return the error of an earlier run that would occur again."""
-        row = self._lasting.get(identity.get("fingerprint"))
+        row = self._lasting.get(identity.fingerprint)
         # What fits into memory depends on how long the questions are.
         if row is None or (row["kind"] == "memory" and row["questionnaire"] != questionnaire):
             return None
         return RespondentError(row["reason"], kind=row["kind"])
 
     def add(
-        self, name: str, error: Exception, identity: dict | None = None, questionnaire: str = ""
+        self, name: str, error: Exception, identity: Identity | None = None, questionnaire: str = ""
     ) -> None:
         """Record a failure in place of an earlier one."""
         error = self.errors[name] = RespondentError.of(name, error)
@@ -206,7 +226,7 @@ class _Failures:
             "kind": error.kind,
             "reason": reason,
             "questionnaire": questionnaire,
-            "fingerprint": (identity or {}).get("fingerprint", ""),
+            "fingerprint": identity.fingerprint if identity else "",
         }
 
         with self._alone():
@@ -235,7 +255,7 @@ class _Failures:
 
         try:
             lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=60)
-            if not self._path.parent.is_dir():  # which the lock would make
+            if not self._path.parent.is_dir():  # the lock would make it
                 raise NotADirectoryError(f"there is no folder {self._path.parent}")
 
             lock.acquire()
@@ -267,5 +287,7 @@ class _Failures:
         return rows[_COLUMNS]
 
     def _write(self, rows: pd.DataFrame) -> None:
+        if self._path is None:
+            return
         with writing(self._path), replacing(self._path) as part:
             rows.to_csv(part, index=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
@@ -130,7 +130,7 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def untouched_bases(names: list[str]) -> dict[str, list]:
+def untouched_bases(names: list[str]) -> dict[str, list[Any]]:
     """Return the bases of a population's members before any training, for its null respondents.
 
     Parameters
@@ -195,8 +195,8 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     """
     if _is_file(str(name)):
         listed = _read(Path(name))
-        entries = (*listed.respondents, *listed.left_out)
-        entries = [{"kind": "", "reason": ""} | entry.model_dump() for entry in entries]
+        models = (*listed.respondents, *listed.left_out)
+        entries = [{"kind": "", "reason": ""} | entry.model_dump() for entry in models]
         columns = ["model", *list(_Entry.model_fields)[1:], "kind", "reason"]
         table = pd.DataFrame(entries, columns=columns).rename(columns={"model": "respondent_id"})
         table["labels"] = table["labels"].map(", ".join)
@@ -234,7 +234,7 @@ class _Entry(Part):
 
 
 class _LeftOut(_Entry):
-    kind: Literal["licence", *KINDS]
+    kind: Literal["licence", *KINDS]  # type: ignore[valid-type]  # the kinds are listed once
     reason: str
 
 

@@ -13,12 +13,15 @@ import contextlib
 import json
 import time
 import uuid
+from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
 from ..exceptions import RespondentError
 from ..store import StoredAnswers, key_of
 from .client import NoReply
+from .completions import Completion, read_completion
 from .request_queue import PATIENCE, RequestQueue, Unasked
 
 _MOST_LINES = 50_000
@@ -27,6 +30,14 @@ _MOST_BYTES = 100 * 2**20
 # Most seconds between two looks at a batch.
 _POLLS = 60.0
 _ENDED = ("completed", "failed", "expired", "cancelled")
+
+
+@dataclass
+class _Batch:
+    """A batch that was sent: its id at the endpoint, and the keys of its requests."""
+
+    id: str = ""
+    keys: list[str] = field(default_factory=list)
 
 
 class Batches:
@@ -43,32 +54,38 @@ class Batches:
         self.queue = queue
         self.client = queue.client
         self.log = log
-        self.asked: dict[str, tuple[str, asyncio.Future]] = {}
+        self.asked: dict[str, tuple[str, asyncio.Future[Completion]]] = {}
         self.reserved: dict[str, tuple[float, str]] = {}
-        self.round: asyncio.Task | None = None
+        self.round: asyncio.Task[None] | None = None
         self.done: dict[str, list[str]] = {}  # marks, with the keys that nobody asked for
-        self.sent: dict[str, dict] = {}  # by mark: those that are not over
-        for row in log.rows.to_dict("records") if len(log) else ():
-            if row["url"] != queue.endpoint.place:
+        self.sent = self._unfinished()
+
+    def _unfinished(self) -> dict[str, _Batch]:
+        """Return the batches in the log that are not over, by mark."""
+        batches: dict[str, _Batch] = {}
+        over = set()
+        for row in self.log.rows.to_dict("records") if len(self.log) else ():
+            if row["url"] != self.queue.endpoint.place:
                 continue
-            known = self.sent.setdefault(row["mark"], {"batch": "", "keys": [], "over": False})
-            known["batch"] = row["batch"] or known["batch"]
-            known["keys"] = row["keys"].split() or known["keys"]
-            known["over"] |= row["state"] == "over"
+            batch = batches.setdefault(row["mark"], _Batch())
+            batch.id = row["batch"] or batch.id
+            batch.keys = row["keys"].split() or batch.keys
+            if row["state"] == "over":
+                over.add(row["mark"])
 
-        self.sent = {mark: known for mark, known in self.sent.items() if not known["over"]}
+        return {mark: batch for mark, batch in batches.items() if mark not in over}
 
-    async def reply(self, key: str, text: str) -> dict:
-        """The reply to a request, once its batch has ended."""
-        future = asyncio.get_running_loop().create_future()
+    async def reply(self, key: str, text: str) -> Completion:
+        """Return the reply to a request, once its batch has ended."""
+        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self.asked[key] = text, future
         self.start_if_all_wait()
         return await future
 
     def start_if_all_wait(self) -> None:
         """Start a round if all conversations that go on wait for a reply."""
-        waiting = self.asked and len(self.asked) >= self.queue.conversations
-        if waiting and not self.queue.stopped and (self.round is None or self.round.done()):
+        all_wait = bool(self.asked) and len(self.asked) >= self.queue.conversations
+        if all_wait and not self.queue.stopped and (self.round is None or self.round.done()):
             self.round = asyncio.ensure_future(self._round())
 
     def stop(self) -> None:
@@ -79,13 +96,13 @@ class Batches:
             future.cancel()
         while self.reserved:  # will be paid for, though nobody waits for it
             _, (most, text) = self.reserved.popitem()
-            self.queue.budget.settle(most, None, text, paid=True)
+            self.queue.budget.release(most, text, paid=True)
 
     async def finish(self) -> None:
         """Note the batches that have ended, once all of their replies are kept."""
         while self.done:
             mark, left = self.done.popitem()
-            self.sent[mark]["keys"] = left
+            self.sent[mark].keys = left
             await self._note(mark, "left" if left else "over", " ".join(left))
 
     async def _round(self) -> None:
@@ -112,7 +129,7 @@ class Batches:
         finally:
             asyncio.get_running_loop().call_soon(self.start_if_all_wait)
 
-    def _deliver(self, key: str, reply: dict | Exception) -> None:
+    def _deliver(self, key: str, reply: Completion | Exception) -> None:
         """Give a conversation its reply or its error."""
         _, future = self.asked.pop(key)
         if not future.done():
@@ -123,37 +140,37 @@ class Batches:
 
     async def _resume(self) -> list[str]:
         """Find batches of an earlier run that hold a request of now."""
-        found = []
-        for mark, known in list(self.sent.items()):
-            if not self.asked.keys() & set(known["keys"]):
+        marks = []
+        for mark, batch in list(self.sent.items()):
+            if not self.asked.keys() & set(batch.keys):
                 continue
 
-            if not known["batch"]:
-                known["batch"] = await self._look_up(mark) or ""
-                if not known["batch"]:  # killed before it was sent
+            if not batch.id:
+                batch.id = await self._look_up(mark) or ""
+                if not batch.id:  # killed before it was sent
                     await self._note(mark, "over")
                     continue
 
                 await self._note(mark, "sent")
 
             try:
-                await self._patiently("GET", f"/batches/{known['batch']}")
+                await self._patiently("GET", f"/batches/{batch.id}")
             except RespondentError as error:
                 if " status 404" not in str(error):
                     raise
                 await self._note(mark, "over")  # the endpoint has forgotten it
                 continue
 
-            for key in self.asked.keys() & set(known["keys"]):  # is paid for already
+            for key in self.asked.keys() & set(batch.keys):  # is paid for already
                 self._reserve(key, within=False)
 
-            found.append(mark)
+            marks.append(mark)
 
-        return found
+        return marks
 
     async def _submit_new(self) -> list[str]:
         """Send the requests that are in no batch yet, as far as the budget goes."""
-        there = {key for known in self.sent.values() for key in known["keys"]}
+        there = {key for batch in self.sent.values() for key in batch.keys}
         files: list[dict[str, str]] = []
         size = 0
 
@@ -184,98 +201,117 @@ class Batches:
         mark = uuid.uuid4().hex
         file = ("\n".join(rows.values()) + "\n").encode()
         uploaded = await self._patiently("POST", "/files", file=file)
-        wanted = {"input_file_id": uploaded["id"], "endpoint": f"/v1{self.queue.path}"}
-        wanted |= {"completion_window": "24h", "metadata": {"mark": mark}}
-        self.sent[mark] = {"batch": "", "keys": list(rows)}
+        wanted = {
+            "input_file_id": uploaded["id"],
+            "endpoint": f"/v1{self.queue.path}",
+            "completion_window": "24h",
+            "metadata": {"mark": mark},
+        }
+        self.sent[mark] = _Batch(keys=list(rows))
         await self._note(mark, "intended", " ".join(rows))
         made = await self._patiently("POST", "/batches", mark=mark, content=json.dumps(wanted))
-        self.sent[mark]["batch"] = str(made["id"])
+        self.sent[mark].id = str(made["id"])
         await self._note(mark, "sent")
 
         return mark
 
     async def _wait(self, mark: str) -> None:
         """Look at a batch until it has ended, and hand out its replies."""
-        batch = self.sent[mark]["batch"]
-        began = time.monotonic()
+        batch = self.sent[mark]
+        state = await self._ended(batch.id)
 
+        if state["status"] == "failed":
+            errors = state.get("errors") or {}
+            reasons = errors.get("data") if isinstance(errors, dict) else None
+            why = self.client.excerpt(json.dumps(reasons or "it does not say why"))
+
+            for key in self.reserved.keys() & set(batch.keys):
+                most, text = self.reserved.pop(key)
+                self.queue.budget.release(most, text)
+
+            await self._note(mark, "over")
+            raise RespondentError(f"{self.client.where} refuses the batch {batch.id}: {why}")
+
+        results: dict[str, dict[str, Any]] = {}
+        for name in ("output_file_id", "error_file_id"):
+            if state.get(name):
+                results |= await self._lines(state[name], len(batch.keys))
+
+        waiting = self.asked.keys() & set(batch.keys)
+        left = [key for key in batch.keys if key not in waiting and not self.queue.has(key)]
+
+        for key in sorted(waiting):
+            self._settle(key, results.get(key, {}), state["status"])
+
+        self.done[mark] = left
+        if state["status"] == "cancelled" and waiting - results.keys():
+            raise RespondentError(
+                f"{self.client.where} has cancelled the batch {batch.id}: run again for what is "
+                "left."
+            )
+
+    async def _ended(self, batch: str) -> dict[str, Any]:
+        """Look at a batch until it has ended; return what the endpoint then says of it."""
+        began = time.monotonic()
         while True:
-            said = await self._patiently("GET", f"/batches/{batch}")
-            if said.get("status") in _ENDED:
-                break
+            state: dict[str, Any] = await self._patiently("GET", f"/batches/{batch}")
+            if state.get("status") in _ENDED:
+                return state
 
             waited = time.monotonic() - began
             await asyncio.sleep(min(_POLLS, max(self.queue.endpoint.pause, waited / 10)))
 
-        if said["status"] == "failed":
-            errors = said.get("errors") or {}
-            errors = errors.get("data") if isinstance(errors, dict) else None
-            why = self.client.excerpt(json.dumps(errors or "it does not say why"))
-
-            for key in self.reserved.keys() & set(self.sent[mark]["keys"]):
-                most, text = self.reserved.pop(key)
-                self.queue.budget.settle(most, None, text)
-
-            await self._note(mark, "over")
-            raise RespondentError(f"{self.client.where} refuses the batch {batch}: {why}")
-
-        results = {}
-        for name in ("output_file_id", "error_file_id"):
-            if said.get(name):
-                results |= await self._lines(said[name], len(self.sent[mark]["keys"]))
-
-        keys = self.sent[mark]["keys"]
-        rest = self.asked.keys() & set(keys)
-        left = [key for key in keys if key not in rest and not self.queue.has(key)]
-
-        for key in sorted(rest):
-            self._settle(key, results.get(key), said["status"])
-
-        self.done[mark] = left
-        if said["status"] == "cancelled" and rest - results.keys():
-            raise RespondentError(
-                f"{self.client.where} has cancelled the batch {batch}: run again for what is left."
-            )
-
-    def _settle(self, key: str, result: dict | None, status: str) -> None:
+    def _settle(self, key: str, result: dict[str, Any], status: str) -> None:
         """Deliver a request's line of the results, or the reason why it has none."""
         most, text = self.reserved.pop(key)
-        response = result.get("response") if result else None
+        response = result.get("response")
         code = response.get("status_code") if isinstance(response, dict) else None
         content = response.get("body") if isinstance(response, dict) else None
-        found = no_choice = None
+        reply: Completion | Exception | None = None
 
         if code == 200:
             try:
-                found = self.client.completion(content, self.queue.logprobs)
+                reply = read_completion(content, self.queue.logprobs)
             except NoReply as error:
-                no_choice = error
+                reply = error
 
-        self.queue.budget.settle(most, found, text, paid=code == 200)
-        if no_choice is not None:
-            self._deliver(key, no_choice)
-        elif found is not None:
-            self._deliver(key, found)
-        elif isinstance(code, int) and 400 <= code < 500 and code not in (408, 409, 429):
-            self._deliver(key, RespondentError(self.client.refusal(code, content)))
+        if isinstance(reply, Completion):
+            reply = self.queue.budget.settle(most, reply, text)
         else:
-            error = (result or {}).get("error") or {}
-            why = error.get("code") if isinstance(error, dict) else None
+            self.queue.budget.release(most, text, paid=code == 200)
+
+        if reply is None and isinstance(code, int) and _is_refusal(code):
+            reply = RespondentError(self.client.refusal(code, content))
+
+        if reply is None:
+            failure = result.get("error")
+            why = failure.get("code") if isinstance(failure, dict) else None
             why = self.client.excerpt(str(why or code or f"no line in a batch that is {status}"))
-            self._deliver(key, NoReply(f"in a batch: {why}", after=0.0))
+            reply = NoReply(f"in a batch: {why}", after=0.0)
 
-    async def _lines(self, file: str, many: int) -> dict[str, dict]:
-        """The lines of a file of results by what they answer; what is no such line is left out."""
-        body = await self._patiently("GET", f"/files/{file}/content", largest=many * 2**18)
-        found = {}
-        for line in body.splitlines():
+        self._deliver(key, reply)
+
+    async def _lines(self, file: str, count: int) -> dict[str, dict[str, Any]]:
+        """Return the lines of a file of results by what they answer, without malformed ones."""
+        body = await self._patiently("GET", f"/files/{file}/content", largest=count * 2**18)
+        lines = {}
+        for text in body.splitlines():
             with contextlib.suppress(ValueError, RecursionError):
-                said = json.loads(line)
-                if isinstance(said, dict) and isinstance(said.get("custom_id"), str):
-                    found[said["custom_id"]] = said
-        return found
+                line = json.loads(text)
+                if isinstance(line, dict) and isinstance(line.get("custom_id"), str):
+                    lines[line["custom_id"]] = line
 
-    async def _patiently(self, method: str, path: str, mark: str = "", **sent: object) -> object:
+        return lines
+
+    async def _patiently(
+        self,
+        method: str,
+        path: str,
+        mark: str = "",
+        content: str = "",
+        file: bytes = b"",
+        largest: int = 0,
+    ) -> Any:
         """Ask again for as long as is worth it; JSON, or the bytes of a file.
 
         A batch whose beginning was not confirmed is looked for by its mark, not begun again.
@@ -285,11 +321,11 @@ class Batches:
 
         while True:
             try:
-                said, body = await self.client.exchange(method, path, **sent)
+                reply, body = await self.client.exchange(method, path, content, file, largest)
                 if path.endswith("/content"):
                     return body
-                if isinstance(said, dict) and (method == "GET" or said.get("id")):
-                    return said
+                if isinstance(reply, dict) and (method == "GET" or reply.get("id")):
+                    return reply
                 raise NoReply(f"unreadable reply: {self.client.excerpt(body)}")
             except NoReply as error:
                 batch = await self._look_up(mark) if mark else None
@@ -317,16 +353,16 @@ class Batches:
         after = ""
         for _ in range(10):
             try:
-                said = await self._patiently("GET", f"/batches?limit=100{after}")
+                page = await self._patiently("GET", f"/batches?limit=100{after}")
             except RespondentError:  # it has no list
                 return None
 
-            listed = said.get("data") or []
+            listed = page.get("data") or []
             for batch in listed:
                 if (batch.get("metadata") or {}).get("mark") == mark:
                     return str(batch["id"])
 
-            if not said.get("has_more") or not listed:
+            if not page.get("has_more") or not listed:
                 return None
             after = f"&after={listed[-1]['id']}"
 
@@ -334,11 +370,14 @@ class Batches:
 
     async def _note(self, mark: str, state: str, keys: str = "") -> None:
         """Write into the store what is known of a batch."""
-        known = self.sent[mark]
-        row = {"mark": mark, "state": state, "batch": known["batch"], "keys": keys}
+        row = {"mark": mark, "state": state, "batch": self.sent[mark].id, "keys": keys}
         row["url"] = self.queue.endpoint.place
         index = pd.Index([key_of(mark, state, keys)], name="key")
-        row = pd.DataFrame([row], index=index)
-        await asyncio.to_thread(self.log.add, row)
+        await asyncio.to_thread(self.log.add, pd.DataFrame([row], index=index))
         if state == "over":
             del self.sent[mark]
+
+
+def _is_refusal(code: int) -> bool:
+    """Return whether a status says that a request is wrong, and not only that it came too soon."""
+    return 400 <= code < 500 and code not in (408, 409, 429)

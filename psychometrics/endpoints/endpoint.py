@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AnyHttpUrl, Field, FiniteFloat, InstanceOf, NonNegativeInt, TypeAdapter
@@ -122,13 +122,23 @@ class Endpoint:
             raise ParameterError("api_key holds what cannot be sent: copy it again.")
 
     @property
+    def address(self) -> str:
+        """Address of a resolved endpoint."""
+        return self.base_url or ""
+
+    @property
+    def header_texts(self) -> Mapping[str, str]:
+        """Headers that are sent with each request, in which the key is still to be filled."""
+        return self.headers if isinstance(self.headers, Mapping) else {}
+
+    @property
     def place(self) -> str:
         """Address without the password and the query that it may hold, for errors and the store."""
-        url = urlsplit(self.base_url)
+        url = urlsplit(self.address)
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="").geturl()
 
     @classmethod
-    def gathered(cls, given: Mapping[str, object]) -> dict:
+    def gathered(cls, conditions: Mapping[str, Any]) -> dict[str, Any]:
         """Gather settings among conditions into the condition ``endpoint``; ``body`` as JSON text.
 
         Examples
@@ -138,22 +148,23 @@ class Endpoint:
         >>> Endpoint.gathered({"body": {"top_p": 1, "stop": None}})
         {'body': '{"stop": null, "top_p": 1}'}
         """
-        if "body" in given:
-            body = _json_object("body", given["body"])
-            own = {"model", "messages", "prompt", "stream", "n", "logprobs"} & body.keys()
-            if own:
-                raise ParameterError(f"body: {min(own)} is the request's own: leave it out.")
+        rest = dict(conditions)
+        if "body" in rest:
+            body = _json_object("body", rest["body"])
+            reserved = {"model", "messages", "prompt", "stream", "n", "logprobs"} & body.keys()
+            if reserved:
+                raise ParameterError(f"body: {min(reserved)} is the request's own: leave it out.")
 
-            given = given | {"body": _json_text(body) if body else None}
+            rest["body"] = _json_text(body) if body else None
 
-        names = {each.name for each in dataclasses.fields(cls)} & given.keys()
+        names = [field.name for field in dataclasses.fields(cls) if field.name in rest]
         if not names:
-            return dict(given)
+            return rest
 
-        check_kinds({"endpoint": None} | dict(given), {"endpoint": InstanceOf[Endpoint] | None})
-        rest = {name: value for name, value in given.items() if name not in names}
-        own = {name: given[name] for name in names}
-        return rest | {"endpoint": dataclasses.replace(given.get("endpoint") or cls(), **own)}
+        check_kinds({"endpoint": None} | rest, {"endpoint": InstanceOf[Endpoint] | None})
+        settings = {name: rest.pop(name) for name in names}
+        endpoint = rest.get("endpoint") or cls()
+        return rest | {"endpoint": dataclasses.replace(endpoint, **settings)}
 
     def resolved(self) -> Endpoint:
         """Complete address and key from the environment.
@@ -173,7 +184,7 @@ class Endpoint:
         return dataclasses.replace(self, base_url=url, api_key=key)
 
 
-def _check_address(address: object) -> None:
+def _check_address(address: str | None) -> None:
     """Refuse an address at which nothing can be; it may hold a password, so it is not shown."""
     if address is None:
         return
@@ -181,19 +192,21 @@ def _check_address(address: object) -> None:
     try:
         TypeAdapter(AnyHttpUrl).validate_python(address, strict=True)
         url = urlsplit(address)
+        if not url.hostname:
+            raise ValueError
         url.hostname.encode("idna")
 
         # A password that ends at its own sign would have its rest taken for a host, and shown.
         if "@" in url.netloc and address.count("@") > 1:
             raise ValueError
-    except (ValueError, AttributeError):  # of a host that is no name, and of none
+    except ValueError:
         raise ParameterError(
             "base_url: this is not an address, and is not shown as it may hold a password; "
             "write http://host/v1 or https://…, and signs such as @ in a password as %40."
         ) from None
 
 
-def _check_headers(headers: dict) -> None:
+def _check_headers(headers: Mapping[Any, Any]) -> None:
     """Refuse headers that cannot be sent, or that say how long the body is."""
     for name, value in headers.items():
         texts = isinstance(name, str) and isinstance(value, str)
@@ -208,7 +221,7 @@ def _check_headers(headers: dict) -> None:
             raise ParameterError(f"headers: {name} follows from each request; leave it out.")
 
 
-def _json_text(body: dict) -> str:
+def _json_text(body: dict[str, Any]) -> str:
     """Return what a request also says as JSON text."""
     try:
         return json.dumps(body, sort_keys=True, allow_nan=False)
@@ -219,12 +232,12 @@ def _json_text(body: dict) -> str:
         ) from None
 
 
-def _json_object(name: str, given: Mapping | str | None) -> dict:
-    """Read names and values that are given as a mapping or as its JSON text."""
+def _json_object(name: str, value: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    """Read names and values from a mapping or from its JSON text."""
     try:
-        found = json.loads(given) if isinstance(given, str) else dict(given or {})
+        content = json.loads(value) if isinstance(value, str) else dict(value or {})
     except (TypeError, ValueError):
-        found = None
-    if not isinstance(found, dict):  # which may hold a key, so that it is not shown
+        content = None
+    if not isinstance(content, dict):  # it may hold a key, so it is not shown
         raise ParameterError(f"""{name} must be names and values in JSON: '{{"name": "value"}}'.""")
-    return found
+    return content

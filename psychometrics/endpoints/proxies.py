@@ -6,8 +6,8 @@ and password to whoever answers at its address. So the variables are read here, 
 
 from __future__ import annotations
 
+from urllib import request
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
 
 from ..exceptions import RespondentError
 
@@ -32,11 +32,13 @@ def proxy_for(address: str) -> str | None:
     'http://proxy.test:3128'
     """
     url = urlsplit(address)
-    proxies = getproxies_environment()
+    proxies = request.getproxies_environment()
     variable = url.scheme if proxies.get(url.scheme) else "all"
     proxy = proxies.get(variable)
 
-    if not proxy or proxy_bypass_environment(url.netloc.rpartition("@")[2], proxies):
+    host = url.netloc.rpartition("@")[2]
+    # typeshed leaves the function out
+    if not proxy or request.proxy_bypass_environment(host, proxies):  # type: ignore[attr-defined]
         return None
 
     proxy = proxy if "://" in proxy else f"http://{proxy}"
@@ -50,8 +52,10 @@ def proxy_for(address: str) -> str | None:
             f"name an http:// proxy, {ways}."
         )
 
-    if not _is_address(proxy):  # which may hold a password, so that it is not shown
-        raise RespondentError(f"{place}: it is no proxy's address; write http://host:port, {ways}.")
+    if not _is_address(proxy):  # it may hold a password, so it is not shown
+        raise RespondentError(
+            f"{place}: this is not a proxy's address; write http://host:port, {ways}."
+        )
     return proxy
 
 

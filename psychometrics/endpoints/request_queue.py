@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import json
 import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..exceptions import RespondentError
 from ..progress import Progress
-from ..store.replies import StoredReplies
+from ..store.replies import Reply, StoredReplies, Turn
+from .budget import Budget
 from .client import Client, NoReply
+from .completions import Completion, read_completion
 from .endpoint import Endpoint
 
 PATIENCE = 600.0
@@ -32,13 +35,14 @@ _UNREADABLE_TRIES = 2
 # Seconds for which a run that is stopped waits for replies under way, and saves them.
 _GRACE = 1.0
 
-# Tokens of a request beyond those of its text, at most: the marks between messages.
-_OVERHEAD = 32
 
-
-def _most_tokens(request: Mapping[str, object]) -> int | None:
+def _most_tokens(request: Mapping[str, Any]) -> int | None:
     """Return the most tokens that a reply may have, by either of the names that endpoints use."""
     return request.get("max_completion_tokens") or request.get("max_tokens")
+
+
+_Talk = Generator[Turn, Reply, list[dict[str, Any]]]
+_UNASKED = Reply(None, status="unasked")
 
 
 class Unasked(Exception):
@@ -55,13 +59,20 @@ class _GroupedSaves:
 
     def __init__(self, replies: StoredReplies) -> None:
         self.replies = replies
-        self._new: dict[str, tuple[tuple, float]] = {}
+        self._new: dict[str, tuple[tuple[Turn, str, dict[str, Any]], float]] = {}
         self._lock = asyncio.Lock()
-        self._group = None
+        self._group: asyncio.Future[None] | None = None
 
-    async def save(self, key: str, row: tuple[dict, str, dict], seconds: float) -> None:
-        """Return when the row is safe."""
-        self._new[key] = row, seconds
+    async def save(
+        self, key: str, turn: Turn, request: str, completion: Completion, seconds: float
+    ) -> None:
+        """Return when the reply is safe."""
+        columns = {
+            "reply": completion.text,
+            "finish_reason": completion.finish_reason,
+            "usage": json.dumps(completion.usage),
+        }
+        self._new[key] = (turn, request, columns), seconds
         if self._group is None:
             self._group = asyncio.ensure_future(self._write())
         await asyncio.shield(self._group)
@@ -74,104 +85,6 @@ class _GroupedSaves:
             rows = {key: row for key, (row, _) in new.items()}
             seconds = sum(seconds for _, seconds in new.values())
             await asyncio.to_thread(self.replies.add, rows, seconds)
-
-
-class _Budget:
-    """What requests may cost: reserved before a request is sent, settled when its reply is there.
-
-    Parameters
-    ----------
-    endpoint : Endpoint
-        Its prices and ``max_cost``.
-    spending : object
-        Of the call's :class:`psychometrics.progress.Progress`.
-    max_tokens : int, optional
-        Most tokens of a reply.
-    """
-
-    def __init__(self, endpoint: Endpoint, spending: object, max_tokens: int | None) -> None:
-        self._prices = endpoint.price_in or 0, endpoint.price_out or 0
-        self._limit = endpoint.max_cost
-        self._max_tokens = max_tokens
-        self._lock, self._settled = asyncio.Lock(), asyncio.Event()
-        self._tokens_per_byte: float | None = None
-        self.spending = spending
-        spending.priced = endpoint.price_in is not None or endpoint.price_out is not None
-
-    def most_tokens(self, text: str) -> tuple[int, int]:
-        """Return the most tokens that a request and its reply may have.
-
-        A token has at least one byte; how many it has at this endpoint is learnt from its replies.
-        """
-        per_byte = min(1.0, 1.25 * (self._tokens_per_byte or 1.0))
-        prompt = math.ceil(len(text) * per_byte) + _OVERHEAD
-        return prompt, self._max_tokens or len(text) // 8 + _OVERHEAD
-
-    def cost(self, prompt: int, completion: int) -> float:
-        """Return what tokens cost, in the currency of the prices."""
-        return (prompt * self._prices[0] + completion * self._prices[1]) / 1e6
-
-    def estimate(self, text: str, statements: int) -> tuple[int, int]:
-        """Return the likely tokens of a request: 4 bytes to a token, 8 tokens to an answer."""
-        return len(text) // 4, self._max_tokens or 8 * statements
-
-    def plan(self, text: str, statements: int) -> None:
-        """Count a request that would be sent."""
-        prompt, completion = self.estimate(text, statements)
-        self.spending.planned += 1
-        cost = self.cost(prompt, completion)
-        self.spending.add({"estimated": True}, prompt, completion, cost)
-
-    def reserve(self, text: str, within: bool = True) -> float | None:
-        """Reserve the most that a request may cost; None if the budget (``within``) forbids it."""
-        spending = self.spending
-        most = self.cost(*self.most_tokens(text))
-        total = spending.cost + spending.reserved + most
-        if within and self._limit is not None and total > self._limit:
-            return None
-        spending.reserved += most
-        spending.under_way += 1
-        return most
-
-    async def wait(self, text: str) -> float | None:
-        """Reserve as soon as the requests under way leave enough; None if they never will."""
-        async with self._lock:
-            while (most := self.reserve(text)) is None:
-                if not self.spending.under_way:
-                    return None
-                self._settled.clear()
-                await self._settled.wait()
-        return most
-
-    def settle(self, most: float, found: dict | None, text: str, paid: bool = False) -> int:
-        """Count what a request took, in place of its reservation; return its tokens.
-
-        Completes ``found["usage"]``. Without a reply that the endpoint may nevertheless have given
-        (``paid``), the most that it may have cost is counted.
-        """
-        spending = self.spending
-        tokens = (0, 0)
-        spending.under_way -= 1
-        spending.reserved = spending.reserved - most if spending.under_way else 0.0
-
-        if found is not None:
-            tokens = found.pop("tokens")
-            usage = found["usage"]
-            if usage is None:
-                tokens = tuple(max(1, len(part) // 4) for part in (text, found["reply"]))
-                usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1]}
-                usage["estimated"] = True
-            else:
-                seen = tokens[0] / len(text)
-                self._tokens_per_byte = max(self._tokens_per_byte or 0.0, seen)
-
-            found["usage"] = json.dumps(usage)
-            spending.add(usage, *tokens, self.cost(*tokens))
-        elif paid:
-            spending.add({"estimated": True}, *self.most_tokens(text), most)
-
-        self._settled.set()
-        return sum(tokens)
 
 
 class _Forecast(NamedTuple):
@@ -188,13 +101,25 @@ class _Forecast(NamedTuple):
     """The most that the cheapest request may cost."""
 
 
+class _Batches(Protocol):
+    """Sends requests by files, as :class:`psychometrics.endpoints.batches.Batches` does."""
+
+    async def reply(self, key: str, text: str) -> Completion: ...
+
+    def start_if_all_wait(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    async def finish(self) -> None: ...
+
+
 class RequestQueue:
     """Sends the requests of many conversations: retries, pace, budget, and the store.
 
     Parameters
     ----------
     endpoint : Endpoint
-    identity : dict
+    name : str
         The respondent's.
     settings : dict
         What each request says besides its messages.
@@ -208,17 +133,20 @@ class RequestQueue:
     def __init__(
         self,
         endpoint: Endpoint,
-        identity: dict,
-        settings: dict,
+        name: str,
+        settings: dict[str, Any],
         bar: Progress,
         stored: dict[str, StoredReplies],
         raw: bool = False,
     ) -> None:
         self.path = "/completions" if raw else "/chat/completions"
-        self._replies, self._saves = stored, {own: _GroupedSaves(stored[own]) for own in stored}
-        self.endpoint, self.client = endpoint, Client(endpoint, identity["respondent_id"])
-        self._bar, self.budget = bar, _Budget(endpoint, bar.spending, _most_tokens(settings))
-        self.batches = None  # of endpoints.batches, where requests are sent by files
+        self._replies = stored
+        self._saves = {key: _GroupedSaves(replies) for key, replies in stored.items()}
+        self.endpoint = endpoint
+        self.client = Client(endpoint, name)
+        self._bar = bar
+        self.budget = Budget(endpoint, bar.spending, _most_tokens(settings))
+        self.batches: _Batches | None = None
         self.stopped = False
         self.conversations = 0  # that go on
         self._settings = settings
@@ -230,26 +158,30 @@ class RequestQueue:
         self._first_failure = math.inf
         self._tries = 0  # most of a request that had no reply
 
-    def work(self, converse: Callable[..., Awaitable[None]], jobs: list[tuple]) -> None:
+    def work(
+        self, converse: Callable[[str, _Talk], Awaitable[None]], talks: list[tuple[str, _Talk]]
+    ) -> None:
         """Hold all conversations; an error ends the run, after the replies under way are saved."""
         gc.freeze()  # what is loaded would be looked through for garbage while replies come
         try:
-            _run_in_thread(self._work(converse, jobs))
+            _run_in_thread(self._work(converse, talks))
         finally:
             gc.unfreeze()
 
     def has(self, key: str) -> bool:
         """Return whether the store has the reply of a key."""
-        return any(key in replies.known for replies in self._replies.values())
+        return any(key in replies.by_key for replies in self._replies.values())
 
-    async def _work(self, converse: Callable[..., Awaitable[None]], jobs: list[tuple]) -> None:
-        coming = iter(jobs)
-        many = len(jobs) if self.batches else min(self.endpoint.concurrency, len(jobs))
+    async def _work(
+        self, converse: Callable[[str, _Talk], Awaitable[None]], talks: list[tuple[str, _Talk]]
+    ) -> None:
+        coming = iter(talks)
+        many = len(talks) if self.batches else min(self.endpoint.concurrency, len(talks))
 
         async def worker() -> None:
             try:
-                for job in coming:
-                    await converse(*job)
+                for questionnaire, talk in coming:
+                    await converse(questionnaire, talk)
             finally:
                 self.conversations -= 1
                 if self.batches:
@@ -268,9 +200,9 @@ class RequestQueue:
             if self.batches:
                 self.batches.stop()
 
-            left = [task for task in tasks if not task.done()]
+            left = {task for task in tasks if not task.done()}
             if left:  # in batch mode all replies have arrived
-                left = (await asyncio.wait(left, timeout=60 if self.batches else _GRACE))[1]
+                _, left = await asyncio.wait(left, timeout=60 if self.batches else _GRACE)
 
             for task in tasks:
                 task.cancel()
@@ -285,7 +217,7 @@ class RequestQueue:
 
             await self.client.close()
 
-    def forecast(self, talks: list[tuple[str, Generator]]) -> _Forecast:
+    def forecast(self, talks: list[tuple[str, _Talk]]) -> _Forecast:
         """Count what conversations would send, and its cost, without sending it.
 
         Parameters
@@ -296,21 +228,19 @@ class RequestQueue:
         texts = []
         stored = 0
 
-        for own, talk in talks:
-            asked = next(talk)
+        for questionnaire, talk in talks:
+            turn = next(talk)
             while True:
-                about = asked[1]
-                text, key = self._request(own, *asked)
-                known = self._replies[own].known.get(key)
-                if known is None:
-                    texts.append((text, len(about["items"])))
-                    about["unasked"] = True
+                text, key = self._request(questionnaire, turn)
+                reply = self._replies[questionnaire].by_key.get(key)
+                if reply is None:
+                    texts.append((text, len(turn.items)))
+                    reply = _UNASKED
                 else:
                     stored += 1
-                    about["finish_reason"] = known["finish_reason"]
 
                 try:
-                    asked = talk.send(known["reply"] if known else None)
+                    turn = talk.send(reply)
                 except StopIteration:
                     break
 
@@ -322,47 +252,44 @@ class RequestQueue:
 
         return _Forecast(stored, len(texts), prompt, completion, cost, min(most, default=0.0))
 
-    def _request(self, own: str, prompt: list[dict], about: dict) -> tuple[str, str]:
+    def _request(self, questionnaire: str, turn: Turn) -> tuple[str, str]:
         """Return a request as text, and the key of its reply."""
-        request = {**self._settings, "messages": prompt}
+        request = dict(self._settings)
         if self.path == "/completions":
-            request["prompt"] = "\n\n".join(part["content"] for part in request.pop("messages"))
+            request["prompt"] = "\n\n".join(message["content"] for message in turn.messages)
+        else:
+            request["messages"] = turn.messages
+
         if "seed" in request:  # else all runs would draw the same
-            request["seed"] += about["run"] - 1
-        if "response_format" in about:
-            request["response_format"] = about["response_format"]
+            request["seed"] += turn.run - 1
+        if turn.response_format is not None:
+            request["response_format"] = turn.response_format
+
         text = json.dumps(request, sort_keys=True)
-        return text, self._replies[own].key(text, about)
+        return text, self._replies[questionnaire].key(text, turn)
 
-    async def ask(self, own: str, prompt: list[dict], about: dict) -> str | None:
-        """Return the reply about a questionnaire, from the store if it is there, else asked now.
-
-        None if all retries brought none.
-        """
-        replies = self._replies[own]
-        text, key = self._request(own, prompt, about)
-        known = replies.known.get(key)
-        if known is not None:
-            about["finish_reason"] = known["finish_reason"]
-            return known["reply"]
+    async def ask(self, questionnaire: str, turn: Turn) -> Reply:
+        """Return the reply about a questionnaire, from the store if it is there, else asked now."""
+        replies = self._replies[questionnaire]
+        text, key = self._request(questionnaire, turn)
+        stored_reply = replies.by_key.get(key)
+        if stored_reply is not None:
+            return stored_reply
 
         if self.endpoint.dry_run:
-            self.budget.plan(text, len(about["items"]))
-            about["unasked"] = True
-            return None
+            self.budget.plan(text, len(turn.items))
+            return _UNASKED
 
         began = time.monotonic()
         try:
-            found = await self._patiently(key, text)
+            completion = await self._patiently(key, text)
         except Unasked:
-            about["unasked"] = True
-            return None
+            return _UNASKED
         except NoReply as error:
-            about["sent"] = True
-            about["status"] = error.status
-            self._failures, self._last_error = self._failures + 1, str(error)
+            self._failures += 1
+            self._last_error = str(error)
             if self._failures < _GIVE_UP_AFTER and (self._replied or not error.unreachable):
-                return None
+                return Reply(None, status=error.status, is_new=True)
 
             self.stopped = True
             raise self._dead() from error
@@ -370,29 +297,28 @@ class RequestQueue:
             self.stopped = True  # at once, or the next request would be begun
             raise
 
-        await self._saves[own].save(key, (about, text, found), time.monotonic() - began)
-        found = replies.known[key]  # as the store has it
-        about["sent"] = True
-        about["finish_reason"] = found["finish_reason"]
+        seconds = time.monotonic() - began
+        await self._saves[questionnaire].save(key, turn, text, completion, seconds)
         self._failures = 0
-        self._replied = self._replied + 1
+        self._replied += 1
 
-        return found["reply"]
+        return dataclasses.replace(replies.by_key[key], is_new=True)  # as the store has it
 
-    async def _patiently(self, key: str, text: str) -> dict:
+    async def _patiently(self, key: str, text: str) -> Completion:
         """Send a request again for as long as that is worth it."""
+        send: Callable[[str, str], Awaitable[Completion]]
         send = self.batches.reply if self.batches else self._reply
         sent = 0
         failed = 0
         unreadable = 0
-        first = None
+        first = math.inf
 
         while True:
             try:
                 return await send(key, text)
             except NoReply as error:
                 now = time.monotonic()
-                first = now if first is None else first
+                first = min(first, now)
                 self._first_failure = min(self._first_failure, now)
 
                 if error.slow:  # no failure: as long as the endpoint replies to others
@@ -425,15 +351,15 @@ class RequestQueue:
         is_over = failed > 1 and waited >= _FIRST_PATIENCE  # a model may be loaded for the first
         return is_over and not (self.batches or error.busy)
 
-    async def _reply(self, key: str, text: str) -> dict:
+    async def _reply(self, key: str, text: str) -> Completion:
         """Send a request when the budget and the pace allow it."""
         most = await self.budget.wait(text)
         if most is None:
             raise Unasked
 
-        found = None
+        completion = None
         paid = False
-        begun = None
+        begun = math.inf
         pace = self.client.pace
         tokens = sum(self.budget.most_tokens(text))
 
@@ -449,13 +375,12 @@ class RequestQueue:
 
             paid = True  # a request that is broken off may have been replied to
             content, body = await self.client.exchange("POST", self.path, text)
-            found = self.client.completion(content, self.logprobs)
-            if found is None:
+            completion = read_completion(content, self.logprobs)
+            if completion is None:
                 raise self.client.unreadable(body)
 
             self._last_reply = time.monotonic()
             pace.replied()
-            return found
         except NoReply as error:
             paid = error.paid
             if error.slow:
@@ -467,9 +392,12 @@ class RequestQueue:
             paid = False
             raise
         finally:
-            used = self.budget.settle(most, found, text, paid)
-            if found is not None:
-                pace.limits.settle(tokens, used)
+            if completion is None:
+                self.budget.release(most, text, paid)
+
+        completion = self.budget.settle(most, completion, text)
+        pace.limits.settle(tokens, sum(completion.tokens))
+        return completion
 
     def _dead(self) -> RespondentError:
         """The error of an endpoint that gives no replies."""
@@ -486,12 +414,12 @@ class RequestQueue:
         spending = self.budget.spending
         rate = self.client.pace.rate
         spending.refused += 1
-        how = f"at most {rate:.2g} requests a second" if rate else "the others go on"
+        pace = f"at most {rate:.2g} requests a second" if rate else "the others go on"
         wait = f" after {after:g} s" if after else ""
-        self._bar.say(f"{spending.refused} came too early (429), sent again{wait}; {how}")
+        self._bar.say(f"{spending.refused} came too early (429), sent again{wait}; {pace}")
 
 
-def _run_in_thread(work: Coroutine) -> None:
+def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine in a thread: a notebook has a loop already, and Ctrl-C is heard at once."""
     loop = asyncio.new_event_loop()
     ended = threading.Event()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..exceptions import RespondentError
 
@@ -106,10 +106,13 @@ def fill_template(
     from jinja2.exceptions import TemplateError
 
     name = getattr(tokenizer, "name_or_path", "") or "This model"
-    how = {"tokenize": False, "add_generation_prompt": True}
+
+    def fill(messages: list[Any]) -> str:
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return str(text)
 
     with _limited(name):
-        text = tokenizer.apply_chat_template(list(conversation), **how)
+        text = fill(list(conversation))
         if not _holds(text, conversation):
             parts = [
                 message | {"content": [{"type": "text", "text": message["content"]}]}
@@ -117,14 +120,14 @@ def fill_template(
             ]
 
             try:
-                typed = tokenizer.apply_chat_template(parts, **how)
+                typed = fill(parts)
             except (TemplateError, AttributeError, TypeError, ValueError):
                 typed = ""  # it takes no parts
 
             text = typed if _holds(typed, conversation) else text
 
-    said = sum(len(message["content"]) for message in conversation)
-    if len(text) > _MOST_SIGNS + 10 * said:
+    length = sum(len(message["content"]) for message in conversation)
+    if len(text) > _MOST_SIGNS + 10 * length:
         raise RespondentError(
             f"{name} has a chat template that makes {len(text):,} signs of one conversation: "
             "choose another model.",
@@ -143,7 +146,7 @@ def _limited(name: str) -> Iterator[None]:
     """Stop what runs inside at the next line of Python after the time is over."""
     end = time.monotonic() + _SECONDS
 
-    def watch(frame: FrameType, event: str, argument: object) -> object:
+    def watch(frame: FrameType, event: str, argument: object) -> Any:
         if time.monotonic() > end:
             raise RespondentError(
                 f"{name} has a chat template that is not filled in after {_SECONDS:g} s: "

@@ -11,9 +11,10 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data import NLI_LABELS, shipped
 from ..exceptions import RespondentError
@@ -58,7 +59,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
     if source.kind != "embedded":
         raise RespondentError(f"There is no member '{name}': see `psychometrics population`.")
-    folder = source.folder
+    folder = source.own_folder
     recipe = source.recipe
     if not any(folder.glob("*.safetensors")):
         raise RespondentError(
@@ -102,19 +103,18 @@ def embedded_weights(
     config.num_hidden_layers = source.recipe["layers"]
     held = _weights(Path(find(base_path()).fetch()) / "model.safetensors")
     held.pop("embeddings.position_ids")
-    layers = {name: re.search(r"layer\.(\d+)\.", name) for name in held}
     weights = {
         f"bert.{name}": weight
         for name, weight in held.items()
-        if not layers[name] or int(layers[name][1]) < config.num_hidden_layers
+        if _layer(name) < config.num_hidden_layers
     }
     weights["classifier.weight"] = torch.empty(len(NLI_LABELS), config.hidden_size)
     weights["classifier.bias"] = torch.empty(len(NLI_LABELS))
 
     if source.recipe["tuning"] == "frozen":
-        weights |= _weights(source.folder / "head.safetensors")
+        weights |= _weights(source.own_folder / "head.safetensors")
     else:
-        _merge(weights, source.folder)
+        _merge(weights, source.own_folder)
 
     return weights, _tokenizer(base_path()), config
 
@@ -146,15 +146,17 @@ def load_masked_lm(
     >>> tokenizer.mask_token
     '[MASK]'
     """
+    base: Source | str
     if name == "embedded":
         folder = embedded_head("mlm")[0]
         base = base_path()
     else:
         source = find(name)
-        folder = source.folder
-        base = source.base
-        if base is None or not (folder / "head.safetensors").is_file():
+        if source.base is None or not (source.own_folder / "head.safetensors").is_file():
             return load_model(source, "masked")
+
+        folder = source.own_folder
+        base = source.base
 
     model, tokenizer = load_model(base, "masked", fresh=True)
     _merge(model.state_dict(), folder)
@@ -162,7 +164,7 @@ def load_masked_lm(
     return model.float().eval(), tokenizer
 
 
-def embedded_head(name: str) -> tuple[Path, dict]:
+def embedded_head(name: str) -> tuple[Path, dict[str, Any]]:
     """Return the folder of an embedded head, and how it was trained and how well it does.
 
     Raises
@@ -183,7 +185,7 @@ def embedded_head(name: str) -> tuple[Path, dict]:
     return folder, json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
 
 
-def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np.ndarray:
+def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> NDArray[np.float32]:
     """Return the probability that each sentence is linguistically acceptable.
 
     Parameters
@@ -222,8 +224,8 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> np
             )
             values.append(model(**inputs).logits.float().softmax(dim=-1)[:, 1])
 
-    known = dict(zip(unique, torch.cat(values).numpy(), strict=True))
-    return np.array([known[sentence] for sentence in sentences], dtype=np.float32)
+    answers = dict(zip(unique, torch.cat(values).numpy(), strict=True))
+    return np.array([answers[sentence] for sentence in sentences], dtype=np.float32)
 
 
 def _acceptability_classifier(
@@ -264,7 +266,7 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
         name.removesuffix(".weight")
         for name in into
         if name.endswith(tuple(f".{end}.weight" for end in ends))
-        and (layers is None or int(re.search(r"\.(\d+)\.", name)[1]) in layers)
+        and (layers is None or _layer(name) in layers)
     ]
     wanted = (f"{name}.lora_{half}.weight" for name in adapted for half in "AB")
     _check_whole(folder.name, wanted, weights)
@@ -278,6 +280,18 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
             into[name.replace("lora_B.", "")] += change
         elif not name.endswith("lora_A.weight"):
             into[name].copy_(weight)
+
+
+def _layer(name: str) -> int:
+    """Return the number of the layer that a weight belongs to; -1 for one outside of layers.
+
+    Examples
+    --------
+    >>> _layer("encoder.layer.11.output.dense.weight"), _layer("embeddings.word_embeddings.weight")
+    (11, -1)
+    """
+    number = re.search(r"\.(\d+)\.", name)
+    return int(number[1]) if number else -1
 
 
 def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None:
@@ -304,7 +318,7 @@ def _tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
     return load_tokenizer(base)
 
 
-def _weights(path: Path) -> dict:
+def _weights(path: Path) -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
     return {name: weight.float() for name, weight in load_file(path).items()}

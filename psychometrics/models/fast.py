@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -46,6 +46,9 @@ _ROUNDING = {torch.float32: 1e-4, torch.bfloat16: 0.05}
 _TABLES = ("word", "token_type", "position")  # of the embeddings
 _Attending = list[tuple[torch.Tensor, torch.Tensor]]  # places that look, shape (n, q), and at what
 _Step = Callable[[torch.Tensor], torch.Tensor]
+_Features = Mapping[str, list[int]]  # of a text: token ids, and perhaps their types
+_Group = tuple[int, int, int]  # texts of one length: where they begin, how many, and their length
+_Packed = TypeVar("_Packed")
 
 
 class _Layer(NamedTuple):
@@ -57,8 +60,8 @@ class _Layer(NamedTuple):
     out_norm: _Step
 
 
-def fast_forward(model: PreTrainedModel) -> Callable[[Sequence], torch.Tensor | None] | None:
-    """A model's forward pass without padding, or None where its own must be taken.
+def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] | None:
+    """Return a model's forward pass without padding, or None if its own must be taken.
 
     Parameters
     ----------
@@ -94,13 +97,17 @@ def fast_forward(model: PreTrainedModel) -> Callable[[Sequence], torch.Tensor | 
     forward_now = _rebuilt_on_change(
         model, lambda: packed_forward(model.state_dict(), model.config)
     )
-    return lambda features: None if _is_changed(model) else forward_now()(features)
+
+    def logits(features: Sequence[_Features]) -> torch.Tensor | None:
+        return None if _is_changed(model) else forward_now()(features)
+
+    return logits
 
 
 def packed_forward(
     weights: Mapping[str, torch.Tensor], config: PreTrainedConfig
-) -> Callable[[Sequence[dict]], torch.Tensor]:
-    """The forward pass of a BERT-like classifier, computed from its weights.
+) -> Callable[[Sequence[_Features]], torch.Tensor]:
+    """Return the forward pass of a BERT-like classifier, computed from its weights.
 
     Parameters
     ----------
@@ -118,12 +125,14 @@ def packed_forward(
     body = next(name.partition(".")[0] for name in weights if ".embeddings." in name)
 
     def linear(*names: str, activation: str | None = None) -> _Step:
-        parts = ([weights[f"{name}.{kind}"] for name in names] for kind in ("weight", "bias"))
-        return _packed_linear(*map(torch.cat, parts), activation)
+        weight = torch.cat([weights[f"{name}.weight"] for name in names])
+        bias = torch.cat([weights[f"{name}.bias"] for name in names])
+        return _packed_linear(weight, bias, activation)
 
     def norm(name: str) -> _Step:
-        own = weights[f"{name}.LayerNorm.weight"], weights[f"{name}.LayerNorm.bias"]
-        return lambda x: F.layer_norm(x, own[0].shape, *own, config.layer_norm_eps)
+        weight = weights[f"{name}.LayerNorm.weight"]
+        bias = weights[f"{name}.LayerNorm.bias"]
+        return lambda x: F.layer_norm(x, weight.shape, weight, bias, config.layer_norm_eps)
 
     def layer(name: str) -> _Layer:
         return _Layer(
@@ -144,14 +153,18 @@ def packed_forward(
     if f"{head[0]}.weight" not in weights:
         head = ("classifier.dense", "classifier.out_proj")
 
-    pool, classify = map(linear, head)
+    pool = linear(head[0])
+    classify = linear(head[1])
 
     @torch.inference_mode()
-    def logits(features: Sequence[dict]) -> torch.Tensor:
+    def logits(features: Sequence[_Features]) -> torch.Tensor:
         order = sorted(range(len(features)), key=lambda i: len(features[i]["input_ids"]))
         places, groups, first = _flat_texts([features[i] for i in order], offset)
-        first, *places = (place.to(tables[0].device) for place in (first, *places))
-        words, kinds, positions = map(F.embedding, places, tables)
+        first = first.to(tables[0].device)
+        words, kinds, positions = (
+            F.embedding(place.to(table.device), table)
+            for place, table in zip(places, tables, strict=True)
+        )
         hidden = out_norm(words + kinds + positions)
 
         for one in layers[:-1]:
@@ -159,21 +172,21 @@ def packed_forward(
 
         hidden = _through(layers[-1], hidden, groups, config.num_attention_heads, only=first)
         values = classify(pool(hidden).tanh()).float()
-        found = torch.empty_like(values)
-        found[torch.tensor(order, device=values.device)] = values
-        return found
+        in_order = torch.empty_like(values)
+        in_order[torch.tensor(order, device=values.device)] = values
+        return in_order
 
     return logits
 
 
-def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], object]) -> Callable[[], object]:
+def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], _Packed]) -> Callable[[], _Packed]:
     """Return a function that gives the packed weights, rebuilt if the model was trained or moved.
 
     A copy of weights that are no longer there would answer as they did before.
     """
-    laid_out: dict[tuple, object] = {}
+    laid_out: dict[tuple[object, ...], _Packed] = {}
 
-    def current() -> object:
+    def current() -> _Packed:
         weights = [one.detach() for one in model.parameters() if one.numel()]
         # Weights that were loaded in inference mode count no versions.
         versions = [0 if one.is_inference() else one._version for one in weights]
@@ -190,7 +203,7 @@ def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], object]) -> Calla
 
 
 def _is_changed(model: nn.Module) -> bool:
-    """Whether it trains, has hooks, or weights in layers that are not plain, as an adapter's."""
+    """Return whether a model trains, has hooks, or weights in other layers, as an adapter's are."""
     plain = (nn.Linear, nn.LayerNorm, nn.Embedding)
     return model.training or any(
         module._forward_hooks
@@ -212,11 +225,11 @@ def _is_plain(model: PreTrainedModel) -> bool:
 
 
 def _flat_texts(
-    features: Sequence[dict], offset: int
-) -> tuple[list[torch.Tensor], list[tuple[int, int, int]], torch.Tensor]:
-    """What is looked up for all tokens, the groups of texts of one length, first tokens' places.
+    features: Sequence[_Features], offset: int
+) -> tuple[list[torch.Tensor], list[_Group], torch.Tensor]:
+    """Return the ids, types and positions of all tokens, groups of texts, first tokens' places.
 
-    A group is the place where it begins, its texts, and their length; texts are in order of length.
+    Texts are in order of length.
     """
     lengths = [len(one["input_ids"]) for one in features]
     groups = []
@@ -240,16 +253,16 @@ def _flat_texts(
 def _through(
     layer: _Layer,
     hidden: torch.Tensor,
-    groups: list[tuple[int, int, int]],
+    groups: list[_Group],
     heads: int,
     only: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Hidden states after one layer: of all tokens, or ``only`` of each text's first."""
+    """Return hidden states after one layer: of all tokens, or ``only`` of each text's first."""
     projected = layer.project(hidden)
     mixed = []
     for start, count, length in groups:
-        own = projected[start : start + count * length].view(count, length, 3, heads, -1)
-        query, key, value = own.permute(2, 0, 3, 1, 4)
+        texts = projected[start : start + count * length].view(count, length, 3, heads, -1)
+        query, key, value = texts.permute(2, 0, 3, 1, 4)
         if only is not None:
             query = query[:, :, :1]
 
@@ -269,25 +282,30 @@ def _packed_linear(
     """Return a linear layer, with its activation, packed as the processor multiplies fastest."""
     weight = weight.detach()
     bias = None if bias is None else bias.detach()
-    act = getattr(F, activation or "", None)
+    act: Any = getattr(F, activation or "", None)
     if activation and act is None:
         from transformers.activations import ACT2FN
 
         act = ACT2FN[activation]
 
     def plain(x: torch.Tensor) -> torch.Tensor:
-        x = F.linear(x, weight, bias)
-        return x if act is None else act(x)
+        values: torch.Tensor = F.linear(x, weight, bias)
+        if act is not None:
+            values = act(values)
+        return values
 
     packs = weight.device.type == "cpu" and weight.dtype in _ROUNDING
     names = ("_linear_pointwise", "_reorder_linear_weight")
     if packs and torch.backends.mkldnn.is_available() and all(hasattr(_PACKED, n) for n in names):
         packed = _PACKED._reorder_linear_weight(weight)
-        name, how = _WITHIN.get(activation, ("none", ""))
+        name, algorithm = _WITHIN.get(activation or "", ("none", ""))
+        is_within = act is None or activation in _WITHIN
 
         def fast(x: torch.Tensor) -> torch.Tensor:
-            x = _PACKED._linear_pointwise(x, packed, bias, name, [], how)
-            return x if act is None or activation in _WITHIN else act(x)
+            values: torch.Tensor = _PACKED._linear_pointwise(x, packed, bias, name, [], algorithm)
+            if not is_within:
+                values = act(values)
+            return values
 
         return fast if _agree(fast, plain, weight) else plain
 
@@ -296,7 +314,7 @@ def _packed_linear(
 
 @torch.inference_mode()
 def _agree(fast: _Step, plain: _Step, weight: torch.Tensor) -> bool:
-    """Say whether a packed layer gives what the plain one gives, on three rows of numbers."""
+    """Return whether a packed layer agrees with the plain one, on three rows of numbers."""
     rows = torch.linspace(-1, 1, 3 * weight.shape[1], dtype=torch.float32)
     rows = rows.view(3, -1).to(weight.dtype)
     expected = plain(rows).float()
@@ -309,18 +327,18 @@ def _agree(fast: _Step, plain: _Step, weight: torch.Tensor) -> bool:
 
 
 class _DecoderLayer(NamedTuple):
-    norm: nn.Module
-    project: Callable[[torch.Tensor], torch.Tensor]  # query, key and value beside each other
-    mix: Callable[[torch.Tensor], torch.Tensor]
-    out_norm: nn.Module
-    gate: Callable[[torch.Tensor], torch.Tensor]  # with the activation
-    up: Callable[[torch.Tensor], torch.Tensor]
-    narrow: Callable[[torch.Tensor], torch.Tensor]
+    norm: _Step
+    project: _Step  # query, key and value beside each other
+    mix: _Step
+    out_norm: _Step
+    gate: _Step  # with the activation
+    up: _Step
+    narrow: _Step
 
 
-def _last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torch.Tensor | None]:
-    """A decoder's forward pass over texts that share their beginnings."""
-    base = model.base_model
+def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
+    """Return a decoder's forward pass over texts that share their beginnings."""
+    base: Any = model.base_model
     layers_now = _rebuilt_on_change(
         base, lambda: [_decoder_layer(one, model.config) for one in base.layers]
     )
@@ -330,24 +348,26 @@ def _last_states(model: PreTrainedModel) -> Callable[[Sequence[list[int]]], torc
         if _is_changed(model):
             return None
         layers = layers_now()
-        ids, places, attending, last = _flat(texts)
-        hidden = base.embed_tokens(torch.tensor(ids, device=model.device))
-        places = torch.tensor([places], device=model.device)
-        turns = tuple(turn[0, :, None] for turn in base.rotary_emb(hidden[None], places))
-        attending = [tuple(part.to(model.device) for part in parts) for parts in attending]
-        last = last.to(model.device)
+        device = model.device
+        ids, positions, attending, last = _flat(texts)
+        hidden = base.embed_tokens(torch.tensor(ids, device=device))
+        places = torch.tensor([positions], device=device)
+        cosine, sine = (turn[0, :, None] for turn in base.rotary_emb(hidden[None], places))
+        turns = cosine, sine
+        attending = [(looking.to(device), at.to(device)) for looking, at in attending]
+        last = last.to(device)
 
-        found = []
+        depths = []
         for depth, layer in enumerate(layers[:-1], start=1):
             hidden = _through_decoder(layer, hidden, turns, attending, model.config)
             if depth in inner:
-                found.append(base.norm(hidden[last]))
+                depths.append(base.norm(hidden[last]))
 
         # The last token of a row looks at all of it.
         ends = [(looking[:, -1:], at) for looking, at in attending]
         hidden = _through_decoder(layers[-1], hidden, turns, ends, model.config, only=last)
-        found.append(base.norm(hidden))
-        return torch.stack(found) if inner else found[0]
+        final: torch.Tensor = base.norm(hidden)
+        return torch.stack([*depths, final]) if inner else final
 
     return states
 
@@ -362,7 +382,7 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
     >>> _shared_beginnings([[1, 2, 3, 4], [1, 2, 3, 5, 6], [7, 8]])
     ([[1, 2, 3], [7]], [0, 0, 1])
     """
-    shared = []
+    shared: list[list[int]] = []
     group = []
     for text in texts:
         if shared:
@@ -380,31 +400,33 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
 
 
 def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending, torch.Tensor]:
-    """Beginnings and then rests one after another: ids, positions, who looks where, last tokens."""
+    """Return beginnings and then rests of texts: ids, positions, who looks where, last tokens."""
     beginnings, group = _shared_beginnings(texts)
     ids = list(itertools.chain.from_iterable(beginnings))
     places = list(itertools.chain.from_iterable(map(range, map(len, beginnings))))
     starts = [0, *itertools.accumulate(map(len, beginnings))]
     of_length = defaultdict(list)
 
-    for begun, start in zip(beginnings, starts, strict=False):
-        whole = list(range(start, start + len(begun)))
+    for beginning, start in zip(beginnings, starts, strict=False):
+        whole = list(range(start, start + len(beginning)))
         if whole:
             of_length[len(whole), len(whole)].append((whole, whole))
 
     last = []
-    for text, one in zip(texts, group, strict=True):
-        begun = len(beginnings[one])
-        rest = list(range(len(ids), len(ids) + len(text) - begun))
-        ids += text[begun:]
-        places += range(begun, len(text))
+    for text, number in zip(texts, group, strict=True):
+        shared = len(beginnings[number])
+        rest = list(range(len(ids), len(ids) + len(text) - shared))
+        ids += text[shared:]
+        places += range(shared, len(text))
         last.append(rest[-1])
-        at = [*range(starts[one], starts[one] + begun), *rest]
+        at = [*range(starts[number], starts[number] + shared), *rest]
         of_length[len(rest), len(at)].append((rest, at))
 
-    attending = [
-        tuple(torch.tensor(part) for part in zip(*rows, strict=True)) for rows in of_length.values()
-    ]
+    attending = []
+    for rows in of_length.values():
+        looking = torch.tensor([row[0] for row in rows])
+        attending.append((looking, torch.tensor([row[1] for row in rows])))
+
     return ids, places, attending, torch.tensor(last)
 
 
@@ -413,10 +435,10 @@ def _through_decoder(
     hidden: torch.Tensor,
     turns: tuple[torch.Tensor, torch.Tensor],
     attending: _Attending,
-    config,
+    config: PreTrainedConfig,
     only: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Hidden states after one layer: of all tokens, or of ``only`` some."""
+    """Return hidden states after one layer: of all tokens, or of ``only`` some."""
     heads = config.num_attention_heads
     of_keys = config.num_key_value_heads
     projected = layer.project(layer.norm(hidden)).view(len(hidden), heads + 2 * of_keys, -1)
@@ -448,7 +470,8 @@ def _rotated(x: torch.Tensor) -> torch.Tensor:
     return torch.cat((-other, one), dim=-1)
 
 
-def _decoder_layer(layer: nn.Module, config: PreTrainedConfig) -> _DecoderLayer:
+def _decoder_layer(layer: Any, config: PreTrainedConfig) -> _DecoderLayer:
+    """Pack a layer of transformers' Llama."""
     attention = layer.self_attn
     mlp = layer.mlp
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..exceptions import RespondentError, needed, out_of_memory
 from .chat_templates import check_template
@@ -52,15 +52,15 @@ OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_toke
 def _no_garbage_collection() -> Iterator[None]:
     """Pause the garbage collector while libraries are imported and a model is built.
 
-    Of hundreds of thousands of new objects it would find next to none to collect, in a tenth of
-    the time that the first model of a process takes.
+    It would look through hundreds of thousands of new objects, of which next to none can go; that
+    is a tenth of the time that the first model of a process takes.
     """
-    was = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if was_enabled:
             gc.enable()
 
 
@@ -159,7 +159,7 @@ def load_model(
 
 
 def _check_architecture(
-    name: str, what: str, head: str, config: PreTrainedConfig, builder: type
+    name: str, what: str, head: str, config: PreTrainedConfig, builder: Any
 ) -> None:
     """Refuse a model of a kind that has no such head."""
     if type(config) not in builder._model_mapping:
@@ -178,7 +178,8 @@ def _check_depth(
     source: Source, model: PreTrainedModel, config: PreTrainedConfig, unexpected: Iterable[str]
 ) -> None:
     """Refuse a whole model whose file holds weights of more layers than it says it has."""
-    depth, whole = (getattr(each, "num_hidden_layers", 0) for each in (config, load_config(source)))
+    depth = getattr(config, "num_hidden_layers", 0)
+    whole = getattr(load_config(source), "num_hidden_layers", 0)
     if depth != whole:
         return
 
@@ -191,7 +192,7 @@ def _check_depth(
 
 
 def _check_trained(
-    name: str, what: str, mismatched: Iterable[tuple], missing: set[str], ways: str
+    name: str, what: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], ways: str
 ) -> None:
     """Refuse weights of other shapes than asked for, or that the checkpoint lacks."""
     if mismatched:
@@ -280,23 +281,27 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         changes = {"return_dict": True} | changes
 
     if source.kind == "adapter":
-        beside = source.folder / "config.json"
+        beside = source.own_folder / "config.json"
         written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe
-        given = {key: written[key] for key in OF_HEADS if key in written}
-        outputs = None if given else _outputs(source)
+        of_head = {key: written[key] for key in OF_HEADS if key in written}
+        outputs = None if of_head else _outputs(source)
         if outputs:
-            given = {"num_labels": outputs}
+            of_head = {"num_labels": outputs}
 
         if called and counts_its_blocks(CONFIG_MAPPING[called]):
-            given.pop("num_hidden_layers", None)
+            of_head.pop("num_hidden_layers", None)
 
-        changes = given | changes
+        changes = of_head | changes
         names = changes.get("id2label")
         if isinstance(names, dict):
             changes["id2label"] = {int(number): label for number, label in names.items()}
 
     with _loading(name, "a model"):
-        return AutoConfig.from_pretrained(source.fetch(), trust_remote_code=False, **changes)
+        config: PreTrainedConfig = AutoConfig.from_pretrained(
+            source.fetch(), trust_remote_code=False, **changes
+        )
+
+    return config
 
 
 def counts_its_blocks(kind: type[PreTrainedConfig]) -> bool:
@@ -309,7 +314,7 @@ def _outputs(adapter: Source) -> int:
     from safetensors import safe_open
 
     heads = re.compile(r".*\b(classifier|score|out_proj|logits_proj)(\.\w+)?\.weight")
-    path = adapter.folder / "adapter_model.safetensors"
+    path = adapter.own_folder / "adapter_model.safetensors"
     with _loading(adapter.name, "an adapter"), safe_open(path, "np") as weights:
         names = [name for name in weights.keys() if "lora_" not in name]  # noqa: SIM118
         shapes = [weights.get_slice(name).get_shape() for name in names if heads.match(name)]
@@ -329,10 +334,10 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     name = source.name
     folder = source.fetch()
 
-    if source.kind == "adapter" and any(
-        (source.folder / file).is_file() for file in TOKENIZER_FILES
-    ):
-        folder = source.folder  # it may have a padding token that its base's lacks
+    if source.kind == "adapter":
+        beside = source.own_folder
+        if any((beside / file).is_file() for file in TOKENIZER_FILES):
+            folder = beside  # it may have a padding token that its base's lacks
 
     settings = folder / "tokenizer_config.json"
     written = read_json(name, settings) if settings.is_file() else {}
@@ -357,8 +362,8 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
                 kind="incomplete",
             )
 
-        given = getattr(tokenizer, "chat_template", None) or {}
-        for text in given.values() if isinstance(given, dict) else [given]:
+        templates = getattr(tokenizer, "chat_template", None) or {}
+        for text in templates.values() if isinstance(templates, dict) else [templates]:
             check_template(name, text)
 
     return tokenizer
@@ -400,7 +405,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
 
     load_tokenizer(source)
     with quietly(), _loading(name, "a sentence encoder"):
-        encoder = sentence_transformers.SentenceTransformer(
+        encoder: SentenceTransformer = sentence_transformers.SentenceTransformer(
             str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
         )
 
@@ -500,8 +505,12 @@ def to_device(
     import torch
 
     check_float32(device, dtype, name)
+    module: torch.nn.Module = model
     with _loading(name, f"a model in {dtype} on {device}"):
-        return model.to(device=device, dtype=getattr(torch, dtype)).eval()
+        module.to(device=device, dtype=getattr(torch, dtype))
+        module.eval()
+
+    return model
 
 
 def check_float32(device: torch.device, dtype: str, name: str = "The model") -> None:
@@ -556,10 +565,11 @@ def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> 
 
     hidden = getattr(config, "hidden_size", 1024)
     wide = getattr(config, "intermediate_size", 4 * hidden)
-    of_token = (12 * hidden + 3 * wide) * getattr(torch, dtype).itemsize
+    precision: torch.dtype = getattr(torch, dtype)
+    of_token = (12 * hidden + 3 * wide) * precision.itemsize
     free, _ = torch.cuda.mem_get_info(device)
 
-    return max(_FEWEST_IN_BATCH, min(free // 2 // of_token, _MOST_IN_BATCH))
+    return int(max(_FEWEST_IN_BATCH, min(free // 2 // of_token, _MOST_IN_BATCH)))
 
 
 def token_limit(
@@ -578,7 +588,8 @@ def token_limit(
         They are too few for a sentence, or the token ids of the prompts are unknown for the most
         part: the tokenizer is broken.
     """
-    config = text_config(getattr(model, "config", model))
+    whole: Any = getattr(model, "config", model)
+    config = text_config(whole)
     _check_known(encoded, tokenizer, name)
     words = getattr(config, "vocab_size", None)
 
@@ -593,12 +604,12 @@ def token_limit(
             kind="incomplete",
         )
 
-    limit = tokenizer.model_max_length
-    positions = getattr(config, "max_position_embeddings", None) or -1
+    limit: int = tokenizer.model_max_length
+    positions: int = getattr(config, "max_position_embeddings", None) or -1
     if positions > 0:  # XLNet has relative ones alone
-        for name, module in getattr(model, "named_modules", list)():
+        for place, module in getattr(model, "named_modules", list)():
             padding = getattr(module, "padding_idx", None)
-            if name.endswith("position_embeddings") and padding is not None:
+            if place.endswith("position_embeddings") and padding is not None:
                 positions -= padding + 1  # RoBERTa and its kin number positions from there on
                 break
 
@@ -609,7 +620,12 @@ def token_limit(
     return limit
 
 
-def check_length(encoded: list[list[int]], model, tokenizer, more: int = 0) -> list[list[int]]:
+def check_length(
+    encoded: list[list[int]],
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    more: int = 0,
+) -> list[list[int]]:
     """Return token ids; refuse a text that, with ``more`` to come, is longer than the model reads.
 
     Raises
@@ -623,18 +639,20 @@ def check_length(encoded: list[list[int]], model, tokenizer, more: int = 0) -> l
     return encoded
 
 
-def _check_known(encoded: list[list[int]], tokenizer, name: str) -> None:
+def _check_known(encoded: list[list[int]], tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+    """Refuse a tokenizer that knows less than half of the tokens of texts."""
     special = set(tokenizer.all_special_ids)
-    unknown = tokenizer.unk_token_id
-    if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # which stand at ends, too
+    unknown: Any = tokenizer.unk_token_id
+    if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # texts end with it, too
         unknown = None
 
     ids = [number for row in encoded for number in row]
-    known = sum(number not in special for number in ids)
+    recognised = sum(number not in special for number in ids)
     lost = ids.count(unknown)
-    if known <= lost:
+    if recognised <= lost:
         raise RespondentError(
-            f"{name} has a tokenizer that knows {known} of {known + lost} tokens of the prompts: "
+            f"{name} has a tokenizer that knows {recognised} of {recognised + lost} tokens of the "
+            "prompts: "
             "copy the tokenizer's files again, or ask in a language that the model reads.",
             kind="incomplete",
         )
@@ -679,26 +697,33 @@ def _loading(name: str, what: str) -> Iterator[None]:
         ) from error
 
 
-def _adapted(model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]):
+def _adapted(
+    model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
+) -> PreTrainedModel:
     """Merge an adapter into its base; it must hold whatever of the base is fresh."""
     from peft import PeftModel
 
     with quietly(), _loading(adapter.name, what):
         warnings.filterwarnings("error", "Found missing adapter keys")
-        wrapped = PeftModel.from_pretrained(model, str(adapter.folder))
+        wrapped = PeftModel.from_pretrained(model, str(adapter.own_folder))
         held = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
-        merged = wrapped.merge_and_unload()
+        merged: PreTrainedModel = wrapped.merge_and_unload()
 
     held = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in held}
     left = sorted(key for key in fresh if key not in held and not key.endswith("position_ids"))
     if left:
         raise RespondentError(
             f"{adapter.name} is not trained as {what}: neither it nor its base "
-            f"{adapter.base.name} has {left[0]}, which would be random; name a model that is.",
+            f"{_base_name(adapter)} has {left[0]}, which would be random; name a model that is.",
             kind="architecture",
         )
 
-    return merged.eval()
+    merged.eval()
+    return merged
+
+
+def _base_name(adapter: Source) -> str:
+    return adapter.base.name if adapter.base else ""
 
 
 def decodes(config: PreTrainedConfig) -> bool:
@@ -710,7 +735,7 @@ def decodes(config: PreTrainedConfig) -> bool:
     causal = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     looks_back = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     other = looks_back or config.is_encoder_decoder or config.model_type == "xlnet"
-    return causal and (not other or getattr(config, "is_decoder", False))
+    return causal and (not other or bool(getattr(config, "is_decoder", False)))
 
 
 def _layers_left(model: PreTrainedModel, unused: Iterable[str]) -> str:

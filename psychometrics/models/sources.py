@@ -21,10 +21,10 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..data import checksums, shipped
 from ..exceptions import RespondentError
@@ -111,34 +111,51 @@ class Source:
 
         _check_files(self.model, {file for file in files if "/" not in file})
         with _hub_errors(self.model):
-            folder = snapshot_download(
+            download = snapshot_download(
                 self.model,
                 revision=self.revision,
                 allow_patterns=["*.json", "*.jinja", "*.txt", "*.model", "*.safetensors"],
                 ignore_patterns=None if whole else ["*/*"],
             )
 
-        _check_folder(self.model, Path(folder))
-        return Path(folder)
+        folder = Path(download)
+        _check_folder(self.model, folder)
+        return folder
+
+    @property
+    def own_folder(self) -> Path:
+        """The folder of an embedded member, an adapter or a local model; not its base's.
+
+        Raises
+        ------
+        RespondentError
+            The model has not been fetched yet.
+        """
+        if self.folder is None:
+            raise RespondentError(f"{self.name} is not on this machine yet: load it first.")
+        return self.folder
 
     def _lacks_parts(self) -> bool:
         """Return whether the cache of the hub lacks a folder that sentence-transformers names."""
-        modules = self.folder / "modules.json"
+        modules = self.own_folder / "modules.json"
         if self.kind != "hub" or not modules.is_file():
             return False
         parts = [str(part.get("path", "")) for part in read_json(self.name, modules, list)]
-        return not all((self.folder / part).is_dir() for part in parts)
+        return not all((self.own_folder / part).is_dir() for part in parts)
 
     @property
-    def config(self) -> dict:
-        """What its ``config.json`` holds, which is fetched if needed."""
-        return read_json(self.name, self.fetch() / "config.json")
+    def config(self) -> dict[str, Any]:
+        """The contents of its ``config.json``, which is fetched if needed."""
+        config: dict[str, Any] = read_json(self.name, self.fetch() / "config.json")
+        return config
 
     @property
-    def recipe(self) -> dict:
+    def recipe(self) -> dict[str, Any]:
         """How an embedded member or an adapter was made, its ``recipe.json``; else empty."""
-        path = self.folder / "recipe.json" if self.kind in ("embedded", "adapter") else None
-        return read_json(self.name, path) if path and path.is_file() else {}
+        if self.kind not in ("embedded", "adapter"):
+            return {}
+        path = self.own_folder / "recipe.json"
+        return read_json(self.name, path) if path.is_file() else {}
 
     def parameters(self) -> float:
         """Return about how many parameters it has, by its files alone."""
@@ -300,7 +317,7 @@ def _check_folder(name: str, folder: Path) -> None:
 
 
 def _check_settings(name: str, folder: Path) -> None:
-    """Refuse what is called like a file of settings and is none: a pipe would be read for ever."""
+    """Refuse a pipe or folder that is named like a file of settings: it might be read for ever."""
     settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
     settings += _more_templates(folder)
     odd = [path.name for path in settings if not path.is_file()]
@@ -314,7 +331,7 @@ def _more_templates(folder: Path) -> list[Path]:
     return sorted(folder.glob("additional_chat_templates/*.jinja"))
 
 
-def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
+def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
     """Refuse a model of the hub by its file names and its config.json, all that is downloaded.
 
     Parameters
@@ -326,7 +343,7 @@ def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
     -------
     config : dict
         Its config.json.
-    parameters : dict
+    parameters : mapping
         How many parameters it has of each type, such as ``{"F32": 109482240}``; where the hub has
         not counted them, they are read from the heads of the weight files.
 
@@ -362,7 +379,7 @@ def check_listed(info: ModelInfo) -> tuple[dict, dict[str, int]]:
     return config, weights.parameter_count
 
 
-def _check_config(name: str, config: dict) -> None:
+def _check_config(name: str, config: dict[str, Any]) -> None:
     """Refuse a model that needs program code of its own, by its config.json."""
     if "auto_map" in config:
         from transformers import CONFIG_MAPPING
@@ -431,7 +448,7 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     return [folder / shard for shard in sorted(set(shards))]
 
 
-def read_json(name: str, path: Path, kind: type = dict):
+def read_json(name: str, path: Path, kind: type = dict) -> Any:
     """Read a JSON object (or list) of a model's folder.
 
     Raises
@@ -489,7 +506,7 @@ def _indexed(name: str) -> Source:
             kind="not found",
         )
 
-    if folder is None:
+    if folder is None and file is not None:
         return replace(_local(file.parent), name=name, model=entry["hub"])
     return _packed(name, entry["hub"], entry["sha256"], file)
 
@@ -535,19 +552,19 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
     name = hub_id or folder.name
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
-        found = sorted(path.name for path in folder.glob("adapter_model.*"))
+        others = sorted(path.name for path in folder.glob("adapter_model.*"))
+        but = f" but {others[0]}, which can carry program code" if others else ""
         raise RespondentError(
-            f"{folder} has no adapter_model.safetensors"
-            + (f" but {found[0]}, which can carry program code" if found else "")
-            + ": save the adapter again with save_pretrained.",
+            f"{folder} has no adapter_model.safetensors{but}: save the adapter again with "
+            "save_pretrained.",
             kind="no safetensors",
         )
 
     _check_settings(name, folder)
     settings = read_json(name, folder / "adapter_config.json")
     for key in ("target_modules", "exclude_modules", "rank_pattern", "alpha_pattern"):
-        given = settings.get(key) or ()
-        for text in [given] if isinstance(given, str) else given:
+        patterns = settings.get(key) or ()
+        for text in [patterns] if isinstance(patterns, str) else patterns:
             if re.search(r"[)*+?}][*+{]|([*+].*){6}", str(text)) or len(str(text)) > 1000:
                 raise RespondentError(
                     f"{name} has a pattern in adapter_config.json whose matching may never end "
@@ -574,7 +591,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
 
 
 def _base(called: str) -> Source:
-    """The model that an adapter calls its base: those embedded here by their usual names too."""
+    """Find the model that an adapter calls its base, an embedded one by its usual names, too."""
     if called in HUB_IDS:
         return _indexed(SMOLLM2)
     if called in ("minilm", BASE_MODEL):
@@ -624,10 +641,11 @@ def _hub(model: str, revision: str | None = None) -> Source:
         files = {file.rfilename for file in info.siblings or []}
         if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
             patterns = ["*.json", "*.jinja", "*.txt", "*.safetensors"]
-            folder = snapshot_download(model, revision=revision, allow_patterns=patterns)
-            return _adapter(Path(folder), model)
+            download = snapshot_download(model, revision=revision, allow_patterns=patterns)
+            return _adapter(Path(download), model)
 
-    return Source(model, "hub", model, info.sha, digest_text(model, info.sha), None)
+    commit = info.sha or ""
+    return Source(model, "hub", model, commit, digest_text(model, commit), None)
 
 
 def _only_snapshot(model: str) -> str | None:

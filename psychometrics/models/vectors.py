@@ -12,10 +12,11 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ..exceptions import ParameterError
 from ..paths import cache_dir
@@ -25,7 +26,15 @@ from .loading import decodes, load_config, load_model, load_tokenizer, resolve_d
 from .sources import base_path, find
 
 if TYPE_CHECKING:
-    from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel
+    from transformers import (
+        BatchEncoding,
+        PreTrainedConfig,
+        PreTrainedModel,
+        PreTrainedTokenizerBase,
+    )
+
+_Pair = tuple[str, str]  # premise and hypothesis
+_Vectors = NDArray[np.float32]
 
 _BATCH = 128
 # Texts of a decoder that are read in one pass; those that share a beginning are neighbours.
@@ -36,8 +45,11 @@ _READING = "vectors-2"
 
 
 def layer_vectors(
-    base: str, layers: set[int | None], parts: tuple, wording: str | None = None
-) -> dict[int | None, np.ndarray]:
+    base: str,
+    layers: set[int | None],
+    parts: tuple[tuple[_Pair, ...], ...],
+    wording: str | None = None,
+) -> dict[int | None, _Vectors]:
     """Return an untouched model's vectors of several questionnaires' prompts, after some layers.
 
     Reading the prompts is what null respondents cost, and chapters ask the same questionnaires of
@@ -79,13 +91,20 @@ def layer_vectors(
 
 
 @functools.lru_cache(maxsize=8)
-def _vectors(base: str, layers: tuple, parts: tuple, wording: str | None) -> np.ndarray:
+def _vectors(
+    base: str,
+    layers: tuple[int, ...],
+    parts: tuple[tuple[_Pair, ...], ...],
+    wording: str | None,
+) -> _Vectors:
     read = [_kept_vectors(base, layers, pairs, wording) for pairs in parts]
     return np.concatenate(read, axis=1)
 
 
-def _kept_vectors(base: str, layers: tuple, pairs: tuple, wording: str | None) -> np.ndarray:
-    """Some layers' vectors of a questionnaire, (layers, prompts, width), from the user's cache."""
+def _kept_vectors(
+    base: str, layers: tuple[int, ...], pairs: tuple[_Pair, ...], wording: str | None
+) -> _Vectors:
+    """Return some layers' vectors of a questionnaire, (layers, prompts, width), from the cache."""
     read = reading_key(base, wording)
     by = [read, torch.__version__, resolve_device(None).type]
     prompted = [text for pair in pairs for text in pair]
@@ -134,16 +153,18 @@ def reading_key(base: str, wording: str | None = None) -> str:
 
 @functools.cache
 def _depth(base: str, layers: int | None) -> int:
-    """A number of layers that the base has; by default all."""
+    """Return a number of layers that the base has; by default all."""
     config = load_config(base_path() if base == "embedded" else find(base))
     names = ("num_decoder_layers", "decoder_layers", "num_hidden_layers")
-    whole = next(getattr(config, name) for name in names if getattr(config, name, None))
+    whole: int = next(getattr(config, name) for name in names if getattr(config, name, None))
     if layers is not None and layers > whole:
         raise ParameterError(f"{base} has {whole} layers, not {layers}.")
     return whole if layers is None else layers
 
 
-def text_vectors(base: str, pairs: Sequence, wording: str, layers: Sequence[int]) -> np.ndarray:
+def text_vectors(
+    base: str, pairs: Sequence[_Pair], wording: str, layers: Sequence[int]
+) -> _Vectors:
     """Return what an untouched decoder makes of the last token of worded prompts.
 
     These are the states that a decoder of so many layers multiplies with its words: after its last
@@ -190,8 +211,11 @@ def worded(pairs: Sequence[tuple[str, str]], wording: str) -> list[str]:
 
 
 def last_states(
-    model: PreTrainedModel, tokenizer, texts: Sequence[str], inner: Sequence[int] = ()
-) -> np.ndarray:
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    inner: Sequence[int] = (),
+) -> _Vectors:
     """Return a causal model's last states of texts, in float32; nothing is padded.
 
     Parameters
@@ -213,12 +237,16 @@ def last_states(
     vectors = np.empty((len(inner) + 1, len(ids), model.config.hidden_size), dtype="float32")
     for start in range(0, len(ids), _TEXTS_AT_ONCE):
         chosen = order[start : start + _TEXTS_AT_ONCE]
-        vectors[:, chosen] = states([ids[i] for i in chosen], inner).float().cpu().numpy()
+        read = states([ids[i] for i in chosen], inner)
+        if read is not None:
+            vectors[:, chosen] = read.float().cpu().numpy()
+
     return vectors if inner else vectors[0]
 
 
-def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor]:
+def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
     """Return a function from token ids to last states, by the model's own forward pass."""
+    base: Any = model.base_model
 
     @torch.inference_mode()
     def states(texts: list[list[int]], inner: Sequence[int] = ()) -> torch.Tensor:
@@ -228,11 +256,9 @@ def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor]:
         for _, alike in itertools.groupby(order, lambda i: len(texts[i])):
             rows = list(alike)
             inputs = torch.tensor([texts[i] for i in rows], device=model.device)
-            output = model.base_model(inputs, output_hidden_states=bool(inner))
-            found = [
-                _normalised(model.base_model, output.hidden_states[layer][:, -1]) for layer in inner
-            ]
-            every[:, rows] = torch.stack([*found, output.last_hidden_state[:, -1]]).cpu()
+            output = base(inputs, output_hidden_states=bool(inner))
+            depths = [_normalised(base, output.hidden_states[layer][:, -1]) for layer in inner]
+            every[:, rows] = torch.stack([*depths, output.last_hidden_state[:, -1]]).cpu()
 
         return every if inner else every[0]
 
@@ -240,7 +266,7 @@ def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor]:
 
 
 @functools.lru_cache(maxsize=4)
-def word_vectors(base: str) -> np.ndarray:
+def word_vectors(base: str) -> _Vectors:
     """Return the output vectors of a decoder's whole words, shape (words, width), in float32.
 
     A whole word is a token of letters alone with a space before it: what a decoder can answer by.
@@ -251,14 +277,18 @@ def word_vectors(base: str) -> np.ndarray:
     576
     """
     model, tokenizer = load_model(find(base), "causal", config=load_config(find(base)))
-    words = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     whole = [i for i, word in enumerate(words) if word[:1] in "Ġ▁" and word[1:].isalpha()]
-    return model.get_output_embeddings().weight.detach()[whole].float().numpy()
+    weights: torch.Tensor = model.get_output_embeddings().weight
+    return weights.detach()[whole].float().numpy()
 
 
 def prompt_vectors(
-    base: str, pairs: tuple, number: int | None = None, depth: int | None = None
-) -> np.ndarray:
+    base: str,
+    pairs: tuple[_Pair, ...],
+    number: int | None = None,
+    depth: int | None = None,
+) -> _Vectors:
     """Return what an untouched model makes of pairs, after every layer.
 
     Parameters
@@ -298,13 +328,18 @@ def prompt_vectors(
             torch.manual_seed(number)
             model = AutoModel.from_config(load_config(source)).eval()
 
-    return pair_vectors(model.to(resolve_device(None)), tokenizer, pairs)
+    module: torch.nn.Module = model
+    module.to(resolve_device(None))
+    return pair_vectors(model, tokenizer, pairs)
 
 
-def pair_vectors(model: PreTrainedModel, tokenizer, pairs: Sequence) -> np.ndarray:
+def pair_vectors(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Pair]
+) -> _Vectors:
     """Return what a model without a head makes of pairs, as :func:`prompt_vectors` of a base."""
     place = -1 if _reads_last(model.config) else 0
-    vectors = None
+    vectors = np.empty((0, len(pairs), 0), dtype="float32")
+    network: Any = model
 
     for chosen, batch in _batches(tokenizer, pairs):
         inputs = batch.to(model.device)
@@ -313,16 +348,16 @@ def pair_vectors(model: PreTrainedModel, tokenizer, pairs: Sequence) -> np.ndarr
             looks[:, 0] = 1
             inputs["global_attention_mask"] = looks
 
-        if hasattr(model, "_shift_right"):  # T5, which BART does by itself
-            inputs["decoder_input_ids"] = model._shift_right(inputs["input_ids"])
+        if hasattr(network, "_shift_right"):  # T5; BART does it by itself
+            inputs["decoder_input_ids"] = network._shift_right(inputs["input_ids"])
 
         with torch.inference_mode():
-            output = model(**inputs, output_hidden_states=True)
+            output = network(**inputs, output_hidden_states=True)
             states = output.get("hidden_states") or output["decoder_hidden_states"]
             read = [_normalised(model, state[:, place]) for state in states[:-1]]
             read.append(output.last_hidden_state[:, place])
 
-        if vectors is None:
+        if not vectors.size:
             shape = len(read), len(pairs), read[-1].shape[-1]
             vectors = np.empty(shape, dtype="float32")
 
@@ -332,18 +367,24 @@ def pair_vectors(model: PreTrainedModel, tokenizer, pairs: Sequence) -> np.ndarr
     return vectors
 
 
-def _normalised(model: PreTrainedModel, states: torch.Tensor) -> torch.Tensor:
+def _normalised(model: Any, states: torch.Tensor) -> torch.Tensor:
     """Return states of an inner layer as a decoder with so many layers would give them."""
     if not decodes(model.config):
         return states
     names = ("norm", "ln_f", "final_layer_norm", "final_layernorm")
-    norm = next((getattr(model, name) for name in names if hasattr(model, name)), None)
-    return states if norm is None else norm(states)
+    for name in names:
+        if hasattr(model, name):
+            normalised: torch.Tensor = getattr(model, name)(states)
+            return normalised
+
+    return states
 
 
-def _batches(tokenizer, pairs: Sequence) -> Iterator[tuple[list[int], BatchEncoding]]:
+def _batches(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Pair]
+) -> Iterator[tuple[list[int], BatchEncoding]]:
     """Yield which prompts are a batch, and their tokens: of one length, so nothing is padded."""
-    options = {"truncation": True, "verbose": False}
+    options: dict[str, Any] = {"truncation": True, "verbose": False}
     premises, hypotheses = (list(texts) for texts in zip(*pairs, strict=True))
     lengths = [len(ids) for ids in tokenizer(premises, hypotheses, **options)["input_ids"]]
     order = sorted(range(len(pairs)), key=lengths.__getitem__)

@@ -25,6 +25,7 @@ from .mode import Mode
 if TYPE_CHECKING:
     import torch
 
+    from .mode import Identity
     from .prompting import PromptRespondent
 
 
@@ -83,7 +84,8 @@ def mode_named(name: str) -> Mode:
     """
     if name in MODES:
         file, _, class_name = MODES[name].partition(".")
-        return getattr(importlib.import_module(f"{__name__}.{file}"), class_name)(name)
+        mode: Mode = getattr(importlib.import_module(f"{__name__}.{file}"), class_name)(name)
+        return mode
 
     for point in entry_points(group=_ADDED, name=name):
         added = point.load()
@@ -145,16 +147,18 @@ def load_respondent(
     >>> respondent.answer([pair]).round(1)
     array([[0.1, 0.1, 0.8]], dtype=float32)
     """
-    how = mode_named(mode)
-    known = how.complete(conditions)
-    if not hasattr(how, "load"):
+    from .prompting import PromptMode
+
+    loader = mode_named(mode)
+    complete = loader.complete(conditions)
+    if not isinstance(loader, PromptMode):
         raise ParameterError(f"Mode '{mode}' loads no model: use ask, or a mode of prompts.")
-    return how.load(name_or_path, device, dtype, **known)
+    return loader.load(name_or_path, device, dtype, **complete)
 
 
 def identify(
     name_or_path: str | Path, mode: str = "nli", dtype: str | None = None, **conditions: object
-) -> dict:
+) -> Identity:
     """Say who a respondent is, without loading its weights.
 
     Parameters
@@ -164,10 +168,8 @@ def identify(
 
     Returns
     -------
-    dict
-        ``respondent_id``; ``source`` ("embedded", "local" or "hub"); ``model``; ``revision``
-        (commit on the hub, else SHA-256 of the weight files); ``mode``; ``dtype``;
-        ``fingerprint``, a digest of all that determines an answer.
+    Identity
+        As :class:`psychometrics.modes.mode.Identity` describes it.
 
     Raises
     ------
@@ -176,8 +178,8 @@ def identify(
 
     Examples
     --------
-    >>> identify("minilm-mnli-l3-s16", dtype="float32")["source"]
+    >>> identify("minilm-mnli-l3-s16", dtype="float32").source
     'embedded'
     """
-    how = mode_named(mode)
-    return how.identify(name_or_path, dtype, **how.complete(conditions))
+    identifier = mode_named(mode)
+    return identifier.identify(name_or_path, dtype, **identifier.complete(conditions))

@@ -50,9 +50,10 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import pandas as pd
 from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
@@ -61,21 +62,28 @@ from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint
 from ..endpoints.request_queue import RequestQueue
 from ..exceptions import ParameterError, RespondentError
+from ..files import digest_text
 from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
-from ..models.sources import Source, digest_text, find
+from ..models.sources import Source, find
 from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..store import StoredAnswers, key_of
-from ..store.replies import StoredReplies
+from ..store.replies import Reply, StoredReplies, Turn
 from . import generation
 from .conversations import (
     ENDED_WITHOUT_ANSWER,
+    Batch,
     ConversationConditions,
     ConversationMode,
-    status_without_reply,
 )
 from .messages import as_filed, caesar, option_labels
-from .mode import Asking
+from .mode import Asking, Identity
+
+if TYPE_CHECKING:
+    from .conversations import Row, Talk
+    from .generation import WrittenReply
+
+    _Writer = Callable[..., list[WrittenReply]]
 
 # The template of a conversation that a base model goes on from.
 _RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
@@ -106,53 +114,65 @@ class Chat(ConversationMode):
     """Chat models, on this machine or behind an endpoint."""
 
     conditions_type = _ChatConditions
-    asked_once: ClassVar = {"runs": 1, "ask_again": 0, "shuffle": False, "batch_size": 1}
+    asked_once: ClassVar[dict[str, object]] = {
+        "runs": 1,
+        "ask_again": 0,
+        "shuffle": False,
+        "batch_size": 1,
+    }
 
-    def complete(self, given: dict) -> dict:
+    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return all conditions; refuse those that do not fit together."""
         given = Endpoint.gathered(given)
         off = [name for name in _OF_REQUEST[:3] if given.get(name) == "none"]
-        how = super().complete(given | dict.fromkeys(off))
-        if how["constrained"] and (how["think"] or how["reply"] != "lines"):
-            raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
-        limited = how["endpoint"] and how["endpoint"].max_cost is not None
-        if limited and not any(map(_settings(how).get, ("max_tokens", "max_completion_tokens"))):
-            raise ParameterError("max_cost needs max_tokens, else what a reply costs has no bound.")
-        return how
+        conditions = super().complete(given | dict.fromkeys(off))
 
-    def identify(self, respondent: str | Path, dtype: str | None = None, **how: object) -> dict:
+        more_than_lines = conditions["think"] or conditions["reply"] != "lines"
+        if conditions["constrained"] and more_than_lines:
+            raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
+
+        endpoint = conditions["endpoint"]
+        if endpoint is not None and endpoint.max_cost is not None:
+            settings = _settings(conditions)
+            if not (settings.get("max_tokens") or settings.get("max_completion_tokens")):
+                raise ParameterError(
+                    "max_cost needs max_tokens, else what a reply costs has no bound."
+                )
+
+        return conditions
+
+    def identify(
+        self, respondent: str | Path, dtype: str | None = None, **conditions: Any
+    ) -> Identity:
         """Say which model is asked, before anything is sent."""
         if not isinstance(respondent, str | Path) or not str(respondent).strip():
             raise ParameterError(f"A model is named by text or a folder, got {respondent!r}.")
 
-        if how["judge"]:  # refused before anybody is asked
-            self.identify(how["judge"], dtype, **self.complete({"endpoint": how["endpoint"]}))
+        endpoint = conditions["endpoint"]
+        if conditions["judge"]:  # refused before anybody is asked
+            self.identify(conditions["judge"], dtype, **self.complete({"endpoint": endpoint}))
 
-        source = model_here(respondent) if how["endpoint"] is None else None
-        if source:
-            if how["reply"] == "json_schema":
-                raise ParameterError("Only an endpoint keeps a schema: use reply='json'.")
-            own = [name for name in (*_OF_REQUEST[2:], "body") if how[name] is not None]
-            if own:
-                raise ParameterError(f"{own[0]} is for an endpoint: leave it out, or name one.")
-
+        source = model_here(respondent) if endpoint is None else None
+        if source is not None:
+            _check_for_a_model_here(conditions)
             dtype, fingerprint = _precision_and_fingerprint(source, dtype)
-            known = source.model, source.revision, dtype
-            return self._who(source.name, source.kind, fingerprint, *known)
+            return self._who(
+                source.name, source.kind, fingerprint, source.model, source.revision, dtype
+            )
 
-        if how["constrained"]:
+        if conditions["constrained"]:
             raise ParameterError("constrained needs a model on this machine: leave it out.")
-        endpoint = (how["endpoint"] or Endpoint()).resolved()
+        endpoint = (endpoint or Endpoint()).resolved()
         model = str(respondent)
         name = f"{endpoint.name}/{model}" if endpoint.name else model
 
         return self._who(name, "endpoint", key_of("chat-1", name), model)
 
-    def open(self, respondent: str | Path, identity: dict, **how: object) -> object:
+    def open(self, respondent: str | Path, identity: Identity, **conditions: Any) -> Any:
         """Return a model on this machine, loaded at its first question; else the name as it is."""
-        if identity["source"] == "endpoint":
+        if identity.source == "endpoint":
             return respondent
-        return self._when_asked(lambda: _load(respondent, identity["dtype"], how["raw"]))
+        return self._when_asked(lambda: _load(respondent, identity.precision, conditions["raw"]))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to a chat model, as :meth:`answer_all` does several."""
@@ -200,73 +220,70 @@ class Chat(ConversationMode):
         Huang et al. (2024), section 3.1: prompts, shuffled statements, temperature; ``runs=10`` for
         the paper's ten runs.
         """
-        how = dict(asking.conditions)
-        endpoint = how.pop("endpoint") or Endpoint()
-        asking = asking._replace(conditions=how)
+        conditions = dict(asking.conditions)
+        endpoint = conditions.pop("endpoint") or Endpoint()
+        asking = asking._replace(conditions=conditions)
         jobs = [self._job(questionnaire, asking) for questionnaire in questionnaires]
 
-        if asking.identity["source"] != "endpoint":
+        if asking.identity.source != "endpoint":
             for job in jobs:
-                rows = self._ask_here(job, asking)
-                yield self.table(rows, job.questionnaire, how)
+                yield self.table(self._ask_here(job, asking), job.questionnaire, conditions)
 
             return
 
-        rows = {job.questionnaire.id: [] for job in jobs}
+        rows: dict[str, list[Row]] = {job.questionnaire.id: [] for job in jobs}
         try:
-            _ask_endpoint(jobs, endpoint.resolved(), asking, rows, _settings(how))
+            _ask_endpoint(jobs, endpoint.resolved(), asking, rows, _settings(conditions))
         except RespondentError:
             for job in jobs:
-                own = rows[job.questionnaire.id]
-                if len(own) == job.questions and any(row["raw"] is not None for row in own):
-                    yield self.table(own, job.questionnaire, how)
+                answers = rows[job.questionnaire.id]
+                is_complete = len(answers) == job.questions
+                if is_complete and any(row["raw"] is not None for row in answers):
+                    yield self.table(answers, job.questionnaire, conditions)
 
             raise
 
         for job in jobs:
-            yield self.table(rows[job.questionnaire.id], job.questionnaire, how)
+            yield self.table(rows[job.questionnaire.id], job.questionnaire, conditions)
 
     def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
         begin = functools.partial(self.talks, questionnaire, asking)
         # Calls that differ in nothing but their number of runs would send the same requests.
         same = {key: value for key, value in asking.conditions.items() if key != "runs"}
         text = questionnaire.model_dump_json()
-        key = key_of(asking.identity["fingerprint"], text, repr(same))
-        return _Job(questionnaire, begin, sum(len(batch["items"]) for batch, _ in begin()), key)
+        key = key_of(asking.identity.fingerprint, text, repr(same))
+        return _Job(questionnaire, begin, sum(len(batch.items) for batch, _ in begin()), key)
 
-    def _ask_here(self, job: _Job, asking: Asking) -> list[dict]:
+    def _ask_here(self, job: _Job, asking: Asking) -> list[Row]:
         """Ask a model on this machine one questionnaire; each reply is saved at once."""
         cut: set[str] = set()
         asking.bar.expect(job.questions)
 
         with _stored(job, asking) as replies:
 
-            def reply_to_all(turns: list[tuple[list, dict]]) -> list[tuple[str, bool]]:
+            def reply_to_all(turns: list[Turn]) -> list[Reply]:
                 keys = []
                 new = {}
-                for prompt, about in turns:
-                    request = _local_request(job.questionnaire, prompt, about, asking)
-                    keys.append(replies.key(json.dumps(request, sort_keys=True), about))
-                    if keys[-1] not in replies.known:
-                        new[keys[-1]] = about, request
+                for turn in turns:
+                    request = _local_request(job.questionnaire, turn, asking)
+                    key = replies.key(json.dumps(request, sort_keys=True), turn)
+                    keys.append(key)
+                    if key not in replies.by_key:
+                        new[key] = turn, request
 
-                # Those of one length together, as a reply's length is a matter of its own request.
+                # Requests of one length go together, since a reply depends on its own length alone.
                 for length in sorted({request["max_tokens"] for _, request in new.values()}):
-                    some = {k: one for k, one in new.items() if one[1]["max_tokens"] == length}
-                    _generate(some, asking.respondent, replies)
+                    alike = {key: one for key, one in new.items() if one[1]["max_tokens"] == length}
+                    _generate(alike, asking.respondent, replies)
 
-                for key, (_, about) in zip(keys, turns, strict=True):
-                    about["finish_reason"] = replies.known[key]["finish_reason"]
-                    if about["finish_reason"] == "length":
-                        cut.add(key)
-
-                return [(replies.known[key]["reply"], key in new) for key in keys]
+                cut.update(key for key in keys if replies.by_key[key].finish_reason == "length")
+                return [replace(replies.by_key[key], is_new=key in new) for key in keys]
 
             rows = self.hold(job.begin(), asking, reply_to_all)
 
         if cut:
             warnings.warn(
-                f"{asking.identity['respondent_id']}: {len(cut)} replies about "
+                f"{asking.identity.respondent_id}: {len(cut)} replies about "
                 f"{job.questionnaire.id} were cut off; what was not answered by then is 'cut_off': "
                 "give more max_tokens, or fewer statements at a time (batch_size).",
                 stacklevel=2,
@@ -279,7 +296,7 @@ class _Job(NamedTuple):
     """A questionnaire and its conversations in all runs."""
 
     questionnaire: Questionnaire
-    begin: Callable[[], list]  # begins the conversations, each with what it is about
+    begin: Callable[[], list[tuple[Batch, Talk]]]  # begins the conversations
     questions: int
     key: str  # the same for all processes that would send the same requests
 
@@ -287,8 +304,8 @@ class _Job(NamedTuple):
 @contextlib.contextmanager
 def _stored(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
     """Wait until no other process makes the same run, which would be paid twice; read its store."""
-    name = asking.identity["respondent_id"]
-    manifest = asking.identity | asking.conditions
+    name = asking.identity.respondent_id
+    manifest = {**asking.identity, **asking.conditions}
     waits = functools.partial(
         asking.bar.set_postfix_str, "waiting for the same run in another process"
     )
@@ -296,44 +313,49 @@ def _stored(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
         StoredAnswers(asking.store, "chat", job.questionnaire.id, name, manifest) as stored,
         stored.alone(job.key, waits=waits),
     ):
-        yield StoredReplies(stored, asking.identity["fingerprint"])
+        yield StoredReplies(stored, asking.identity.fingerprint)
 
 
-def _settings(how: dict) -> dict:
+def _settings(conditions: dict[str, Any]) -> dict[str, Any]:
     """Return what each request to an endpoint says besides model and messages."""
-    said = {("seed" if n == "sampling_seed" else n): how[n] for n in _OF_REQUEST}
-    said = {name: value for name, value in said.items() if value is not None}
-    return said | json.loads(how["body"] or "{}")
+    settings = {}
+    for name in _OF_REQUEST:
+        if conditions[name] is not None:
+            settings["seed" if name == "sampling_seed" else name] = conditions[name]
+
+    body: dict[str, Any] = json.loads(conditions["body"] or "{}")
+    return settings | body
 
 
 def _ask_endpoint(
     jobs: list[_Job],
     endpoint: Endpoint,
     asking: Asking,
-    rows: dict[str, list[dict]],
-    settings: dict,
+    rows: dict[str, list[Row]],
+    settings: dict[str, Any],
 ) -> None:
     """Hold all conversations with an endpoint; the answers go into ``rows``."""
-    _, identity, store, bar, how = asking
-    name = identity["respondent_id"]
-    settings = {"model": identity["model"], **settings}
-    if how["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
-        settings["max_tokens"] = _most_tokens(how, how["batch_size"])  # else 16 at most endpoints
+    _, identity, store, bar, conditions = asking
+    name = identity.respondent_id
+    settings = {"model": identity.model, **settings}
+    if conditions["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
+        # else 16 at most endpoints
+        settings["max_tokens"] = _most_tokens(conditions, conditions["batch_size"])
 
-    async def converse(own: str, talk: Generator) -> None:
-        asked = next(talk)
-        sent = False
+    async def converse(questionnaire: str, talk: Talk) -> None:
+        turn = next(talk)
+        is_asked = False
         while True:
-            reply = await queue.ask(own, *asked)
-            sent |= asked[1].get("sent", False)
+            reply = await queue.ask(questionnaire, turn)
+            is_asked |= reply.is_new
             try:
-                asked = talk.send(reply)
+                turn = talk.send(reply)
             except StopIteration as end:
                 unasked = sum(row["status"] == "unasked" for row in end.value)
                 bar.count_unasked(unasked)
-                count = bar.update if sent else bar.count_stored
+                count = bar.update if is_asked else bar.count_stored
                 count(len(end.value) - unasked)
-                rows[own] += end.value
+                rows[questionnaire] += end.value
                 return
 
     with contextlib.ExitStack() as stack:
@@ -342,16 +364,16 @@ def _ask_endpoint(
         for job in jobs:
             bar.expect(job.questions)
 
-        queue = RequestQueue(endpoint, identity, settings, bar, stored, how["raw"])
+        queue = RequestQueue(endpoint, name, settings, bar, stored, conditions["raw"])
         if endpoint.batch and not endpoint.dry_run:
-            log = StoredAnswers(store, "chat-batches", "sent", name, identity)
+            log = StoredAnswers(store, "chat-batches", "sent", name, dict(identity))
             queue.batches = Batches(queue, stack.enter_context(log))
 
         _announce(queue, jobs, endpoint, bar)
         queue.work(converse, _begun(jobs))
 
 
-def _begun(jobs: list[_Job]) -> list[tuple[str, Generator]]:
+def _begun(jobs: list[_Job]) -> list[tuple[str, Talk]]:
     return [(job.questionnaire.id, talk) for job in jobs for _, talk in job.begin()]
 
 
@@ -364,7 +386,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
         ``max_cost`` does not cover a single request, and the store has no reply either.
     """
     priced = endpoint.price_in is not None or endpoint.price_out is not None
-    shown = not bar.disable and (priced or endpoint.api_key)
+    shown = not bar.disable and (priced or bool(endpoint.api_key))
     limit = endpoint.max_cost
     where = queue.client.where
 
@@ -375,14 +397,14 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
         return
 
     if limit is not None and forecast.least > limit:
-        said = (
+        warning = (
             f"{where}: max_cost={limit:g} is less than one request may cost ({forecast.least:.4g})"
             "; raise it, or ask fewer statements at a time (batch_size) with fewer max_tokens."
         )
         if not forecast.stored:
-            raise RespondentError(said)
+            raise RespondentError(warning)
 
-        warnings.warn(said, stacklevel=2)
+        warnings.warn(warning, stacklevel=2)
 
     if not shown:
         return
@@ -398,9 +420,27 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     bar.write(f"{line}.", file=sys.stderr)
 
 
+class FirstTokens(NamedTuple):
+    """With which tokens a reply would begin.
+
+    Parameters
+    ----------
+    status : str
+        "ok", or why there are none: no_reply, no_choice, unasked, refused by a filter, tool_call.
+    tokens : dict of str to float
+        Their log-probabilities.
+    """
+
+    status: str
+    tokens: dict[str, float]
+
+
 def first_tokens(
-    questionnaire: Questionnaire, asking: Asking, endpoint: Endpoint, prompts: dict[tuple, str]
-) -> dict[tuple, dict]:
+    questionnaire: Questionnaire,
+    asking: Asking,
+    endpoint: Endpoint,
+    prompts: dict[tuple[str, str], str],
+) -> dict[tuple[str, str], FirstTokens]:
     """Ask an endpoint for the log-probabilities of the tokens with which its replies would begin.
 
     Parameters
@@ -413,49 +453,51 @@ def first_tokens(
 
     Returns
     -------
-    dict of dict
-        By prompt: ``status`` (ok, no_reply, no_choice, unasked, refused by a filter, tool_call)
-        and ``tokens``, their log-probabilities.
+    dict of FirstTokens
+        By prompt.
     """
 
-    def talk(prompt: tuple[str, str], item: str) -> Generator:
-        sent = [{"role": r, "content": c} for r, c in zip(("system", "user"), prompt, strict=True)]
-        about = {"run": 1, "attempt": 1, "items": [item]}
-        reply = yield [part for part in sent if part["content"]], about
-        tokens = None
-
-        if reply is not None:
-            with contextlib.suppress(ValueError):
-                tokens = json.loads(reply)
-
-        reason = about.get("finish_reason")
-        if reply is None:
-            status = status_without_reply(about)
-        elif isinstance(tokens, dict) and tokens:
-            status = "ok"
-        elif reason in ENDED_WITHOUT_ANSWER and reason != "length":  # as all of one token end
-            status = ENDED_WITHOUT_ANSWER[reason]
-        else:
-            raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
-
-        return [{"prompt": prompt, "status": status, "tokens": tokens}]
+    def talk(prompt: tuple[str, str], item: str) -> Talk:
+        pairs = zip(("system", "user"), prompt, strict=True)
+        sent = [{"role": role, "content": content} for role, content in pairs if content]
+        reply = yield Turn(sent, 1, 1, (item,))
+        first = _read_tokens(reply)
+        return [{"prompt": prompt, "status": first.status, "first": first}]
 
     body = json.loads(asking.conditions["body"] or "{}")
-    settings = {"logprobs": True, "top_logprobs": 20} | body
+    settings: dict[str, Any] = {"logprobs": True, "top_logprobs": 20} | body
     if asking.conditions["raw"]:
         settings["logprobs"] = settings.pop("top_logprobs")
 
     if "max_completion_tokens" not in body:
         settings = {"max_tokens": 1} | settings
 
-    def begin() -> list[tuple[dict, Generator]]:
-        return [({}, talk(*pair)) for pair in prompts.items()]
+    def begin() -> list[tuple[Batch, Talk]]:
+        return [(Batch(1, ()), talk(*pair)) for pair in prompts.items()]
 
-    key = key_of("first tokens", asking.identity["fingerprint"], questionnaire.model_dump_json())
-    rows = {questionnaire.id: []}
+    key = key_of("first tokens", asking.identity.fingerprint, questionnaire.model_dump_json())
+    rows: dict[str, list[Row]] = {questionnaire.id: []}
     job = _Job(questionnaire, begin, len(prompts), key)
     _ask_endpoint([job], endpoint, asking, rows, settings)
-    return {row["prompt"]: row for row in rows[questionnaire.id]}
+    return {row["prompt"]: row["first"] for row in rows[questionnaire.id]}
+
+
+def _read_tokens(reply: Reply) -> FirstTokens:
+    """Read log-probabilities from the reply to a prompt."""
+    if reply.text is None:
+        return FirstTokens(reply.status, {})
+
+    tokens = None
+    with contextlib.suppress(ValueError):
+        tokens = json.loads(reply.text)
+
+    if isinstance(tokens, dict) and tokens:
+        return FirstTokens("ok", tokens)
+    # All replies of one token end by their length.
+    if reply.finish_reason in ENDED_WITHOUT_ANSWER and reply.finish_reason != "length":
+        return FirstTokens(ENDED_WITHOUT_ANSWER[reply.finish_reason], {})
+
+    raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
 
 
 def model_here(respondent: str | Path) -> Source | None:
@@ -488,10 +530,20 @@ def model_here(respondent: str | Path) -> Source | None:
         if no_endpoint is None:
             return None
 
-        said = str(no_endpoint).rstrip(".")
+        reason = str(no_endpoint).rstrip(".")
         raise RespondentError(
-            f"{said}, or name a model on this machine; {respondent!r} is none."
+            f"{reason}, or name a model on this machine; {respondent!r} is none."
         ) from no_endpoint
+
+
+def _check_for_a_model_here(conditions: dict[str, Any]) -> None:
+    """Refuse conditions that only an endpoint keeps."""
+    if conditions["reply"] == "json_schema":
+        raise ParameterError("Only an endpoint keeps a schema: use reply='json'.")
+
+    for name in (*_OF_REQUEST[2:], "body"):
+        if conditions[name] is not None:
+            raise ParameterError(f"{name} is for an endpoint: leave it out, or name one.")
 
 
 def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, str]:
@@ -509,11 +561,11 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
     if source.folder and source.kind != "packed":  # whose digest covers the template
         template = source.folder / "chat_template.jinja"
         written = template.read_text("utf-8") if template.is_file() else ""
-    parts = "chat-here-1", generation.HANDLING, source.digest, dtype, written
-    return dtype, digest_text(*parts)
+    handling = "chat-here-1", generation.HANDLING
+    return dtype, digest_text(*handling, source.digest, dtype, written)
 
 
-def _load(respondent: str | Path, dtype: str, raw: bool) -> Callable[..., list[dict]]:
+def _load(respondent: str | Path, dtype: str, raw: bool) -> _Writer:
     """Return :func:`psychometrics.modes.generation.replies` of a model."""
     source = find(respondent)
     what = "a causal language model, which can reply"
@@ -525,60 +577,69 @@ def _load(respondent: str | Path, dtype: str, raw: bool) -> Callable[..., list[d
     return functools.partial(generation.replies, (model, tokenizer))
 
 
-def _local_request(questionnaire: Questionnaire, prompt: list, about: dict, asking: Asking) -> dict:
+def _local_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
     """Return everything that a reply follows from."""
-    how = as_filed(questionnaire, asking.conditions)
+    conditions = as_filed(questionnaire, asking.conditions)
+    temperature = conditions["temperature"]
     request = {
-        "model": asking.identity["model"],
-        "temperature": 1.0 if how["temperature"] is None else float(how["temperature"]),
-        "max_tokens": how["max_tokens"] or _most_tokens(how, len(about["items"])),
-        "messages": prompt,
+        "model": asking.identity.model,
+        "temperature": 1.0 if temperature is None else float(temperature),
+        "max_tokens": conditions["max_tokens"] or _most_tokens(conditions, len(turn.items)),
+        "messages": turn.messages,
     }
     if request["temperature"]:
-        request["seed"] = how["seed"]
+        request["seed"] = conditions["seed"]
 
-    if how["raw"]:
+    if conditions["raw"]:
         request["raw"] = True
 
-    if how["constrained"]:
-        request["form"] = _form(questionnaire, about["items"], how)
+    if conditions["constrained"]:
+        request["form"] = _form(questionnaire, turn.items, conditions)
 
     return request
 
 
-def _most_tokens(how: dict, statements: int) -> int:
+def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
     """Return the tokens that a reply about so many statements may have."""
-    thought = _TOKENS["thought"] if how["think"] else 0
+    thought = _TOKENS["thought"] if conditions["think"] else 0
     return _TOKENS["statement"] * statements + _TOKENS["before"] + thought
 
 
-def _form(questionnaire: Questionnaire, items: list[str], how: dict) -> list[list[str]]:
+def _form(
+    questionnaire: Questionnaire, items: Sequence[str], conditions: dict[str, Any]
+) -> list[list[str]]:
     """Return lines of numbers and labels, all that a constrained reply can be."""
     form = []
     for number, item in enumerate(items, start=1):
         options = questionnaire.choices(questionnaire.item(item))
         start = "" if number == 1 else "\n"
-        labels = option_labels(options, how["labels"])
+        labels = option_labels(options, conditions["labels"])
         form += [[f"{start}{number}:"], [f" {label}" for label in labels]]
-    return [[caesar(text, how["cipher"]) for text in part] for part in form]
+    return [[caesar(text, conditions["cipher"]) for text in part] for part in form]
 
 
-def _generate(new: dict[str, tuple[dict, dict]], model: Callable, replies: StoredReplies) -> None:
+def _generate(
+    new: dict[str, tuple[Turn, dict[str, Any]]], write: _Writer, replies: StoredReplies
+) -> None:
     """Have requests replied to, and save each reply."""
     keys = list(new)
     requests = [request for _, request in new.values()]
     began = time.perf_counter()
 
-    def keep(place: int, found: dict) -> None:
+    def keep(place: int, reply: WrittenReply) -> None:
         nonlocal began
-        about, request = new[keys[place]]
-        usage = json.dumps({"completion_tokens": found.pop("tokens")})
-        row = about, json.dumps(request, sort_keys=True), found | {"usage": usage}
-        took = time.perf_counter() - began
+        turn, request = new[keys[place]]
+        columns = {
+            "reply": reply["reply"],
+            "finish_reason": reply["finish_reason"],
+            "usage": json.dumps({"completion_tokens": reply["tokens"]}),
+        }
+        seconds = time.perf_counter() - began
         began = time.perf_counter()
-        replies.add({keys[place]: row}, took)
+        row = turn, json.dumps(request, sort_keys=True), columns
+        replies.add({keys[place]: row}, seconds)
 
-    model(
+    write(
         [request["messages"] for request in requests],
         requests[0]["temperature"],
         requests[0]["max_tokens"],

@@ -11,10 +11,12 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from ..checks import check_choice, check_numbers
@@ -33,6 +35,10 @@ from ..models.loading import (
 from ..models.sources import find
 from ..paths import data_dir
 from ..store import StoredAnswers, key_of
+
+_Completion = tuple[str, float]  # its text and log-probability
+# From the tokens that were added to several rows, and the rows that go on, to their next logits.
+_Step = Callable[[torch.Tensor, NDArray[np.intp]], torch.Tensor]
 
 MASK = "[M]"
 """Stands in a template where the completion belongs."""
@@ -146,13 +152,17 @@ def mine(
                     keys, stored, bar,
                 )  # fmt: skip
 
-        found = stored.rows.loc[[key for text in templates for key in keys[text]]]
+        rows = stored.rows.loc[[key for text in templates for key in keys[text]]]
 
-    return found.reset_index(drop=True).assign(respondent_id=name)[["respondent_id", *_COLUMNS]]
+    return rows.reset_index(drop=True).assign(respondent_id=name)[["respondent_id", *_COLUMNS]]
 
 
 def _complete(
-    batches: list[list[str]], complete: Callable, keys: dict, stored: StoredAnswers, bar: tqdm
+    batches: list[list[str]],
+    complete: Callable[[list[str]], list[list[_Completion]]],
+    keys: dict[str, list[str]],
+    stored: StoredAnswers,
+    bar: tqdm,
 ) -> None:
     """Complete batch by batch; the store collects the completions."""
     for batch in batches:
@@ -168,8 +178,8 @@ def _complete(
             for text, answer in zip(batch, answers, strict=True)
             for rank, (words, logprob) in enumerate(answer, 1)
         ]
-        rows = pd.DataFrame(rows, columns=_COLUMNS)
-        stored.collect(rows, [key for text in batch for key in keys[text]], len(batch))
+        frame = pd.DataFrame(rows, columns=_COLUMNS)
+        stored.collect(frame, [key for text in batch for key in keys[text]], len(batch))
         bar.update(len(batch))
 
 
@@ -207,8 +217,8 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
         groups = groups[groups["subset"] == source].drop(columns="subset").reset_index(drop=True)
         frame = pd.concat([frame["template_masked"].rename("template"), groups], axis=1)
     else:
-        own = data_dir() / "beliefs" / "own_templates.csv"
-        frame = text_table(own if str(source) == "own" else source, ["template"])
+        path = data_dir() / "beliefs" / "own_templates.csv"
+        frame = text_table(path if str(source) == "own" else source, ["template"])
 
     wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
     if len(wrong):
@@ -295,7 +305,9 @@ def _model_kind(model: str | Path) -> str:
 
 
 @torch.inference_mode()
-def _masked(network, tokenizer, batch: list[str], k: int, whole_words: bool) -> list[list[tuple]]:
+def _masked(
+    network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
+) -> list[list[_Completion]]:
     """Return the top K tokens at the mask, by one forward pass a batch."""
     if tokenizer.mask_token is None:
         raise RespondentError("This model's tokenizer has no mask: use kind='causal'.")
@@ -317,7 +329,9 @@ def _masked(network, tokenizer, batch: list[str], k: int, whole_words: bool) -> 
 
 
 @torch.inference_mode()
-def _causal(network, tokenizer, batch: list[str], k: int, whole_words: bool) -> list[list[tuple]]:
+def _causal(
+    network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
+) -> list[list[_Completion]]:
     """Return the top K first tokens after the template's beginning, continued to words."""
     allowed = _allowed(tokenizer, whole_words)
     answers = []
@@ -334,7 +348,7 @@ def _causal(network, tokenizer, batch: list[str], k: int, whole_words: bool) -> 
     return answers
 
 
-def _read_on(network, ids: torch.Tensor) -> tuple[torch.Tensor, Callable]:
+def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
     """Return logits after a text, and a step that reads on for some of several continuations.
 
     What was read is kept, so that a step reads one token a row; a model that keeps nothing reads
@@ -343,13 +357,13 @@ def _read_on(network, ids: torch.Tensor) -> tuple[torch.Tensor, Callable]:
     out = network(input_ids=ids, use_cache=True)
     past = getattr(out, "past_key_values", None)
     past = past if hasattr(past, "batch_select_indices") else None
-    in_past = None  # the continuations that it holds
+    in_past: NDArray[np.intp] | None = None  # the continuations that it holds
 
-    def step(added: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
+    def step(added: torch.Tensor, rows: NDArray[np.intp]) -> torch.Tensor:
         nonlocal in_past
         if past is None:
             whole = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
-            return network(input_ids=whole).logits[:, -1].float()
+            return _last_logits(network(input_ids=whole))
 
         if in_past is None:
             past.batch_repeat_interleave(len(added))
@@ -361,13 +375,21 @@ def _read_on(network, ids: torch.Tensor) -> tuple[torch.Tensor, Callable]:
             in_past = rows
 
         last = added[rows][:, -1:]
-        return network(input_ids=last, past_key_values=past, use_cache=True).logits[:, -1].float()
+        return _last_logits(network(input_ids=last, past_key_values=past, use_cache=True))
 
-    return out.logits[:, -1].float(), step
+    return _last_logits(out), step
+
+
+def _last_logits(output: Any) -> torch.Tensor:
+    """Return a model's logits of the last token of each row, in float32."""
+    logits: torch.Tensor = output.logits
+    return logits[:, -1].float()
 
 
 @torch.inference_mode()
-def _infilled(network, tokenizer, batch: list[str], k: int, whole_words: bool) -> list[list[tuple]]:
+def _infilled(
+    network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
+) -> list[list[_Completion]]:
     """Return the top K first tokens after the sentinel, continued to words or the next sentinel."""
     sentinel, following = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
     if sentinel is None or sentinel == tokenizer.unk_token_id:
@@ -383,16 +405,18 @@ def _infilled(network, tokenizer, batch: list[str], k: int, whole_words: bool) -
         inputs = _encode(tokenizer, [text.replace(MASK, "<extra_id_0>")], network)
         states = network.get_encoder()(**inputs).last_hidden_state
 
-        def step(added, rows, states=states, mask=inputs["attention_mask"]):
-            return (
-                network(
-                    encoder_outputs=(states.expand(len(rows), -1, -1),),
-                    attention_mask=mask.expand(len(rows), -1),
-                    decoder_input_ids=torch.cat([begun.expand(len(rows), -1), added[rows]], dim=1),
-                )
-                .logits[:, -1]
-                .float()
+        def step(
+            added: torch.Tensor,
+            rows: NDArray[np.intp],
+            states: torch.Tensor = states,
+            mask: torch.Tensor = inputs["attention_mask"],
+        ) -> torch.Tensor:
+            output = network(
+                encoder_outputs=(states.expand(len(rows), -1, -1),),
+                attention_mask=mask.expand(len(rows), -1),
+                decoder_input_ids=torch.cat([begun.expand(len(rows), -1), added[rows]], dim=1),
             )
+            return _last_logits(output)
 
         logits = step(none_yet, np.arange(1))
         answers.append(_finish_words(step, logits, allowed, k, tokenizer, {following}))
@@ -401,8 +425,13 @@ def _infilled(network, tokenizer, batch: list[str], k: int, whole_words: bool) -
 
 
 def _finish_words(
-    step: Callable, logits: torch.Tensor, allowed: np.ndarray, k: int, tokenizer, stops: set[int]
-) -> list[tuple[str, float]]:
+    step: _Step,
+    logits: torch.Tensor,
+    allowed: NDArray[np.bool_],
+    k: int,
+    tokenizer: Any,
+    stops: set[int],
+) -> list[_Completion]:
     """Go on greedily from each of the best first tokens to the end of its word."""
     (ids,), (logprobs,) = _best(logits, allowed, k)
     added = ids[:, None]
@@ -430,7 +459,7 @@ def _finish_words(
     return list(zip(texts, logprobs.tolist(), strict=True))
 
 
-def _starts_word(tokenizer, token: int) -> bool:
+def _starts_word(tokenizer: Any, token: int) -> bool:
     """Return whether a token begins a new word, or is punctuation, which ends one as well."""
     piece = tokenizer.convert_ids_to_tokens(token)
     if piece is None or piece in tokenizer.all_special_tokens:
@@ -439,7 +468,7 @@ def _starts_word(tokenizer, token: int) -> bool:
     return piece[:1] in "Ġ▁ " or not bare[:1].isalnum()
 
 
-def _allowed(tokenizer, whole_words: bool) -> np.ndarray:
+def _allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
     """Return which tokens may come first: no special ones, and only whole words if asked."""
     size = len(tokenizer)
     allowed = np.ones(size, dtype=bool)
@@ -460,7 +489,9 @@ def _allowed(tokenizer, whole_words: bool) -> np.ndarray:
     return allowed
 
 
-def _best(logits: torch.Tensor, allowed: np.ndarray, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _best(
+    logits: torch.Tensor, allowed: NDArray[np.bool_], k: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return ids and log-probabilities of the best allowed tokens, each of shape (n, k)."""
     scores = logits.log_softmax(dim=-1)[:, : len(allowed)]
     keep = torch.from_numpy(allowed).to(scores.device)[: scores.shape[1]]
@@ -470,16 +501,24 @@ def _best(logits: torch.Tensor, allowed: np.ndarray, k: int) -> tuple[torch.Tens
     return top.indices, top.values
 
 
-def _encode(tokenizer, texts: list[str], network, more: int = 0) -> dict[str, torch.Tensor]:
+def _encode(
+    tokenizer: Any, texts: list[str], network: Any, more: int = 0
+) -> dict[str, torch.Tensor]:
     """Return what the model reads; ``more`` tokens are to follow."""
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    how = {"padding": len(texts) > 1, "padding_side": "right"}  # positions count from the left
-    inputs = tokenizer(texts, **how, return_tensors="pt", verbose=False)
+    pads = len(texts) > 1
+    inputs = tokenizer(
+        texts,
+        padding=pads,
+        padding_side="right",  # positions count from the left
+        return_tensors="pt",
+        verbose=False,
+    )
     if not network.config.is_encoder_decoder:  # those read on, however long
         check_length(inputs["input_ids"].tolist(), network, tokenizer, more)
-    known = {"input_ids", "attention_mask"}
-    return {name: part.to(network.device) for name, part in inputs.items() if name in known}
+    names = ("input_ids", "attention_mask")
+    return {name: inputs[name].to(network.device) for name in names if name in inputs}
 
 
 def _checked_templates(templates: Sequence[str] | None) -> list[str]:

@@ -1,33 +1,57 @@
 """Conversations about a questionnaire: its batches of statements, and how each batch is asked.
 
-A conversation is a generator: it yields messages, is sent the reply, and returns the answers. So
+A conversation is a generator: it yields turns, is sent their replies, and returns the answers. So
 whoever holds the connection (an endpoint's queue, a model on this machine, a function) decides how
 many conversations go on at once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Callable, Generator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from ..exceptions import ParameterError
+from ..progress import Progress
 from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
-from .messages import LABELS, as_filed, caesar, messages, option_labels
-from .mode import Asking, Conditions, Mode, Runs
+from ..store.replies import Reply, Turn
+from .messages import Labels, as_filed, caesar, messages, option_labels
+from .mode import Asking, Conditions, Identity, Mode, Runs
 from .replies import parse_reply
+
+if TYPE_CHECKING:
+    Row = dict[str, Any]  # of a table of answers
+    Talk = Generator[Turn, Reply, list[Row]]  # yields turns, is sent their replies
+    Parser = Callable[..., Sequence[tuple[str, Any]]]  # as replies.parse_reply
 
 # Conditions that make the messages.
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
 ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", "tool_call": "tool_call"}
 """Statuses of statements without an answer, by the reason why their reply ended early."""
-_Conversation = Generator[tuple[list[dict], dict], str | None, list[dict]]
+_Part = tuple[Item, tuple[int, ...], int]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Items of a run that are asked together.
+
+    Parameters
+    ----------
+    run : int
+    items : tuple of (Item, tuple of int, int)
+        Items with the order of their options and their place in the run, from 1.
+    """
+
+    run: int
+    items: tuple[_Part, ...]
 
 
 class ConversationConditions(Conditions):
@@ -36,7 +60,7 @@ class ConversationConditions(Conditions):
     role: Any = "default"
     wording: Any = None
     think: bool = False
-    labels: Literal[LABELS] = "numeric"
+    labels: Labels = "numeric"
     order: Literal["given", "reversed", "shuffled"] = "given"
     cipher: int = 0
     reply: Literal["lines", "json", "json_schema"] = "lines"
@@ -58,22 +82,25 @@ class ConversationMode(Mode):
     sends = "messages"
     needs_options = True
 
-    def complete(self, given: dict) -> dict:
+    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return all conditions; refuse those that do not fit together."""
-        how = super().complete(given)
-        if how["reply"] == "json_schema" and how["cipher"]:
+        conditions = super().complete(given)
+        if conditions["reply"] == "json_schema" and conditions["cipher"]:
             raise ParameterError("A reply in cipher fits no schema: leave one of both out.")
-        return how
+        return conditions
 
-    def check(self, questionnaire: Questionnaire, identity: dict, conditions: dict) -> None:
+    def check(
+        self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
+    ) -> None:
         """Refuse a role, a wording or labels that the messages cannot have."""
         super().check(questionnaire, identity, conditions)
-        how = as_filed(questionnaire, conditions)
-        messages(questionnaire, questionnaire.items[:1], **{name: how[name] for name in _LOOK})
+        filed = as_filed(questionnaire, conditions)
+        look = {name: filed[name] for name in _LOOK}
+        messages(questionnaire, questionnaire.items[:1], **look)
 
     def talks(
-        self, questionnaire: Questionnaire, asking: Asking, parse: Callable = parse_reply
-    ) -> list[tuple[dict, _Conversation]]:
+        self, questionnaire: Questionnaire, asking: Asking, parse: Parser = parse_reply
+    ) -> list[tuple[Batch, Talk]]:
         """Split all runs into batches of items, and begin a conversation about each.
 
         Parameters
@@ -85,15 +112,10 @@ class ConversationMode(Mode):
 
         Returns
         -------
-        list of (dict, generator)
-            A batch is its ``run`` and ``items``, a list of (item, order of options, place from 1).
+        list of (Batch, Talk)
             A conversation asks a batch, then what is left of it, at most ``ask_again`` more times;
-            with ``history`` it asks all batches of a run, each with what was said before.
-            It yields what to send, and what that is about (``run, attempt, items``, and
-            ``response_format`` if the reply has a schema). Send in the reply, or None if there is
-            none; set its ``about["finish_reason"]``, ``about["unasked"]`` if it was not asked for,
-            and ``about["status"]`` if there is none for a reason of its own. It returns one row per
-            item.
+            with ``history`` it asks all batches of a run, each with what was said before. It
+            returns one row per item.
 
         Raises
         ------
@@ -101,23 +123,24 @@ class ConversationMode(Mode):
             The role, the wording or the labels are unknown.
         """
         self.check(questionnaire, asking.identity, asking.conditions)
-        who = asking.identity["respondent_id"]
-        how = as_filed(questionnaire, asking.conditions)
-        batches = _batches(questionnaire, how)
+        who = {"respondent_id": asking.identity.respondent_id, "mode": self.name}
+        conditions = as_filed(questionnaire, asking.conditions)
+        batches = _batches(questionnaire, conditions)
         rounds = [[batch] for batch in batches]
 
-        if how["history"]:
-            rounds = [[b for b in batches if b["run"] == run] for run in range(1, how["runs"] + 1)]
+        if conditions["history"]:
+            runs = range(1, conditions["runs"] + 1)
+            rounds = [[batch for batch in batches if batch.run == run] for run in runs]
 
         talks = []
         for part in rounds:
-            whole = {"run": part[0]["run"], "items": [i for batch in part for i in batch["items"]]}
-            talk = _in_turn(questionnaire, part, (who, self.name), how, parse)
-            talks.append((whole, talk))
+            items = tuple(item for batch in part for item in batch.items)
+            talk = _in_turn(questionnaire, part, who, conditions, parse)
+            talks.append((Batch(part[0].run, items), talk))
 
         return talks
 
-    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+    def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the messages of the first attempt at all statements, without a respondent.
 
         Returns
@@ -135,164 +158,181 @@ class ConversationMode(Mode):
         >>> sent["role"].tolist()
         ['system', 'user', 'system', 'user']
         """
-        how = self.complete(conditions)
-        asking = Asking(None, {"respondent_id": ""}, None, None, how)
-        rows = []
-        number = 0
+        conditions = self.complete(conditions)
+        nobody = Asking(None, Identity(""), None, Progress(disable=True), conditions)
+        rows: list[Row] = []
 
-        for _, talk in self.talks(questionnaire, asking):
-            asked = next(talk)
-            while asked is not None:
-                prompt, about = asked
-                number += 1
-                if how.get("raw"):
-                    text = "\n\n".join(part["content"] for part in prompt)
-                    prompt = [{"role": "text", "content": text}]
+        for number, turn in enumerate(self._first_turns(questionnaire, nobody), start=1):
+            prompt = turn.messages
+            if conditions.get("raw"):
+                text = "\n\n".join(message["content"] for message in prompt)
+                prompt = [{"role": "text", "content": text}]
 
-                request = {
-                    "run": about["run"],
-                    "request": number,
-                    "items": " ".join(about["items"]),
-                }
-                rows += [request | message for message in prompt]
-                about["unasked"] = True
-
-                try:
-                    asked = talk.send(None)
-                except StopIteration:
-                    asked = None
+            request = {"run": turn.run, "request": number, "items": " ".join(turn.items)}
+            rows += [request | message for message in prompt]
 
         return pd.DataFrame(rows)
 
+    def _first_turns(self, questionnaire: Questionnaire, asking: Asking) -> Iterator[Turn]:
+        """Yield the turns of all conversations if no reply comes."""
+        for _, talk in self.talks(questionnaire, asking):
+            turn = next(talk)
+            with contextlib.suppress(StopIteration):
+                while True:
+                    yield turn
+                    turn = talk.send(Reply(None, status="unasked"))
+
     def hold(
         self,
-        talks: list[tuple[dict, _Conversation]],
+        talks: list[tuple[Batch, Talk]],
         asking: Asking,
-        ask: Callable[[list[tuple[list[dict], dict]]], list[tuple[str | None, bool]]],
-    ) -> list[dict]:
+        ask: Callable[[list[Turn]], list[Reply]],
+    ) -> list[Row]:
         """Hold conversations to their ends, one reply of each at a time; return a row per item.
 
         Parameters
         ----------
-        talks : list of (dict, generator)
+        talks : list of (Batch, Talk)
             As :meth:`talks` returns them.
         asking : Asking
             Its bar moves on at the end of a conversation.
         ask : callable
-            From what the conversations yield to each reply, and whether it was asked for now.
+            Returns the replies to the turns of all conversations that go on.
         """
-        rows = []
-        turns = [(batch, talk, next(talk), False) for batch, talk in talks]
-        while turns:
-            replies = ask([asked for _, _, asked, _ in turns])
+        rows: list[Row] = []
+        waiting = [(batch, talk, next(talk), False) for batch, talk in talks]
+        while waiting:
+            replies = ask([turn for _, _, turn, _ in waiting])
             left = []
-            for (batch, talk, _, sent), (reply, now) in zip(turns, replies, strict=True):
+            for (batch, talk, _, was_asked), reply in zip(waiting, replies, strict=True):
+                is_asked = was_asked or reply.is_new
                 try:
-                    left.append((batch, talk, talk.send(reply), sent or now))
+                    left.append((batch, talk, talk.send(reply), is_asked))
                 except StopIteration as end:
-                    move_on = asking.bar.update if sent or now else asking.bar.count_stored
-                    move_on(len(batch["items"]))
+                    move_on = asking.bar.update if is_asked else asking.bar.count_stored
+                    move_on(len(batch.items))
                     rows += end.value
 
-            turns = left
+            waiting = left
 
         return rows
 
-    def table(self, rows: list[dict], questionnaire: Questionnaire, how: dict) -> pd.DataFrame:
+    def table(
+        self, rows: list[Row], questionnaire: Questionnaire, conditions: dict[str, Any]
+    ) -> pd.DataFrame:
         """Return the rows of all conversations tidily, by run and in the questionnaire's order."""
-        how = as_filed(questionnaire, how)
+        conditions = as_filed(questionnaire, conditions)
         place = {item.id: i for i, item in enumerate(questionnaire.items)}
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
-        shown = ("role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
-                 "constrained")  # fmt: skip
-        sent = ("top_p", "reasoning_effort", "sampling_seed", "body")  # where they are given
-        shown += tuple(name for name in sent if how.get(name) is not None)
-        return table.assign(**{name: how[name] for name in shown if name in how})
+        shown = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
+                 "constrained"]  # fmt: skip
+        optional = ("top_p", "reasoning_effort", "sampling_seed", "body")
+        shown += [name for name in optional if conditions.get(name) is not None]
+        return table.assign(**{name: conditions[name] for name in shown if name in conditions})
 
 
 def _in_turn(
-    questionnaire: Questionnaire, batches: list[dict], who: tuple, how: dict, parse: Callable
-) -> _Conversation:
+    questionnaire: Questionnaire,
+    batches: list[Batch],
+    who: dict[str, str],
+    conditions: dict[str, Any],
+    parse: Parser,
+) -> Talk:
     """Hold the conversation that :meth:`ConversationMode.talks` describes."""
-    said = []
-    rows = []
+    history: list[dict[str, str]] = []
+    rows: list[Row] = []
     for batch in batches:
-        rows += yield from _conversation(questionnaire, batch, who, how, parse, said)
+        rows += yield from _conversation(questionnaire, batch, who, conditions, parse, history)
     return rows
 
 
 def _conversation(
-    questionnaire: Questionnaire, batch: dict, who: tuple, how: dict, parse: Callable, said: list
-) -> _Conversation:
-    """Ask a batch; what was said before goes with it, and what is said now is added."""
-    left = batch["items"]
-    rows = {}
-    look = {name: how[name] for name in _LOOK}
+    questionnaire: Questionnaire,
+    batch: Batch,
+    who: dict[str, str],
+    conditions: dict[str, Any],
+    parse: Parser,
+    history: list[dict[str, str]],
+) -> Talk:
+    """Ask a batch; the history goes with it, and what is said now is added to it."""
+    left = list(batch.items)
+    rows: dict[str, Row] = {}
 
-    for attempt in range(1, how["ask_again"] + 2):
-        items = [item for item, _, _ in left]
-        orders = [order for _, order, _ in left]
-        about = {"run": batch["run"], "attempt": attempt, "items": [item.id for item in items]}
-        if how["reply"] == "json_schema":
-            about["response_format"] = _reply_schema(
-                questionnaire, items, how["labels"], how["think"]
-            )
+    for attempt in range(1, conditions["ask_again"] + 2):
+        turn = _turn(questionnaire, left, conditions, history, batch.run, attempt)
+        reply = yield turn
+        if conditions["history"] and reply.text is not None:
+            history[:] = [*turn.messages, {"role": "assistant", "content": reply.text}]
 
-        prompt = messages(questionnaire, items, orders=orders, **look)
-        if said:
-            prompt = [*said, prompt[-1]]
+        read = _read(reply, questionnaire, left, conditions, parse)
+        for (item, order, position), (status, value) in zip(left, read, strict=True):
+            row = who | {"run": batch.run, "item_id": item.id, "value": value, "status": status}
+            row["position"] = position
+            row["options"] = " ".join(str(place + 1) for place in order)
+            row |= {"attempts": attempt, "raw": reply.text}
+            if conditions["log"]:
+                row["sent"] = json.dumps(turn.messages, ensure_ascii=False)
 
-        reply = yield prompt, about
-        if how["history"] and reply is not None:
-            said[:] = [*prompt, {"role": "assistant", "content": reply}]
-
-        if reply is None:
-            read = [(status_without_reply(about), None)] * len(items)
-        else:
-            text = caesar(reply, -how["cipher"]) if how["cipher"] else reply
-            asked = questionnaire, items, how["labels"], orders
-            read = _read(text, about.get("finish_reason"), parse, asked)
-
-        for part, (status, value) in zip(left, read, strict=True):
-            row = {"respondent_id": who[0], "mode": who[1], "run": batch["run"]}
-            row |= _answer(*part, status, value) | {"attempts": attempt, "raw": reply}
-            if how["log"]:
-                row["sent"] = json.dumps(prompt, ensure_ascii=False)
-
-            rows[row["item_id"]] = row
+            rows[item.id] = row
 
         left = [part for part in left if rows[part[0].id]["status"] != "ok"]
-        if not left or reply is None:
+        if not left or reply.text is None:
             break
 
     return list(rows.values())
 
 
-def _answer(item: Item, order: Sequence[int], position: int, status: str, value: object) -> dict:
-    shown = " ".join(str(number + 1) for number in order)
-    row = {"item_id": item.id, "value": value, "status": status}
-    return row | {"position": position, "options": shown}
+def _turn(
+    questionnaire: Questionnaire,
+    left: list[_Part],
+    conditions: dict[str, Any],
+    history: list[dict[str, str]],
+    run: int,
+    attempt: int,
+) -> Turn:
+    """Return what is sent about the items that are left."""
+    items = [item for item, _, _ in left]
+    orders = [order for _, order, _ in left]
+    look = {name: conditions[name] for name in _LOOK}
+    prompt = messages(questionnaire, items, orders=orders, **look)
+    schema = None
+
+    if history:
+        prompt = [*history, prompt[-1]]
+
+    if conditions["reply"] == "json_schema":
+        schema = _reply_schema(questionnaire, items, conditions["labels"], conditions["think"])
+
+    return Turn(prompt, run, attempt, tuple(item.id for item in items), schema)
 
 
-def status_without_reply(about: dict) -> str:
-    """Return why there is no reply: it was not asked for, none came, or it had no choice."""
-    if about.get("unasked"):
-        return "unasked"
-    return about.get("status", "no_reply")
-
-
-def _read(text: str, finish_reason: str | None, parse: Callable, asked: tuple) -> list[tuple]:
+def _read(
+    reply: Reply,
+    questionnaire: Questionnaire,
+    left: list[_Part],
+    conditions: dict[str, Any],
+    parse: Parser,
+) -> Sequence[tuple[str, Any]]:
     """Read a reply; what it left out when it was ended early has the status of that ending."""
-    read = parse(text, *asked)
-    if finish_reason not in ENDED_WITHOUT_ANSWER:
+    if reply.text is None:
+        return [(reply.status, None)] * len(left)
+
+    cipher = conditions["cipher"]
+    text = caesar(reply.text, -cipher) if cipher else reply.text
+    items = [item for item, _, _ in left]
+    orders = [order for _, order, _ in left]
+    labels = conditions["labels"]
+    read = parse(text, questionnaire, items, labels, orders)
+
+    if reply.finish_reason not in ENDED_WITHOUT_ANSWER:
         return read
 
-    rest = ENDED_WITHOUT_ANSWER[finish_reason], None
-    if finish_reason == "tool_call":
+    rest = ENDED_WITHOUT_ANSWER[reply.finish_reason], None
+    if reply.finish_reason == "tool_call":
         return [rest] * len(read)
 
     # Its last line may be unfinished: "1:" is not the label 1.
-    whole = parse(text.rpartition("\n")[0], *asked)
+    whole = parse(text.rpartition("\n")[0], questionnaire, items, labels, orders)
     results = []
     for done, seen in zip(whole, read, strict=True):
         if done[0] == "ok":
@@ -303,24 +343,26 @@ def _read(text: str, finish_reason: str | None, parse: Callable, asked: tuple) -
     return results
 
 
-def _batches(questionnaire: Questionnaire, how: dict) -> list[dict]:
+def _batches(questionnaire: Questionnaire, conditions: dict[str, Any]) -> list[Batch]:
     """Split all runs into batches of items, each with its order of options and its place."""
     plan = []
     count = len(questionnaire.items)
 
-    for run in range(1, how["runs"] + 1):
+    size = conditions["batch_size"]
+
+    for run in range(1, conditions["runs"] + 1):
         # An order of its own, whatever the number of runs; with repeats several share it.
-        rng = np.random.default_rng([how["seed"], (run - 1) // how["repeats"] + 1])
-        places = rng.permutation(count) if how["shuffle"] else range(count)
+        rng = np.random.default_rng([conditions["seed"], (run - 1) // conditions["repeats"] + 1])
+        places = rng.permutation(count) if conditions["shuffle"] else range(count)
         counts = {len(questionnaire.choices(item)) for item in questionnaire.items}
-        drawn = {n: _order(how["order"], n, rng) for n in sorted(counts)}
+        drawn = {n: _order(conditions["order"], n, rng) for n in sorted(counts)}
         items = []
         for position, place in enumerate(places, start=1):
             item = questionnaire.items[int(place)]
             items.append((item, drawn[len(questionnaire.choices(item))], position))
 
-        for start in range(0, count, how["batch_size"]):
-            plan.append({"run": run, "items": items[start : start + how["batch_size"]]})
+        for start in range(0, count, size):
+            plan.append(Batch(run, tuple(items[start : start + size])))
 
     return plan
 
@@ -334,22 +376,23 @@ def _order(kind: str, count: int, rng: np.random.Generator) -> tuple[int, ...]:
 
 def _reply_schema(
     questionnaire: Questionnaire, items: Sequence[Item], labels: str, think: bool
-) -> dict:
+) -> dict[str, Any]:
     """Return the ``response_format`` of a request to an OpenAI-compatible endpoint.
 
     It is an object with a key for each statement's number, whose value is one of its labels.
     """
-    properties = {"explanation": {"type": "string"}} if think else {}
+    properties: dict[str, Any] = {"explanation": {"type": "string"}} if think else {}
 
     for number, item in enumerate(items, start=1):
         names = option_labels(questionnaire.choices(item), labels)
-        kind = "string"
-        if labels == "numeric":
-            whole = all(re.fullmatch(r"-?\d+", name) for name in names)
-            kind = "integer" if whole else "number"
-            names = [int(name) if whole else float(name) for name in names]
+        if labels != "numeric":
+            values: dict[str, Any] = {"type": "string", "enum": names}
+        elif all(re.fullmatch(r"-?\d+", name) for name in names):
+            values = {"type": "integer", "enum": [int(name) for name in names]}
+        else:
+            values = {"type": "number", "enum": [float(name) for name in names]}
 
-        properties[f"{number}"] = {"type": kind, "enum": names}
+        properties[f"{number}"] = values
 
     schema = {
         "type": "object",

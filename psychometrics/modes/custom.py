@@ -13,21 +13,25 @@ They give the expected value, and of a questionnaire with categories one row per
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ..exceptions import ParameterError, RespondentError
-from ..questionnaires import Questionnaire
+from ..questionnaires import Item, Option, Questionnaire
 from ..store import StoredAnswers, key_of
-from ..store.replies import StoredReplies
+from ..store.replies import Reply, StoredReplies, Turn, well_formed
 from .conversations import ConversationConditions, ConversationMode
 from .messages import option_labels
-from .mode import Asking
+from .mode import Asking, Identity
 from .replies import parse_reply
+
+if TYPE_CHECKING:
+    from .conversations import Parser, Row
 
 
 class _CustomConditions(ConversationConditions):
@@ -42,8 +46,8 @@ class Custom(ConversationMode):
     conditions_type = _CustomConditions
 
     def identify(
-        self, respondent: Callable, dtype: str | None = None, **conditions: object
-    ) -> dict:
+        self, respondent: Callable[..., Any], dtype: str | None = None, **conditions: Any
+    ) -> Identity:
         """Say which function answers.
 
         A function takes a list of messages (``role`` and ``content``) and returns the reply, or
@@ -53,9 +57,9 @@ class Custom(ConversationMode):
         """
         if not callable(respondent):
             raise RespondentError(f"{respondent!r} is no function from messages to text: give one.")
-        given = getattr(respondent, "respondent_id", None)
-        name = str(given or getattr(respondent, "__name__", type(respondent).__name__))
-        source = "function" if given else "unnamed function"
+        promised = getattr(respondent, "respondent_id", None)
+        name = str(promised or getattr(respondent, "__name__", type(respondent).__name__))
+        source = "function" if promised else "unnamed function"
         return self._who(name, source, key_of("custom-1", name), name)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
@@ -65,61 +69,77 @@ class Custom(ConversationMode):
         ----------
         The question_llm library's description (third document), *AdministerCustom*.
         """
-        respondent, identity, store, bar, how = asking
-        how = dict(how)
-        name = identity["respondent_id"]
-        talks = self.talks(questionnaire, asking, _checked_parser(how.pop("parse") or parse_reply))
-        bar.expect(sum(len(batch["items"]) for batch, _ in talks))
-        rows = []
-        replies = None
-
-        def reply_to(prompt: list[dict], about: dict) -> tuple[str | None, bool]:
-            """Return the reply, and whether the function was called for it."""
-            text = json.dumps(prompt, sort_keys=True)
-            key = replies.key(text, about) if replies else ""
-            if replies and key in replies.known:
-                return replies.known[key]["reply"], False
-
-            began = time.perf_counter()
-            reply = respondent(prompt)
-            if reply is not None and not isinstance(reply, str):
-                raise RespondentError(
-                    f"{name} gives {type(reply).__name__} where text belongs: return a str or None."
-                )
-
-            if reply is not None:  # a lone surrogate could not be stored
-                reply = reply.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-            if replies and reply is not None:
-                new = {key: (about, text, {"reply": reply})}
-                replies.add(new, time.perf_counter() - began)
-                reply = replies.known[key]["reply"]
-
-            return reply, True
+        _, identity, store, bar, conditions = asking
+        conditions = dict(conditions)
+        parse = _checked_parser(conditions.pop("parse") or parse_reply)
+        talks = self.talks(questionnaire, asking, parse)
+        bar.expect(sum(len(batch.items) for batch, _ in talks))
+        rows: list[Row] = []
 
         with contextlib.ExitStack() as stack:
-            if identity["source"] == "function":
-                stored = StoredAnswers(store, "custom", questionnaire.id, name, {**identity, **how})
-                replies = StoredReplies(stack.enter_context(stored), identity["fingerprint"])
+            replies = None
+            if identity.source == "function":
+                manifest = {**identity, **conditions}
+                name = identity.respondent_id
+                stored = StoredAnswers(store, "custom", questionnaire.id, name, manifest)
+                replies = StoredReplies(stack.enter_context(stored), identity.fingerprint)
+
+            def reply_to_all(turns: list[Turn]) -> list[Reply]:
+                return [_reply(turn, asking, replies) for turn in turns]
 
             for talk in talks:  # one after the other, as the bar moves on at the end of each
-                rows += self.hold([talk], asking, lambda turns: [reply_to(*turn) for turn in turns])
+                rows += self.hold([talk], asking, reply_to_all)
 
         if any(isinstance(row["value"], dict) for row in rows):
             rows = [one for row in rows for one in _weighed(row, questionnaire)]
 
-        return self.table(rows, questionnaire, how)
+        return self.table(rows, questionnaire, conditions)
 
 
-def _checked_parser(parse: Callable) -> Callable:
+def _reply(turn: Turn, asking: Asking, replies: StoredReplies | None) -> Reply:
+    """Return the stored reply to a turn, else what the function returns."""
+    text = json.dumps(turn.messages, sort_keys=True)
+    key = replies.key(text, turn) if replies else ""
+    if replies and key in replies.by_key:
+        return replies.by_key[key]
+
+    began = time.perf_counter()
+    written = asking.respondent(turn.messages)
+    if written is None:
+        return Reply(None, is_new=True)
+
+    if not isinstance(written, str):
+        raise RespondentError(
+            f"{asking.identity.respondent_id} gives {type(written).__name__} where text belongs: "
+            "return a str or None."
+        )
+
+    reply = Reply(well_formed(written))
+    if replies:
+        replies.add({key: (turn, text, {"reply": reply.text})}, time.perf_counter() - began)
+        reply = replies.by_key[key]
+
+    return dataclasses.replace(reply, is_new=True)
+
+
+def _checked_parser(parse: Parser) -> Parser:
     """Wrap a parser so that it is refused where it does not return a pair or dict for each item."""
 
-    def parse_all(text, questionnaire, items, labels, orders):
-        read = list(parse(text, questionnaire, items, labels, orders) or [])
-        for at, (item, order) in enumerate(zip(items, orders, strict=True)):
-            if at < len(read) and isinstance(read[at], dict):
-                read[at] = _probabilities(read[at], questionnaire.choices(item), labels, order)
-        if len(read) != len(items) or not all(isinstance(r, tuple) and len(r) == 2 for r in read):
+    def parse_all(
+        text: str,
+        questionnaire: Questionnaire,
+        items: Sequence[Item],
+        labels: str,
+        orders: Sequence[tuple[int, ...]],
+    ) -> list[tuple[str, Any]]:
+        read: list[Any] = list(parse(text, questionnaire, items, labels, orders) or [])
+        for place, (item, order) in enumerate(zip(items, orders, strict=True)):
+            if place < len(read) and isinstance(read[place], dict):
+                options = questionnaire.choices(item)
+                read[place] = _probabilities(read[place], options, labels, order)
+
+        are_pairs = all(isinstance(answer, tuple) and len(answer) == 2 for answer in read)
+        if len(read) != len(items) or not are_pairs:
             raise ParameterError(
                 f"parse must give {len(items)} (status, value) or probabilities, got {read!r}."
             )
@@ -128,20 +148,33 @@ def _checked_parser(parse: Callable) -> Callable:
     return parse_all
 
 
-def _probabilities(given: dict, options, labels: str, order: tuple[int, ...]) -> tuple[str, object]:
-    """Status and probability of each value, from the probabilities of labels."""
-    names = dict(zip(option_labels(options, labels), order, strict=True))
-    shares = {options[names[str(key)]].value: p for key, p in given.items() if str(key) in names}
-    if len(shares) < len(given) or not all(0 <= p < float("inf") for p in shares.values()):
-        raise ParameterError(f"parse must give numbers from 0 for {', '.join(names)}, got {given}.")
+def _probabilities(
+    by_label: Mapping[Any, float], options: Sequence[Option], labels: str, order: tuple[int, ...]
+) -> tuple[str, dict[float | str, float] | None]:
+    """Return the status and the probability of each value, from the probabilities of labels."""
+    places = dict(zip(option_labels(options, labels), order, strict=True))
+    shares = {
+        options[places[str(label)]].value: share
+        for label, share in by_label.items()
+        if str(label) in places
+    }
+    are_numbers = all(0 <= share < float("inf") for share in shares.values())
+    if len(shares) < len(by_label) or not are_numbers:
+        raise ParameterError(
+            f"parse must give numbers from 0 for {', '.join(places)}, got {by_label}."
+        )
+
     total = sum(shares.values())
-    return ("ok", {v: p / total for v, p in shares.items()}) if total else ("unreadable", None)
+    if not total:
+        return "unreadable", None
+    return "ok", {value: share / total for value, share in shares.items()}
 
 
-def _weighed(row: dict, questionnaire: Questionnaire) -> list[dict]:
-    """An answer by probabilities as its expected value, or as a row for each option."""
+def _weighed(row: Row, questionnaire: Questionnaire) -> list[Row]:
+    """Return an answer by probabilities as its expected value, or as a row for each option."""
     shares = row["value"] if isinstance(row["value"], dict) else {row["value"]: 1.0}
-    if row["status"] != "ok" or not questionnaire.categories:
-        expected = sum(v * p for v, p in shares.items()) if row["status"] == "ok" else None
-        return [row | {"value": expected}]
-    return [row | {"value": value, "probability": float(p)} for value, p in shares.items()]
+    if row["status"] != "ok":
+        return [row | {"value": None}]
+    if not questionnaire.categories:
+        return [row | {"value": sum(value * share for value, share in shares.items())}]
+    return [row | {"value": value, "probability": float(share)} for value, share in shares.items()]

@@ -20,7 +20,7 @@ from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import StoredAnswers, key_of
-from .mode import Asking, Conditions, Mode
+from .mode import Asking, Conditions, Identity, Mode
 
 
 class _HumanConditions(Conditions):
@@ -38,9 +38,7 @@ class Human(Mode):
     sends = "statements"
     needs_options = True
 
-    def identify(
-        self, respondent: str, dtype: str | None = None, **conditions: object
-    ) -> dict[str, Any]:
+    def identify(self, respondent: str, dtype: str | None = None, **conditions: Any) -> Identity:
         """Say who sits down to answer; a respondent is a person's name."""
         if not isinstance(respondent, str) or not respondent.strip():
             raise ParameterError(f"A person needs a name, got {respondent!r}.")
@@ -95,15 +93,15 @@ class _Sitting:
     def __init__(
         self,
         questionnaire: Questionnaire,
-        identity: dict[str, Any],
+        identity: Identity,
         run: int,
         store: str | Path | None,
     ) -> None:
         self.questionnaire = questionnaire
         self.identity = identity
         self.run = run
-        name = identity["respondent_id"]
-        self.stored = StoredAnswers(store, "human", questionnaire.id, name, identity)
+        name = identity.respondent_id
+        self.stored = StoredAnswers(store, "human", questionnaire.id, name, dict(identity))
         self.answers: dict[str, float | None] = {}
         self.number = 0
 
@@ -133,14 +131,14 @@ class _Sitting:
             "asked": self._asked(item),
         }
         # The time keeps two sittings at once apart.
-        key = key_of(self.identity["fingerprint"], item.id, str(self.number), str(time.time_ns()))
+        key = key_of(self.identity.fingerprint, item.id, str(self.number), str(time.time_ns()))
         self.stored.add(pd.DataFrame([row], index=pd.Index([key], name="key")))
         self.answers[item.id] = value
 
     def table(self) -> pd.DataFrame:
         items = [item.id for item in self.questionnaire.items]
         values = pd.Series([self.answers.get(item) for item in items], dtype=float)
-        who = {"respondent_id": self.identity["respondent_id"], "mode": "human", "run": self.run}
+        who = {"respondent_id": self.identity.respondent_id, "mode": "human", "run": self.run}
         rows = pd.DataFrame({"item_id": items, "value": values}).assign(**who)
         rows["status"] = values.isna().map({True: "missing", False: "ok"})
         return tidy(rows, self.questionnaire)

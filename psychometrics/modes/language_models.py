@@ -5,20 +5,24 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import torch
 
 from ..exceptions import RespondentError
+from ..files import digest_text
 from ..models.embedded import embedded_head, load_embedded, load_masked_lm
 from ..models.loading import check_length, load_model, text_config, to_device
-from ..models.sources import Source, digest_text
-from .mode import Conditions
+from ..models.sources import Source
+from .mode import Conditions, Identity
 from .prompting import PromptMode, PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from .prompting import Probabilities, Prompt
+
+    _Score = Callable[[PreTrainedModel, PreTrainedTokenizerBase, Sequence[Prompt]], Probabilities]
 
 
 class _LMRespondent(PromptRespondent):
@@ -28,15 +32,15 @@ class _LMRespondent(PromptRespondent):
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        identity: dict,
-        score: Callable[[PreTrainedModel, PreTrainedTokenizerBase, list[tuple]], np.ndarray],
+        identity: Identity,
+        score: _Score,
         batch_size: int = 256,
     ) -> None:
         super().__init__(model, tokenizer, identity)
         self.score = score
         self.batch_size = batch_size
 
-    def batches(self, prompts: Sequence[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
+    def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
         """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
         left = sorted(set(prompts), key=_without_intensifier)
         while left:
@@ -56,8 +60,9 @@ class LanguageMode(PromptMode):
         super().__init__(name)
         self.head, self.score = _SCORES[name]
 
-    def digest(self, source: Source, dtype: str, **conditions: object) -> str:
-        own = source.digest
+    def digest(self, source: Source, dtype: str, **conditions: Any) -> str:
+        """Return the fingerprint of a model that was found."""
+        weights = source.digest
         if source.kind == "embedded":
             answered_in = "causal" if _is_decoder(source) else "mlm"
             if self.name != answered_in:
@@ -67,15 +72,16 @@ class LanguageMode(PromptMode):
                 )
 
             if self.name == "mlm":
-                own = digest_text(own, str(embedded_head("mlm")[1]))
+                weights = digest_text(weights, str(embedded_head("mlm")[1]))
 
         # as in mode nli; since 3 batches are checked for padding
         handling = "lm-2" if source.kind in ("embedded", "packed") else "lm-3"
-        return digest_text(own, self.name, dtype, handling, *map(str, conditions.values()))
+        return digest_text(weights, self.name, dtype, handling, *map(str, conditions.values()))
 
     def build(
-        self, source: Source, identity: dict, device: torch.device, **conditions: object
+        self, source: Source, identity: Identity, device: torch.device, **conditions: Any
     ) -> _LMRespondent:
+        """Load a respondent from a model that was found."""
         if source.kind == "embedded" and _is_decoder(source):
             model, tokenizer = load_embedded(source.name)
         elif source.kind == "embedded":
@@ -88,11 +94,11 @@ class LanguageMode(PromptMode):
 
         if self.name == "acceptability" and model.config.num_labels != 2:
             raise RespondentError(f"{source.name} has not two outputs: name a CoLA classifier.")
-        score = functools.partial(self.score, **conditions)
+        score: _Score = functools.partial(self.score, **conditions)
         pads = source.kind == "embedded" or self._may_pad(
             functools.partial(score, model), tokenizer
         )
-        model = to_device(model, device, identity["dtype"], source.name)
+        model = to_device(model, device, identity.precision, source.name)
 
         return _LMRespondent(model, tokenizer, identity, score, 256 if pads else 1)
 
@@ -111,8 +117,8 @@ class Causal(LanguageMode):
 
 @torch.inference_mode()
 def _masked(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
-) -> np.ndarray:
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
+) -> Probabilities:
     """Return the probability of the intensifier, shape (n,).
 
     It is the product over the intensifier's tokens, from left to right, of each token's
@@ -132,7 +138,7 @@ def _masked(
         truth = ids[rows, places]
         # Prompts that differ in a masked intensifier alone are one input.
         asked = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
-        asked, where = asked.unique(dim=0, return_inverse=True)
+        asked, where = torch.unique(asked, dim=0, return_inverse=True)
         mask = torch.zeros(len(asked), ids.shape[1], dtype=torch.long, device=model.device)
         mask[where] = inputs["attention_mask"][rows]
         logs = _logits_at(model, asked[:, :-1], mask, asked[:, -1]).float().log_softmax(dim=-1)
@@ -146,9 +152,9 @@ def _masked(
 def _causal(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    prompts: Sequence[tuple],
+    prompts: Sequence[Prompt],
     mean: str = "product",
-) -> np.ndarray:
+) -> Probabilities:
     """Return the probability that the text goes on with the intensifier, shape (n,).
 
     ``mean`` combines the probabilities of the intensifier's tokens. The geometric and the
@@ -164,14 +170,14 @@ def _causal(
 
     encoded = [ids[: span[-1] + 1] for ids, span in zip(encoded, spans, strict=True)]
     width = max(map(len, encoded))
-    ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in encoded])
-    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in encoded])
-    ids = ids.to(model.device)
-    mask = mask.to(model.device)
-    logs = model(input_ids=ids, attention_mask=mask).logits.float().log_softmax(dim=-1)
+    device = model.device
+    padded = torch.tensor([[*row, *[0] * (width - len(row))] for row in encoded], device=device)
+    mask = [[1] * len(row) + [0] * (width - len(row)) for row in encoded]
+    attention = torch.tensor(mask, device=device)
+    logs = model(input_ids=padded, attention_mask=attention).logits.float().log_softmax(dim=-1)
     values = []
     for row, span in enumerate(spans):
-        tokens = torch.stack([logs[row, place - 1, ids[row, place]] for place in span])
+        tokens = torch.stack([logs[row, place - 1, padded[row, place]] for place in span])
         if mean == "product":
             values.append(tokens.sum().exp())
         elif mean == "geometric":
@@ -184,22 +190,23 @@ def _causal(
 
 @torch.inference_mode()
 def _next_sentence(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
-) -> np.ndarray:
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
+) -> Probabilities:
     """Return the probability that the hypothesis follows the premise, shape (n,).
 
     The first of the head's outputs means that it follows (Devlin et al., 2019).
     """
-    premises, hypotheses, _ = map(list, zip(*prompts, strict=True))
+    premises, hypotheses, _ = (list(texts) for texts in zip(*prompts, strict=True))
     inputs = tokenizer(premises, hypotheses, padding=True, return_tensors="pt").to(model.device)
     check_length(inputs["input_ids"].tolist(), model, tokenizer)
-    return model(**inputs).logits.float().softmax(dim=-1)[:, 0].cpu().numpy()
+    logits: torch.Tensor = model(**inputs).logits
+    return logits.float().softmax(dim=-1)[:, 0].cpu().numpy()
 
 
 @torch.inference_mode()
 def _acceptable(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[tuple]
-) -> np.ndarray:
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
+) -> Probabilities:
     """Return the probability that premise and hypothesis are well formed, shape (n,).
 
     It is the second of the two outputs of a classifier trained on CoLA.
@@ -207,11 +214,13 @@ def _acceptable(
     texts = [f"{premise} {hypothesis}" for premise, hypothesis, _ in prompts]
     inputs = tokenizer(texts, padding=True, return_tensors="pt").to(model.device)
     check_length(inputs["input_ids"].tolist(), model, tokenizer)
-    return model(**inputs).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
+    logits: torch.Tensor = model(**inputs).logits
+    return logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
 
 
-# The head that each mode needs, and from model, tokenizer and n prompts to n probabilities.
-_SCORES = {
+# The head that each mode needs, and the function from model, tokenizer and prompts to
+# probabilities.
+_SCORES: dict[str, tuple[str, Callable[..., Probabilities]]] = {
     "acceptability": ("classifier", _acceptable),
     "causal": ("causal", _causal),
     "mlm": ("masked", _masked),
@@ -219,17 +228,23 @@ _SCORES = {
 }
 
 
-def _logits_at(model, ids, mask, places):
+def _logits_at(
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, places: torch.Tensor
+) -> torch.Tensor:
     """Return a masked LM's logits over the vocabulary, shape (n, V), at a place of each text."""
-    if not hasattr(model, "cls"):
-        return model(input_ids=ids, attention_mask=mask).logits[range(len(ids)), places]
-    # The vocabulary costs as much as the encoder: BERT's head is put on one token a text.
-    hidden = model.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
-    return model.cls(hidden[range(len(ids)), places])
+    rows = range(len(ids))
+    if hasattr(model, "cls"):
+        # The vocabulary costs as much as the encoder: BERT's head is put on one token a text.
+        hidden = model.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
+        logits: torch.Tensor = model.cls(hidden[rows, places])
+    else:
+        logits = model(input_ids=ids, attention_mask=mask).logits[rows, places]
+
+    return logits
 
 
 def _encode_and_locate(
-    model, tokenizer, prompts: Sequence[tuple]
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Return token ids of premise and hypothesis as one text, and places of the intensifier."""
     texts = []
@@ -244,15 +259,15 @@ def _encode_and_locate(
 
     if not tokenizer.is_fast:
         raise RespondentError(
-            "The tokenizer does not say where a token stands: name a model with tokenizer.json."
+            "The tokenizer does not tell the place of a token: name a model with tokenizer.json."
         )
 
     encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
-    found = []
+    tokens = []
     for offsets, (first, last) in zip(encoded["offset_mapping"], spans, strict=True):
-        found.append([i for i, (a, b) in enumerate(offsets) if a < last and b > first and b > a])
+        tokens.append([i for i, (a, b) in enumerate(offsets) if a < last and b > first and b > a])
 
-    return check_length(encoded["input_ids"], model, tokenizer), found
+    return check_length(encoded["input_ids"], model, tokenizer), tokens
 
 
 def _is_decoder(source: Source) -> bool:
@@ -260,7 +275,7 @@ def _is_decoder(source: Source) -> bool:
     return "answers" in source.recipe
 
 
-def _without_intensifier(prompt: tuple[str, str, str]) -> tuple[int, str]:
+def _without_intensifier(prompt: Prompt) -> tuple[int, str]:
     """Return a sort key: by length, prompts that differ only in the intensifier together."""
     premise, hypothesis, intensifier = prompt
     text = re.sub(re.escape(intensifier), "", f"{premise} {hypothesis}", flags=re.IGNORECASE)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
 
 import yaml
 
@@ -27,7 +28,9 @@ WORDINGS: dict[str, str] = _LANGUAGES["en"]["wordings"]
 # How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
 # is for a single statement, answered by the choice alone.
 _REPLIES = ("lines", "json", "json_schema", "choice")
-LABELS = ("numeric", "alphabetical", "lowercase")
+Labels = Literal["numeric", "alphabetical", "lowercase"]
+"""What stands before the options."""
+_LABELS = get_args(Labels)
 
 
 def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[str]:
@@ -46,8 +49,8 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     >>> option_labels([Option(value=0, label="no"), Option(value=1, label="yes")])
     ['0', '1']
     """
-    if labels not in LABELS:
-        raise ParameterError(f"labels must be one of {', '.join(LABELS)}, got {labels!r}.")
+    if labels not in _LABELS:
+        raise ParameterError(f"labels must be one of {', '.join(_LABELS)}, got {labels!r}.")
     if labels == "numeric":
         return [f"{value:g}" for value in sorted(option.value for option in options)]
     if len(options) > len(string.ascii_uppercase):
@@ -56,7 +59,7 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     return list(letters[: len(options)])
 
 
-def as_filed(questionnaire: Questionnaire, how: dict) -> dict:
+def as_filed(questionnaire: Questionnaire, conditions: dict[str, Any]) -> dict[str, Any]:
     """Return conditions with the ``wording`` settled: the file's own, if it states one, else v1.
 
     A file's own prompt comes with its labels, and asks one item at a time where it has a place for
@@ -68,15 +71,18 @@ def as_filed(questionnaire: Questionnaire, how: dict) -> dict:
     >>> as_filed(load_questionnaire("ipip20"), {"wording": None})
     {'wording': 'v1'}
     """
-    own = questionnaire.prompt
-    wording = how["wording"]
+    prompt = questionnaire.prompt
+    wording = conditions["wording"]
     if wording is None:
-        wording = "file" if own and own.usual else "v1"
-    if wording == "file" and own:
-        how = how | {"labels": own.labels}
-        if "{question}" in own.template and "batch_size" in how:
-            how = how | {"batch_size": 1}
-    return how | {"wording": wording}
+        wording = "file" if prompt and prompt.usual else "v1"
+
+    filed = conditions | {"wording": wording}
+    if wording == "file" and prompt:
+        filed["labels"] = prompt.labels
+        if "{question}" in prompt.template and "batch_size" in filed:
+            filed["batch_size"] = 1
+
+    return filed
 
 
 def messages(
@@ -202,7 +208,7 @@ def _parts(
     items: Sequence[Item],
     orders: Sequence[tuple[int, ...]],
     labels: str,
-    phrases: dict,
+    phrases: Mapping[str, str],
 ) -> dict[str, str]:
     """Return what fills the gaps of a wording: instructions, options and statements."""
     options = [questionnaire.choices(item) for item in items]
@@ -261,21 +267,30 @@ def system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> 
     return " ".join(part for part in sentences if not part.startswith("Format:"))
 
 
-def _filed_messages(questionnaire, items, system: str, labels: str, orders) -> list[dict]:
-    """The questionnaire's own prompt after the system text, if there is one."""
-    own = questionnaire.prompt
-    if own is None and not questionnaire.instructions:
+def _filed_messages(
+    questionnaire: Questionnaire,
+    items: Sequence[Item],
+    system: str,
+    labels: str,
+    orders: Sequence[tuple[int, ...]] | None,
+) -> list[dict[str, str]]:
+    """Return the questionnaire's own prompt after the system text, if there is one."""
+    prompt = questionnaire.prompt
+    if prompt is None and not questionnaire.instructions:
         raise ParameterError(f"{questionnaire.id} has no prompt or instructions: name a wording.")
 
-    template = own.template if own else f"{questionnaire.instructions}\n{{statements}}"
+    template = prompt.template if prompt else f"{questionnaire.instructions}\n{{statements}}"
     parts = {"statements": "\n".join(f"{n}. {item.text}" for n, item in enumerate(items, start=1))}
-    if "{question}" in template:
+    if prompt and "{question}" in template:
         if len(items) > 1:
             raise ParameterError(f"{questionnaire.id} asks one item at a time: give one item.")
         options = questionnaire.choices(items[0])
         order = orders[0] if orders else range(len(options))
         names = option_labels(options, labels)
-        lines = [f"{n}{own.delimiter}{options[i].label}" for n, i in zip(names, order, strict=True)]
+        lines = [
+            f"{name}{prompt.delimiter}{options[place].label}"
+            for name, place in zip(names, order, strict=True)
+        ]
         parts |= {"question": items[0].text, "choices": "\n".join(lines)}
     elif orders and any(list(order) != sorted(order) for order in orders):
         raise ParameterError(f"The prompt of {questionnaire.id} names its options in their order.")
@@ -284,16 +299,18 @@ def _filed_messages(questionnaire, items, system: str, labels: str, orders) -> l
     return [{"role": "system", "content": system}, user] if system else [user]
 
 
-def _role_text(language: dict, role: str) -> str:
-    """A role's text, by its name or as it is."""
-    text = language["roles"].get(role, role)
+def _role_text(language: dict[str, Any], role: str) -> str:
+    """Return a role's text, by its name or as it is."""
+    text: str = language["roles"].get(role, role)
     if text is role and (not isinstance(role, str) or " " not in role.strip()):
         raise ParameterError(f"There is no role {role!r}: write a sentence, or {', '.join(ROLES)}.")
     return text.strip()
 
 
-def _system_text(role_text: str, phrases: dict, reply: str, think: bool, label: str) -> str:
-    """The role, and what the reply is to look like."""
+def _system_text(
+    role_text: str, phrases: Mapping[str, str], reply: str, think: bool, label: str
+) -> str:
+    """Return the role, and what the reply is to look like."""
     if reply in ("lines", "choice"):
         form = f"{phrases['explain' if think else 'alone']} {phrases[reply]}"
         form += f" {phrases['last']}" if think else ""
@@ -308,10 +325,10 @@ def _system_text(role_text: str, phrases: dict, reply: str, think: bool, label: 
 
 
 def _without_numbers(instructions: str) -> str:
-    """Instructions without the sentences that say which number means what.
+    """Leave out the sentences of instructions that say which number means what.
 
-    The prompt says it itself, for its own labels and order of options, which an old sentence would
-    contradict.
+    The prompt itself says what its labels mean, in its order of options; such a sentence would
+    contradict it.
 
     Examples
     --------
@@ -325,7 +342,7 @@ def _without_numbers(instructions: str) -> str:
 
 
 def _list_options(options: Sequence[Option], order: Sequence[int], labels: str) -> str:
-    """Options in an order, each behind its label."""
+    """Return options in an order, each behind its label."""
     names = option_labels(options, labels)
     return ", ".join(f"{n} = {options[i].label}" for n, i in zip(names, order, strict=True))
 

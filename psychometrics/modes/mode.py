@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -23,13 +24,89 @@ Runs = Annotated[int, Field(gt=0, le=100_000)]
 """How often each item is asked; more than the limit is a slip, and would fill the memory."""
 
 
+@dataclass(frozen=True)
+class Identity(Mapping[str, Any]):
+    """Who answers: what the answers of a respondent are known by.
+
+    It also reads as a mapping, which leaves ``device`` and ``by`` out where they are None; so a
+    manifest holds it as it is.
+
+    Parameters
+    ----------
+    respondent_id : str
+    source : str
+        Where the respondent comes from, such as "embedded", "local", "hub", "endpoint", "person".
+    model, revision : str, optional
+        The model's name, and its commit on the hub or the SHA-256 of its weight files.
+    mode : str
+    dtype : str, optional
+        Precision of a model's computations.
+    fingerprint : str
+        A digest of everything that determines an answer.
+    device : str, optional
+        Where a loaded model computes.
+    by : str, optional
+        Kind of respondent in mode options: "logits", "entailment" or "endpoint".
+
+    Examples
+    --------
+    >>> ada = Identity("Ada", "person", mode="human")
+    >>> ada["source"], "device" in ada
+    ('person', False)
+    """
+
+    respondent_id: str
+    source: str = ""
+    model: str | None = None
+    revision: str | None = None
+    mode: str = ""
+    dtype: str | None = None
+    fingerprint: str = ""
+    device: str | None = None
+    by: str | None = None
+
+    @property
+    def precision(self) -> str:
+        """Precision of a model's computations: float32 unless it is named."""
+        return self.dtype or "float32"
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Identity:
+        """Return the identity that an object of a user's own, or another package's mode, has.
+
+        Examples
+        --------
+        >>> Identity.of({"respondent_id": "my-lstm", "mode": "nli", "tuned": True}).mode
+        'nli'
+        """
+        if isinstance(values, Identity):
+            return values
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: values[name] for name in names if name in values})
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in list(self):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        for field in fields(self):
+            is_optional = field.name in ("device", "by")
+            if not is_optional or getattr(self, field.name) is not None:
+                yield field.name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class Asking(NamedTuple):
     """Who is asked, and how: what all questions to a respondent share.
 
     Parameters
     ----------
-    respondent, identity
-        As :meth:`Mode.open` and :meth:`Mode.identify` return them.
+    respondent
+        As :meth:`Mode.open` returns it.
+    identity : Identity
     store : str or Path, optional
         Folder or URL of the store.
     bar : Progress
@@ -37,8 +114,8 @@ class Asking(NamedTuple):
         All conditions of the mode.
     """
 
-    respondent: object
-    identity: dict[str, Any]
+    respondent: Any
+    identity: Identity
     store: str | Path | None
     bar: Progress
     conditions: dict[str, Any]
@@ -130,27 +207,18 @@ class Mode:
         """
         unknown = sorted(set(given) - set(self.conditions))
         if unknown:
-            has = ", ".join(self.conditions)
-            has = f"its conditions are {has}" if has else "it has no conditions"
-            raise ParameterError(f"Mode '{self.name}' has no condition '{unknown[0]}': {has}.")
+            names = ", ".join(self.conditions)
+            advice = f"its conditions are {names}" if names else "it has no conditions"
+            raise ParameterError(f"Mode '{self.name}' has no condition '{unknown[0]}': {advice}.")
         check_model(given, self.conditions_type)
         return self.conditions | given
 
-    def identify(
-        self, respondent: Any, dtype: str | None = None, **conditions: Any
-    ) -> dict[str, Any]:
-        """Say who answers, cheaply and before any question.
-
-        Returns
-        -------
-        dict
-            ``respondent_id, source, model, revision, mode, dtype, fingerprint``; the last is a
-            digest of everything that determines an answer.
-        """
+    def identify(self, respondent: Any, dtype: str | None = None, **conditions: Any) -> Identity:
+        """Say who answers, cheaply and before any question."""
         raise NotImplementedError
 
     def check(
-        self, questionnaire: Questionnaire, identity: dict[str, Any], conditions: dict[str, Any]
+        self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
     ) -> None:
         """Refuse what this questionnaire cannot be asked with, before a model is loaded.
 
@@ -163,12 +231,12 @@ class Mode:
         --------
         >>> from psychometrics import load_questionnaire
         >>> from psychometrics.modes import mode_named
-        >>> mode_named("human").check(load_questionnaire("gad7"), {}, {})
+        >>> mode_named("human").check(load_questionnaire("gad7"), Identity("Ada"), {})
         """
         for item in questionnaire.items if self.needs_options else ():
             questionnaire.ends(item)
 
-    def open(self, respondent: Any, identity: dict[str, Any], **conditions: Any) -> Any:
+    def open(self, respondent: Any, identity: Identity, **conditions: Any) -> Any:
         """Return what :meth:`answer` gets as the respondent; called once per respondent.
 
         A model is loaded at its first question and then serves all questionnaires.
@@ -214,7 +282,6 @@ class Mode:
         model: str | None = None,
         revision: str | None = None,
         dtype: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> Identity:
         """Return what :meth:`identify` does."""
-        about = {"respondent_id": name, "source": source, "model": model, "revision": revision}
-        return about | {"mode": self.name, "dtype": dtype, "fingerprint": fingerprint}
+        return Identity(name, source, model, revision, self.name, dtype, fingerprint)

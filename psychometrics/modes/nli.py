@@ -13,7 +13,7 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ import torch
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
+from ..files import digest_text
 from ..models.embedded import embedded_weights, load_embedded
 from ..models.fast import fast_forward, packed_forward
 from ..models.loading import (
@@ -32,18 +33,19 @@ from ..models.loading import (
     to_device,
     token_limit,
 )
-from ..models.sources import Source, digest_text
+from ..models.sources import Source
 from ..paths import data_dir
 from .prompting import PromptMode, PromptRespondent, all_equal
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from ..questionnaires import Questionnaire
-    from .mode import Asking
+    from .mode import Asking, Identity
+    from .prompting import Probabilities, Prompt
 
 PROBABILITIES = ("entailment", "neutral", "contradiction")
-_Pair = tuple[str, str]
+_Features = dict[str, list[int]]  # of a text: token ids, and perhaps their types and a mask
 
 
 class NLIRespondent(PromptRespondent):
@@ -65,11 +67,15 @@ class NLIRespondent(PromptRespondent):
         self,
         model: PreTrainedModel | None,
         tokenizer: PreTrainedTokenizerBase | None,
-        identity: dict,
+        identity: Identity,
     ) -> None:
-        if model is not None:
+        dtype = identity.precision
+        self._reads: PreTrainedModel | PreTrainedConfig
+        self._fast_forward: Callable[..., torch.Tensor | None] | None
+
+        if model is not None and tokenizer is not None:
             super().__init__(model, tokenizer, identity)
-            self.token_budget = batch_tokens(model.config, model.device, identity["dtype"])
+            self.token_budget = batch_tokens(model.config, model.device, dtype)
             self._fast_forward = fast_forward(self.model)
             self._reads = self.model
             self.order = self._label_order()
@@ -77,15 +83,15 @@ class NLIRespondent(PromptRespondent):
             return
 
         self.identity = identity
-        device = torch.device(identity["device"])
-        check_float32(device, identity["dtype"], identity["respondent_id"])
-        weights, self.tokenizer, config = embedded_weights(identity["respondent_id"])
-        how = {"device": identity["device"], "dtype": getattr(torch, identity["dtype"])}
-        weights = {name: weight.to(**how) for name, weight in weights.items()}
+        device = torch.device(identity.device or "cpu")
+        check_float32(device, dtype, identity.respondent_id)
+        weights, self.tokenizer, config = embedded_weights(identity.respondent_id)
+        precision: torch.dtype = getattr(torch, dtype)
+        weights = {name: weight.to(device, precision) for name, weight in weights.items()}
         self._fast_forward = packed_forward(weights, config)
         self._reads = config
         self.order = [0, 1, 2]
-        self.token_budget = batch_tokens(config, device, identity["dtype"])
+        self.token_budget = batch_tokens(config, device, dtype)
 
     @functools.cached_property
     def model(self) -> PreTrainedModel:
@@ -94,9 +100,9 @@ class NLIRespondent(PromptRespondent):
         An embedded member on the encoder answers without it, as importing its class takes longer
         than a questionnaire; once it was asked for, the answers are this model's.
         """
-        model, _ = load_embedded(self.identity["respondent_id"])
-        device = torch.device(self.identity["device"])
-        model = to_device(model, device, self.identity["dtype"])
+        model, _ = load_embedded(self.identity.respondent_id)
+        device = torch.device(self.identity.device or "cpu")
+        model = to_device(model, device, self.identity.precision)
         self._fast_forward = fast_forward(model)
         return model
 
@@ -120,17 +126,17 @@ class NLIRespondent(PromptRespondent):
             guess = 2 / 3
 
         low, high = proportion_confint(right.sum(), len(right), method="wilson")
-        return right.mean(), low, high, guess
+        return float(right.mean()), low, high, guess
 
-    def _labelled(self) -> tuple[np.ndarray, pd.Series]:
+    def _labelled(self) -> tuple[Probabilities, pd.Series]:
         """Return the answers to the labelled pairs, and their labels."""
         labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
         pairs = zip(labelled["premise"], labelled["hypothesis"], strict=True)
         return self.answer(pairs), labelled["label"]
 
-    def batches(self, pairs: Sequence[_Pair]) -> Iterator[tuple[list[_Pair], np.ndarray]]:
+    def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
         """Yield pairs with their answers, shape (n, 3), batch by batch."""
-        unique = sorted(set(pairs))
+        unique = sorted(set(prompts))
         encoded = self._encode(unique)
         order = self._order(unique, encoded)
         while order:
@@ -144,7 +150,8 @@ class NLIRespondent(PromptRespondent):
 
             values = logits.softmax(dim=-1).cpu().numpy()[:, self.order]
             if not np.isfinite(values).all():
-                name, dtype = (self.identity[key] for key in ("respondent_id", "dtype"))
+                name = self.identity.respondent_id
+                dtype = self.identity.dtype
                 finer = "" if dtype == "float32" else "load it with dtype='float32', or "
                 raise RespondentError(
                     f"{name} gives answers that are not numbers in {dtype}: {finer}check its "
@@ -156,20 +163,20 @@ class NLIRespondent(PromptRespondent):
             pooled = np.full((len(values), 3 - values.shape[1]), np.nan, dtype=values.dtype)
             yield [unique[i] for i in batch], np.hstack([values, pooled])
 
-    def _order(self, pairs: list[_Pair], encoded: list[dict]) -> list[int]:
+    def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
         """Return an order: longest first, so that memory runs out at once or never."""
         return sorted(range(len(pairs)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
 
-    def _encode(self, pairs: list[tuple[str, str]]) -> list[dict[str, list[int]]]:
+    def _encode(self, pairs: list[Prompt]) -> list[_Features]:
         """Return token ids of each pair, unpadded; cut a pair that is too long, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
         ids = [features["input_ids"] for features in encoded]
-        limit = token_limit(ids, self._reads, self.tokenizer, self.identity["respondent_id"])
-        too_long = [i for i, own in enumerate(ids) if len(own) > limit]
+        limit = token_limit(ids, self._reads, self.tokenizer, self.identity.respondent_id)
+        too_long = [i for i, tokens in enumerate(ids) if len(tokens) > limit]
         if too_long:
             warnings.warn(
                 f"{len(too_long)} of {len(pairs)} pairs are longer than the {limit} tokens that "
-                f"{self.identity['respondent_id']} reads; the longer side of each was cut.",
+                f"{self.identity.respondent_id} reads; the longer side of each was cut.",
                 stacklevel=3,
             )
             cut = self._tokenize(
@@ -180,17 +187,17 @@ class NLIRespondent(PromptRespondent):
 
         return encoded
 
-    def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
+    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
         joined = None if options.get("truncation") else _tokenize_once(self.tokenizer, pairs)
         if joined:
             return joined
 
-        premises, hypotheses = map(list, zip(*pairs, strict=True))
+        premises, hypotheses = (list(texts) for texts in zip(*pairs, strict=True))
         columns = self.tokenizer(premises, hypotheses, padding=False, verbose=False, **options)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     @torch.inference_mode()
-    def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
+    def _logits(self, features: list[_Features]) -> torch.Tensor:
         """Return the logits of one batch, (n, 3) in the model's own order, float32."""
         logits = self._fast_forward(features) if self._fast_forward else None
         if logits is not None:
@@ -200,8 +207,8 @@ class NLIRespondent(PromptRespondent):
 
     def _label_order(self) -> list[int]:
         """Return the positions of entailment, neutral and contradiction among the outputs."""
-        name = self.identity["respondent_id"]
-        outputs = self.model.config.id2label
+        name = self.identity.respondent_id
+        outputs: Any = self.model.config.id2label
         place = _entailment_of_two(outputs) if len(outputs) == 2 else None
         if place is not None:
             return [place]
@@ -228,18 +235,18 @@ class _WordsRespondent(NLIRespondent):
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        identity: dict,
-        recipe: dict,
+        identity: Identity,
+        recipe: dict[str, Any],
     ) -> None:
         self.recipe = recipe
-        self.wording = recipe["wording"]
+        self.wording: str = recipe["wording"]
         answers = recipe["answers"]
         ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
         places = all(place in self.wording for place in ("{premise}", "{hypothesis}"))
 
         if [len(of_word) for of_word in ids] != [1, 1, 1] or not places:
             raise RespondentError(
-                f"{identity['respondent_id']}, recipe.json: wording must have {{premise}} and "
+                f"{identity.respondent_id}, recipe.json: wording must have {{premise}} and "
                 "{hypothesis} in it, and answers be three words of a token each; correct it."
             )
 
@@ -249,32 +256,33 @@ class _WordsRespondent(NLIRespondent):
 
         super().__init__(model, tokenizer, identity)
 
-    def _tokenize(self, pairs: list[tuple[str, str]], **options) -> list[dict[str, list[int]]]:
+    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
         fill = self.wording.format
         texts = [fill(premise=p.strip(), hypothesis=h.strip()) for p, h in pairs]
-        rows = self.tokenizer(texts, padding=False, verbose=False)["input_ids"]
+        rows: list[list[int]] = self.tokenizer(texts, padding=False, verbose=False)["input_ids"]
         if options.get("truncation"):  # its end is the question: what is cut is the beginning
             rows = [row[-options["max_length"] :] for row in rows]
         return [{"input_ids": row} for row in rows]
 
-    def _order(self, pairs: list[_Pair], encoded: list[dict]) -> list[int]:
+    def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
         """Return an order: longest first, pairs of one premise together to read it once."""
-        longest = {}
-        for (premise, _), one in zip(pairs, encoded, strict=True):
-            longest[premise] = max(longest.get(premise, 0), len(one["input_ids"]))
+        longest: dict[str, int] = {}
+        for (premise, _), features in zip(pairs, encoded, strict=True):
+            longest[premise] = max(longest.get(premise, 0), len(features["input_ids"]))
         return sorted(range(len(pairs)), key=lambda i: (-longest[pairs[i][0]], *pairs[i]))
 
     @torch.inference_mode()
-    def _logits(self, features: list[dict[str, list[int]]]) -> torch.Tensor:
+    def _logits(self, features: list[_Features]) -> torch.Tensor:
         """Return the logits of the three words after each text, (n, 3), float32."""
         texts = [one["input_ids"] for one in features]
-        words = self.model.get_output_embeddings().weight[self.words].float()
+        words: torch.Tensor = self.model.get_output_embeddings().weight[self.words].float()
         states = self._fast_forward(texts) if self._fast_forward else None
         if states is not None:
             return states.float() @ words.T
 
-        def last_states(inputs: dict) -> torch.Tensor:
-            return self.model.base_model(**inputs).last_hidden_state[:, -1]
+        def last_states(inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+            states: torch.Tensor = self.model.base_model(**inputs).last_hidden_state
+            return states[:, -1]
 
         return _by_length(features, last_states, self.model.device) @ words.T
 
@@ -283,7 +291,7 @@ class _WordsRespondent(NLIRespondent):
 
 
 def _by_length(
-    features: list[dict[str, list[int]]],
+    features: list[_Features],
     compute: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     device: torch.device,
 ) -> torch.Tensor:
@@ -307,33 +315,33 @@ def _by_length(
 
 
 def _tokenize_once(
-    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Pair]
-) -> list[dict[str, list[int]]] | None:
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Prompt]
+) -> list[_Features] | None:
     """Tokenize pairs, splitting each text once, however many pairs it is in.
 
     Return None if the tokenizer does not split both texts alone and then join them.
     """
-    got = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
+    parts = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
 
     if not tokenizer.is_fast:
         return None
-    own = tokenizer(*pairs[0], verbose=False)
+    first = tokenizer(*pairs[0], verbose=False)
     splitter = tokenizer.backend_tokenizer
-    if set(own) - set(got):
+    if set(first) - set(parts):
         return None
 
     texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
-    alone = splitter.encode_batch_fast(texts, add_special_tokens=False)
-    alone = dict(zip(texts, alone, strict=True))
+    encodings = splitter.encode_batch_fast(texts, add_special_tokens=False)
+    alone = dict(zip(texts, encodings, strict=True))
     both = [
         splitter.post_process(alone[premise], alone[hypothesis]) for premise, hypothesis in pairs
     ]
-    joined = [{name: getattr(one, got[name]) for name in own} for one in both]
+    joined = [{name: getattr(encoding, parts[name]) for name in first} for encoding in both]
 
-    return joined if joined[0] == dict(own) else None
+    return joined if joined[0] == dict(first) else None
 
 
-def labels_from_names(names: Sequence[str], model: str = "The model") -> list[int] | None:
+def labels_from_names(names: Sequence[str | None], model: str = "The model") -> list[int] | None:
     """Read from the outputs' names what each output means.
 
     Parameters
@@ -366,15 +374,15 @@ def labels_from_names(names: Sequence[str], model: str = "The model") -> list[in
     if any(re.fullmatch(r"(label|class)?[\s_-]*\d*|none", name) for name in plain):
         return None
     stems = [label[:6] for label in NLI_LABELS]  # entail(ed), neutra(l), contra(dictory)
-    found = [[i for i, name in enumerate(plain) if name.startswith(stem)] for stem in stems]
-    if any(len(positions) != 1 for positions in found):
+    places = [[i for i, name in enumerate(plain) if name.startswith(stem)] for stem in stems]
+    if any(len(positions) != 1 for positions in places):
         raise RespondentError(
             f"{model} tells {', '.join(map(str, names))} apart, not entailment, neutral and "
             "contradiction: name an NLI model, or correct id2label in its config.json.",
             kind="labels",
         )
 
-    return [positions[0] for positions in found]
+    return [positions[0] for positions in places]
 
 
 def _entailment_of_two(outputs: dict[int, str]) -> int | None:
@@ -386,13 +394,13 @@ def _entailment_of_two(outputs: dict[int, str]) -> int | None:
     1
     """
     plain = [str(outputs.get(i) or "").strip().lower() for i in range(2)]
-    found = [name.startswith("entail") for name in plain]
-    rest = [name.startswith(("not", "non", "neutral", "contra")) for name in plain]
-    return found.index(True) if sum(found) == sum(rest) == 1 else None
+    entails = [name.startswith("entail") for name in plain]
+    is_rest = [name.startswith(("not", "non", "neutral", "contra")) for name in plain]
+    return entails.index(True) if sum(entails) == sum(is_rest) == 1 else None
 
 
 def _labels_from_pairs(
-    answers: np.ndarray, labels: Sequence[str], model: str = "The model"
+    answers: Probabilities, labels: Sequence[str], model: str = "The model"
 ) -> list[int]:
     """Find out what each output means from answers to plain pairs with known labels.
 
@@ -429,7 +437,7 @@ def _labels_from_pairs(
         order: float((chosen == np.array(order)[truth]).mean())
         for order in itertools.permutations(range(3))
     }
-    best, second = sorted(accuracy, key=accuracy.get, reverse=True)[:2]
+    best, second = sorted(accuracy, key=accuracy.__getitem__, reverse=True)[:2]
 
     if accuracy[best] < 2 / 3 or accuracy[best] - accuracy[second] < 1 / 4:
         raise RespondentError(
@@ -474,7 +482,8 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
             kind="incomplete",
         )
 
-    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+    embeddings: Any = model.get_input_embeddings()
+    if len(tokenizer) > embeddings.num_embeddings:
         raise RespondentError(
             f"{source.name} has another model's tokenizer: save its own there.", kind="incomplete"
         )
@@ -494,13 +503,17 @@ class NLI(PromptMode):
     answer_columns = PROBABILITIES
     question_columns = ("premise", "hypothesis")
 
-    def digest(self, source: Source, dtype: str) -> str:
+    def digest(self, source: Source, dtype: str, **conditions: Any) -> str:
+        """Return the fingerprint of a model that was found."""
         # The version of all that this file does to an answer; raise it with that. Since 3 nothing
         # is padded.
         handling = "nli-1" if source.kind in ("embedded", "packed") else "nli-3"
         return digest_text(source.digest, dtype, handling)
 
-    def build(self, source: Source, identity: dict, device: torch.device) -> NLIRespondent:
+    def build(
+        self, source: Source, identity: Identity, device: torch.device, **conditions: Any
+    ) -> NLIRespondent:
+        """Load a respondent from a model that was found."""
         recipe = source.recipe
         by_words = "answers" in recipe
         if source.kind == "embedded" and not by_words:
@@ -513,7 +526,7 @@ class NLI(PromptMode):
         else:
             model, tokenizer = _load_classifier(source)
 
-        model = to_device(model, device, identity["dtype"], source.name)
+        model = to_device(model, device, identity.precision, source.name)
         if by_words:
             return _WordsRespondent(model, tokenizer, identity, recipe)
 
@@ -532,15 +545,15 @@ class NLI(PromptMode):
         identity = asking.identity
 
         if all_equal(table["entailment"]):
-            return table  # which was said
+            return table  # there was a warning about it
         entailment = table["entailment"].to_numpy(dtype="float64")
-        dtype = identity["dtype"]
+        dtype = identity.precision
         step = {"bfloat16": 2**-8, "float16": 2**-11}.get(dtype, 0.0)
         spread = entailment.std()
         finest = step * entailment.mean()
         if spread < 4 * finest:
             warnings.warn(
-                f"{identity['respondent_id']} gives {questionnaire.id} answers that differ by "
+                f"{identity.respondent_id} gives {questionnaire.id} answers that differ by "
                 f"{spread:.1g} (standard deviation), where {dtype} tells {finest:.1g} apart: ask "
                 "it with dtype='float32'.",
                 stacklevel=3,

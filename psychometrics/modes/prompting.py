@@ -6,33 +6,42 @@ import functools
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from ..exceptions import RespondentError, out_of_memory
+from ..files import digest_text
 from ..models.loading import resolve_device, resolve_dtype
-from ..models.sources import Source, digest_text, find
+from ..models.sources import Source, find
 from ..questionnaires.prompts import prompts
 from ..store import CHUNK, StoredAnswers, key_of
-from .mode import Asking, Mode
+from .mode import Asking, Identity, Mode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from ..questionnaires import Questionnaire
 
+    Prompt = tuple[str, ...]  # premise and hypothesis, and perhaps the intensifier
+    Probabilities = NDArray[np.floating[Any]]
+
+
+_Row = TypeVar("_Row")
+_Computed = TypeVar("_Computed")
 
 # Share of a probability that batches of other shapes may move it by, in float32.
 _ROUNDING = 5e-5
 # Share of an answer by which others may differ from it and count as the same.
 _SAME = 1e-6
 # Prompts of several lengths, by which a model shows whether it notices padding.
-_PROBES = (
+_PROBES: tuple[Prompt, ...] = (
     ("It was.", "I was late.", "late"),
     ("It rained all day.", "I was late.", "late"),
     ("It rained, and I passed.", "It was dry.", "dry"),
@@ -42,9 +51,6 @@ _PROBES = (
 
 class PromptMode(Mode):
     """A mode whose respondents answer rows of the prompt table.
-
-    A subclass has ``build(source, identity, device, **conditions)``, which loads a respondent from
-    a model that was found, and ``digest(source, dtype, **conditions)``, its fingerprint.
 
     Attributes
     ----------
@@ -58,14 +64,23 @@ class PromptMode(Mode):
     question_columns: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
     answer_columns: tuple[str, ...] = ("probability",)
 
-    def identify(self, respondent: object, dtype: str | None = None, **conditions: object) -> dict:
+    def digest(self, source: Source, dtype: str, **conditions: Any) -> str:
+        """Return the fingerprint of a model that was found."""
+        raise NotImplementedError
+
+    def build(
+        self, source: Source, identity: Identity, device: torch.device, **conditions: Any
+    ) -> PromptRespondent:
+        """Load a respondent from a model that was found."""
+        raise NotImplementedError
+
+    def identify(self, respondent: Any, dtype: str | None = None, **conditions: Any) -> Identity:
         """Say who answers, in which mode, version and precision; nothing is loaded."""
         if hasattr(respondent, "answer"):
-            if respondent.identity["mode"] != self.name:
-                raise RespondentError(
-                    f"{respondent.identity['respondent_id']} was loaded for another mode."
-                )
-            return respondent.identity
+            identity = Identity.of(respondent.identity)
+            if identity.mode != self.name:
+                raise RespondentError(f"{identity.respondent_id} was loaded for another mode.")
+            return identity
         return self._identity(find(respondent), dtype, conditions)
 
     def load(
@@ -73,25 +88,32 @@ class PromptMode(Mode):
         name_or_path: str | Path,
         device: str | torch.device | None = None,
         dtype: str | None = None,
-        **conditions: object,
+        **conditions: Any,
     ) -> PromptRespondent:
         """Load a respondent."""
-        device = resolve_device(device)
+        place = resolve_device(device)
         source = find(name_or_path)
         identity = self._identity(source, dtype, conditions)
-        return self.build(source, identity | {"device": str(device)}, device, **conditions)
+        return self.build(source, replace(identity, device=str(place)), place, **conditions)
 
-    def check(self, questionnaire: Questionnaire, identity: dict, conditions: dict) -> None:
+    def check(
+        self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
+    ) -> None:
         """Refuse a questionnaire without prompts."""
         prompts(questionnaire)
 
-    def _identity(self, source: Source, dtype: str | None, conditions: dict) -> dict:
+    def _identity(self, source: Source, dtype: str | None, conditions: dict[str, Any]) -> Identity:
         dtype = resolve_dtype(dtype)
         fingerprint = self.digest(source, dtype, **conditions)
-        known = source.model, source.revision, dtype
-        return self._who(source.name, source.kind, fingerprint, *known)
+        return self._who(
+            source.name, source.kind, fingerprint, source.model, source.revision, dtype
+        )
 
-    def _may_pad(self, answer: Callable, tokenizer: PreTrainedTokenizerBase) -> bool:
+    def _may_pad(
+        self,
+        answer: Callable[[PreTrainedTokenizerBase, list[Prompt]], Probabilities],
+        tokenizer: PreTrainedTokenizerBase,
+    ) -> bool:
         """Return whether prompts' answers are the same in a batch, on either side of the padding.
 
         A decoder that counts positions from the left needs its padding on the right, XLNet needs it
@@ -102,26 +124,26 @@ class PromptMode(Mode):
         parts = slice(len(self.question_columns))
         probes = [probe[parts] for probe in _PROBES]
         alone = np.stack([answer(tokenizer, [probe])[0] for probe in probes])
-        own = tokenizer.padding_side
-        for side in (own, "left" if own == "right" else "right"):
+        usual = tokenizer.padding_side
+        for side in (usual, "left" if usual == "right" else "right"):
             tokenizer.padding_side = side
             together = answer(tokenizer, probes)
             if not (np.abs(together - alone) > _ROUNDING * alone).any():  # nor if not numbers
                 return True
 
-        tokenizer.padding_side = own
+        tokenizer.padding_side = usual
         return False
 
-    def open(self, respondent: object, identity: dict, **conditions: object) -> object:
+    def open(self, respondent: Any, identity: Identity, **conditions: Any) -> Any:
         """Return a function from questions to batches of them with their answers."""
         if hasattr(respondent, "batches"):
             return respondent.batches
         if hasattr(respondent, "answer"):
             return lambda questions: [(questions, respondent.answer(questions))]
-        load = functools.partial(self.load, respondent, None, identity["dtype"], **conditions)
+        load = functools.partial(self.load, respondent, None, identity.dtype, **conditions)
         return self._when_asked(lambda: load().batches)
 
-    def preview(self, questionnaire: Questionnaire, conditions: dict) -> pd.DataFrame:
+    def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the prompt table, whose premises and hypotheses are what is sent."""
         self.complete(conditions)
         return prompts(questionnaire)
@@ -143,17 +165,17 @@ class PromptMode(Mode):
             self.ask_missing(asking, distinct, stored, len(table))
             values = stored.rows.loc[keys, columns].to_numpy(dtype="float32")
 
-        table.insert(0, "respondent_id", asking.identity["respondent_id"])
+        table.insert(0, "respondent_id", asking.identity.respondent_id)
         table.insert(1, "mode", self.name)
         table[columns] = values
 
         if all_equal(table[columns[0]]):
             mend = "check its weights and its config.json"
-            if asking.identity["dtype"] == "bfloat16":
+            if asking.identity.dtype == "bfloat16":
                 mend = f"ask it with dtype='float32', or {mend}"
 
             warnings.warn(
-                f"{asking.identity['respondent_id']} gives all {len(table)} prompts of "
+                f"{asking.identity.respondent_id} gives all {len(table)} prompts of "
                 f"{questionnaire.id} the same answer ({columns[0]} {values[0, 0]:.4g}), so that "
                 f"scores of it mean nothing: {mend}.",
                 stacklevel=3,
@@ -172,7 +194,7 @@ class PromptMode(Mode):
             self.ask_missing(asking, asked, stored, count)
 
     def ask_missing(
-        self, asking: Asking, keys: dict[tuple, str], stored: StoredAnswers, count: int
+        self, asking: Asking, keys: dict[Prompt, str], stored: StoredAnswers, count: int
     ) -> None:
         """Ask the questions that are not in the store, which collects the answers.
 
@@ -200,14 +222,14 @@ class PromptMode(Mode):
 
     def _open_store(
         self, questionnaire: Questionnaire, asking: Asking
-    ) -> tuple[pd.DataFrame, list[tuple], list[str], StoredAnswers]:
+    ) -> tuple[pd.DataFrame, list[Prompt], list[str], StoredAnswers]:
         """Return the prompt table, each row's question and key, and the stored answers."""
         table = prompts(questionnaire)
         identity = asking.identity
         columns = (table[name].tolist() for name in self.question_columns)
         questions = list(zip(*columns, strict=True))
-        keys = [key_of(identity["fingerprint"], *question) for question in questions]
-        who = identity["respondent_id"]
+        keys = [key_of(identity.fingerprint, *question) for question in questions]
+        who = identity.respondent_id
         manifest = {
             "prompts": len(table),
             "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
@@ -226,20 +248,20 @@ class PromptRespondent:
 
     Attributes
     ----------
-    identity : dict
+    identity : Identity
         As :func:`psychometrics.modes.identify` returns it, and the ``device``.
     """
 
     parts: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, identity: dict
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, identity: Identity
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.identity = identity
 
-    def answer(self, prompts: Iterable[tuple[str, ...]], progress: bool = False) -> np.ndarray:
+    def answer(self, prompts: Iterable[Prompt], progress: bool = False) -> NDArray[np.float32]:
         """Return the probabilities for each prompt.
 
         Identical prompts are asked once. Answers do not depend on the order of the prompts. In
@@ -266,37 +288,40 @@ class PromptRespondent:
             There are no prompts, one is not made of non-empty strings or is too long, or a single
             prompt does not fit into memory.
         """
-        prompts = _checked_prompts(prompts, self.parts)
-        total = len(set(prompts))
-        label = self.identity["respondent_id"]
-        known = {}
+        checked = _checked_prompts(prompts, self.parts)
+        total = len(set(checked))
+        label = self.identity.respondent_id
+        answers: dict[Prompt, Probabilities] = {}
         with tqdm(total=total, desc=label, unit="prompt", disable=not progress) as bar:
-            for done, values in self.batches(prompts):
-                known |= zip(done, values, strict=True)
+            for done, values in self.batches(checked):
+                answers |= zip(done, values, strict=True)
                 bar.update(len(done))
-        return np.array([known[prompt] for prompt in prompts], dtype=np.float32)
 
-    def batches(self, prompts: Sequence[tuple]) -> Iterator[tuple[list[tuple], np.ndarray]]:
+        return np.array([answers[prompt] for prompt in checked], dtype=np.float32)
+
+    def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
         """Yield prompts with their answers, batch by batch; each distinct prompt once."""
         raise NotImplementedError
 
-    def compute_first(self, rows: list, compute: Callable) -> tuple[list, object]:
+    def compute_first(
+        self, rows: list[_Row], compute: Callable[[list[_Row]], _Computed]
+    ) -> tuple[list[_Row], _Computed]:
         """Return as many of the first rows as memory allows, and what is computed of them."""
         while True:
             try:
                 return rows, compute(rows)
             except Exception as error:
-                device = str(self.identity.get("device", "cpu"))
+                device = self.identity.device or "cpu"
                 if isinstance(error, NotImplementedError) and device != "cpu":
                     raise RespondentError(
-                        f"{self.identity['respondent_id']} needs what torch cannot compute on "
+                        f"{self.identity.respondent_id} needs what torch cannot compute on "
                         f"{device}: use device='cpu'."
                     ) from error
 
                 if not out_of_memory(error):
                     raise
                 if len(rows) == 1:
-                    raise RespondentError.of(self.identity["respondent_id"], error) from None
+                    raise RespondentError.of(self.identity.respondent_id, error) from None
 
             # Outside of the except block, where the error no longer holds on to tensors.
             rows = rows[: len(rows) // 2]
@@ -318,20 +343,17 @@ def all_equal(answers: pd.Series) -> bool:
     return len(answers) > 1 and bool(spread <= _SAME * answers.abs().max())
 
 
-def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
+def _checked_prompts(prompts: Iterable[object], parts: tuple[str, ...]) -> list[Prompt]:
     """Return prompts as tuples of strings; name the first that is not one.
 
-    A hypothesis may be empty where the intensifier is a part of its own.
+    A hypothesis may be empty if the intensifier is a part of its own.
     """
-    prompts = [
-        tuple(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, str) else prompt
-        for prompt in prompts
-    ]
+    checked: list[Prompt] = []
+    for number, given in enumerate(prompts, start=1):
+        prompt: Any = given
+        if isinstance(given, Iterable) and not isinstance(given, str):
+            prompt = tuple(given)
 
-    if not prompts:
-        raise RespondentError("There are no prompts to answer: give at least one.")
-
-    for number, prompt in enumerate(prompts, start=1):
         if not isinstance(prompt, tuple) or len(prompt) != len(parts):
             raise RespondentError(f"Prompt {number} is {prompt!r}, not {', '.join(parts)}.")
 
@@ -341,4 +363,8 @@ def _checked_prompts(prompts: Iterable, parts: tuple[str, ...]) -> list[tuple]:
             if not sound or not (text.strip() or may_be_empty):
                 raise RespondentError(f"Prompt {number} has {text!r} as its {part}: write text.")
 
-    return prompts
+        checked.append(prompt)
+
+    if not checked:
+        raise RespondentError("There are no prompts to answer: give at least one.")
+    return checked

@@ -11,8 +11,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
-from ..questionnaires import Item, Questionnaire
+from ..questionnaires import Item, Option, Questionnaire
 from .messages import option_labels
 
 _REFUSALS = re.compile(
@@ -75,14 +76,18 @@ _CORRECTION = re.compile(
 )
 
 
+_Answer = tuple[str, float | str | None]  # status and value
+_Numbered = tuple[int, _Answer]  # a statement's number, and its answer
+
+
 def parse_reply(
     reply: str | None,
     questionnaire: Questionnaire,
     items: Sequence[Item],
     labels: str = "numeric",
     orders: Sequence[tuple[int, ...]] | None = None,
-) -> list[tuple[str, float | None]]:
-    """Status and value of each item, from one reply, in lines or in JSON.
+) -> list[tuple[str, float | str | None]]:
+    """Return the status and value of each item, from one reply, in lines or in JSON.
 
     A statement is answered by a line with its number, a separator and the label or the whole text
     of an option (also both, if they agree), and nothing else but the statement's own text, marks of
@@ -141,23 +146,23 @@ def parse_reply(
         texts = item.id, item.text, questionnaire.statement(item)
         readers.append(_reader(texts, tuple(questionnaire.choices(item)), labels, tuple(order)))
 
-    found: dict[int, set[tuple[str, float | None]]] = {}
-    text, answers = _from_json(text, readers)
-    for number, answer in answers:
-        found.setdefault(number, set()).add(answer)
+    answers: dict[int, set[_Answer]] = {}
+    text, in_json = _from_json(text, readers)
+    for number, answer in in_json:
+        answers.setdefault(number, set()).add(answer)
 
     for written in text.splitlines():
         line = _OPENING_WORDS.sub("", written)
         for number, answer in _numbered(line, readers):
-            found.setdefault(number, set()).add(answer)
+            answers.setdefault(number, set()).add(answer)
 
-        said = _CORRECTION.sub("", line, count=1)
-        if said != line:
-            for number, answer in _numbered(said, readers):
-                if number in found:
-                    found[number].add(answer)
+        correction = _CORRECTION.sub("", line, count=1)
+        if correction != line:
+            for number, answer in _numbered(correction, readers):
+                if number in answers:
+                    answers[number].add(answer)
 
-    if not found:
+    if not answers:
         lines = [text] if len(items) == 1 else [line for line in text.splitlines() if line.strip()]
         numbers = [str(number) for number in range(1, len(items) + 1)]
         if len(lines) == len(items) and (len(items) == 1 or [*map(_plain, lines)] != numbers):
@@ -165,15 +170,15 @@ def parse_reply(
             if all(status in ("ok", "out_of_range") for status, _ in alone):
                 return alone
 
-    rest = "missing" if found else "unreadable"
+    rest = "missing" if answers else "unreadable"
     if refuses(text):
         rest = "refused"
 
-    return [_settled(found.get(number, set()), rest) for number in range(1, len(items) + 1)]
+    return [_settled(answers.get(number, set()), rest) for number in range(1, len(items) + 1)]
 
 
 def refuses(text: str) -> bool:
-    """Whether a reply has words of refusal in it.
+    """Return whether a reply has words of refusal in it.
 
     Examples
     --------
@@ -186,10 +191,18 @@ def refuses(text: str) -> bool:
 class _Reader:
     """Which replies mean which option of an item."""
 
-    def __init__(self, item: tuple, options: tuple, labels: str, order: tuple) -> None:
+    def __init__(
+        self,
+        item: tuple[str, str, str],
+        options: tuple[Option, ...],
+        labels: str,
+        order: tuple[int, ...],
+    ) -> None:
         names = option_labels(options, labels)
-        self.id, self.statements = item[0], {*map(_plain, item[1:])}
-        self.values, self.texts = {}, {_plain(option.label) for option in options}
+        self.id = item[0]
+        self.statements = {_plain(text) for text in item[1:]}
+        self.values: dict[str, set[float | str]] = {}
+        self.texts = {_plain(option.label) for option in options}
 
         for name, i in zip(names, order, strict=True):
             text = _plain(options[i].label)
@@ -200,9 +213,10 @@ class _Reader:
             for reply in replies:
                 self.values.setdefault(_plain(reply), set()).add(options[i].value)
 
-        self.names, self.highest = {_plain(name) for name in names}, re.escape(names[-1])
+        self.names = {_plain(name) for name in names}
+        self.highest = re.escape(names[-1])
 
-    def read(self, text: str) -> tuple[str, float | None]:
+    def read(self, text: str) -> _Answer:
         text = _SAID_BEFORE.sub("", _bare(text))
         text = re.sub(r"(?<![\d.,])(\d+)\.0+(?![\d.,])", r"\1", text)  # 4.0 is the label 4
         text = re.sub(rf"^(\d+) ?(/|out of) ?{self.highest}(?!\w)", r"\1", text)
@@ -228,20 +242,20 @@ class _Reader:
             return "out_of_range", None
         return "unreadable", None
 
-    def _before_a_remark(self, text: str) -> set:
-        """Values of an answer that a remark follows which takes nothing back."""
+    def _before_a_remark(self, text: str) -> set[float | str]:
+        """Return the values of an answer, if the remark behind it takes nothing back."""
         text = re.sub(_SAID_BEFORE, "", _bare(text))
-        found = _REMARK.search(text)
-        if not found:
+        beginning = _REMARK.search(text)
+        if not beginning:
             return set()
 
-        remark = text[found.start() :]
+        remark = text[beginning.start() :]
         if _DOUBT.search(remark) or refuses(remark):
             return set()
 
-        values = self.values.get(_plain(text[: found.start()]), set())
-        said = _plain(remark)
-        texts = [t for t in self.texts if re.search(rf"(?<!\w){re.escape(t)}(?!\w)", said)]
+        values = self.values.get(_plain(text[: beginning.start()]), set())
+        words = _plain(remark)
+        texts = [t for t in self.texts if re.search(rf"(?<!\w){re.escape(t)}(?!\w)", words)]
         whole = [t for t in texts if not any(t != other and t in other for other in texts)]
         letters = {_plain(letter) for letter in re.findall(r"\b[A-HJ-Z]\b", remark)} & self.names
 
@@ -259,10 +273,10 @@ _DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # a key that is given twic
 _reader = functools.lru_cache(maxsize=4096)(_Reader)  # an item has many replies
 
 
-def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list]:
-    """A reply without its JSON, and what the JSON answers: number, (status, value)."""
+def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]:
+    """Return a reply without its JSON, and what the JSON answers."""
     rest = ""
-    answers = []
+    answers: list[_Numbered] = []
     start = 0
 
     for _ in range(_OPENINGS):
@@ -272,16 +286,16 @@ def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list]:
 
         begin = match.start()
         content, end = _decoded(text, begin)
-        found = [] if content is None else _json_answers(content, readers)
-        rest += text[start : begin + 1 if not found else begin]
-        start = begin + 1 if not found else end
-        answers += found
+        more = [] if content is None else _json_answers(content, readers)
+        rest += text[start : begin if more else begin + 1]
+        start = end if more else begin + 1
+        answers += more
 
     return rest + text[start:], answers
 
 
-def _decoded(text: str, begin: int) -> tuple[object, int]:
-    """JSON that begins at a place, with where it ends; of an object cut off, its whole entries."""
+def _decoded(text: str, begin: int) -> tuple[Any, int]:
+    """Return JSON that begins at a place, and its end; of an object cut off, the whole entries."""
     try:
         return _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
@@ -293,8 +307,8 @@ def _decoded(text: str, begin: int) -> tuple[object, int]:
     return None, begin
 
 
-def _json_answers(content: object, readers: list[_Reader], depth: int = 0) -> list:
-    """Answers in JSON whose objects are tuples of pairs."""
+def _json_answers(content: Any, readers: list[_Reader], depth: int = 0) -> list[_Numbered]:
+    """Return the answers in JSON, whose objects are tuples of pairs."""
     if depth > 5:
         return []
     if isinstance(content, list):
@@ -302,15 +316,15 @@ def _json_answers(content: object, readers: list[_Reader], depth: int = 0) -> li
 
     if not _is_object(content):
         return []
-    said = {str(key).strip().lower(): value for key, value in content}
-    item = next((said[key] for key in _ITEM_KEYS if key in said), None)
-    value = next((said[key] for key in _ANSWER_KEYS if key in said), None)
+    values = {str(key).strip().lower(): value for key, value in content}
+    item = next((values[key] for key in _ITEM_KEYS if key in values), None)
+    value = next((values[key] for key in _ANSWER_KEYS if key in values), None)
 
     number = None if item is None or value is None else _number_of(item, readers)
     if number:
         return _json_answer(number, value, readers)
 
-    answers = []
+    answers: list[_Numbered] = []
     for key, value in content:
         number = _number_of(key, readers)
         if number:
@@ -326,7 +340,7 @@ def _is_object(content: object) -> bool:
 
 
 def _number_of(name: object, readers: list[_Reader]) -> int | None:
-    """Which statement a key or entry of JSON names: by number, id or text."""
+    """Return which statement a key or entry of JSON names, by number, id or text."""
     text = str(name).strip()
     match = re.fullmatch(
         r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
@@ -343,10 +357,10 @@ def _number_of(name: object, readers: list[_Reader]) -> int | None:
     return None
 
 
-def _json_answer(number: int, value: object, readers: list[_Reader]) -> list:
+def _json_answer(number: int, value: Any, readers: list[_Reader]) -> list[_Numbered]:
     if _is_object(value):
-        said = {str(key).strip().lower(): part for key, part in value}
-        value = next((said[key] for key in _ANSWER_KEYS if key in said), None)
+        parts = {str(key).strip().lower(): part for key, part in value}
+        value = next((parts[key] for key in _ANSWER_KEYS if key in parts), None)
         if value is None:
             return [(number, ("unreadable", None))]
 
@@ -358,8 +372,8 @@ def _json_answer(number: int, value: object, readers: list[_Reader]) -> list:
     return [(number, readers[number - 1].read(str(value)))]
 
 
-def _numbered(line: str, readers: list[_Reader]) -> list[tuple[int, tuple[str, float | None]]]:
-    """Answers on a line: as a table's row or as a whole, else between its commas."""
+def _numbered(line: str, readers: list[_Reader]) -> list[_Numbered]:
+    """Return the answers on a line: as a table's row or as a whole, else between its commas."""
     cells = [cell.strip() for cell in _bare(line).strip("|").split("|")]
     number = _number_of(cells[0], readers) if len(cells) > 1 else None
     if number:
@@ -372,40 +386,41 @@ def _numbered(line: str, readers: list[_Reader]) -> list[tuple[int, tuple[str, f
         return [whole]
 
     parts = [part for part in re.split(r"[,;|]", line) if part.strip()]
-    several = [_read_line(part, readers) for part in parts]
-    if len(parts) > 1 and all(several):
+    answers = [_read_line(part, readers) for part in parts]
+    several = [answer for answer in answers if answer is not None]
+    if len(parts) > 1 and len(several) == len(parts):
         return several
 
     return [whole] if whole else []
 
 
-def _read_line(line: str, readers: list[_Reader]) -> tuple[int, tuple[str, float | None]] | None:
+def _read_line(line: str, readers: list[_Reader]) -> _Numbered | None:
     match = _LINE.fullmatch(_bare(line))
     if not match or not 1 <= int(match[1]) <= len(readers):
         return None
     return int(match[1]), readers[int(match[1]) - 1].read(match[2])
 
 
-def _settled(answers: set[tuple[str, float | None]], rest: str) -> tuple[str, float | None]:
+def _settled(answers: set[_Answer], rest: str) -> _Answer:
     if not answers:
         return rest, None
     good = {answer for answer in answers if answer[0] == "ok"}
     if len(good) == 1 and all(answer[0] in ("ok", "unreadable") for answer in answers):
-        return next(iter(good))  # prose that begins with the number stands beside the answer
+        return next(iter(good))  # the other lines are prose that begins with the number
     if len(answers) > 1:
         return "ambiguous", None
     return next(iter(answers))
 
 
 def _bare(text: str) -> str:
-    """Without marks of emphasis, quotes and bullets around it."""
+    """Return a text without marks of emphasis, quotes and bullets around it."""
     plain = re.sub(r"[*_`\"“”]", "", text)
     # A minus right before a digit is the number's sign.
     return re.sub(r"^(?:[•>\s]|-(?!\d))+(?=[^\d\s]|\d+\s*[:=.)])", "", plain).strip()
 
 
-@functools.lru_cache(maxsize=4096)  # the same statements and options stand in every reply
+@functools.lru_cache(maxsize=4096)  # each reply has the same statements and options
 def _plain(text: str) -> str:
-    """Lower case, words and signs alone, for comparison."""
+    """Return a text for comparison: lower case, words and signs alone."""
     text = re.sub(r"[()\[\]:;,.!?=–—]|\s-\s", " ", _bare(text).lower())
     return re.sub(r"\s+", " ", text).strip()

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..exceptions import ParameterError
-from ..models.sources import digest_text
+from ..files import digest_text
 from ..questionnaires import Questionnaire
 from . import simulated
 from .messages import caesar
@@ -113,14 +113,18 @@ def _lines(questionnaire: Questionnaire, user: str, values: pd.Series) -> str:
         if not asked:
             continue
 
-        said = next(o.label for o in questionnaire.choices(item) if o.value == values[item.id])
-        label = re.search(rf"(\w+) = {re.escape(said)}(?![\w ])", asked[2] or user)[1]
-        lines.append((int(asked[1]), f"{asked[1]}: {label}"))
+        options = questionnaire.choices(item)
+        text = next(option.label for option in options if option.value == values[item.id])
+        shown = re.search(rf"(\w+) = {re.escape(text)}(?![\w ])", asked[2] or user)
+        if shown:
+            lines.append((int(asked[1]), f"{asked[1]}: {shown[1]}"))
 
     return "\n".join(line for _, line in sorted(lines))
 
 
-def _handler(reply: Callable, models: set[str]) -> type[BaseHTTPRequestHandler]:
+def _handler(
+    reply: Callable[[str, list[dict[str, str]]], str], models: set[str]
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 

@@ -7,7 +7,7 @@ Conditions
 ``discrimination``: slope of the items. ``difficulty_sd``: standard deviation over items of what
 moves their thresholds. ``acquiescence``: standard deviation over respondents of a tendency to
 agree, whatever the key. ``missing``: share of answers that are left out, at random. ``runs``: how
-often each is asked; traits stay, chance is drawn anew with ``seed``.
+often each is asked; traits stay the same, and ``seed`` draws new chances for each run.
 
 With one seed, the first respondents are the same however many are asked, and their first runs are
 the same however many follow: what is drawn for traits, items, answers and gaps has a stream of
@@ -16,10 +16,11 @@ random numbers each, in the order of the respondents.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, NonNegativeInt
 
 from ..checks import check_numbers
@@ -27,7 +28,7 @@ from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import key_of
-from .mode import Asking, Conditions, Mode, Runs
+from .mode import Asking, Conditions, Identity, Mode, Runs
 
 # Numbers of the streams of random numbers.
 _OWN_TRAITS, _COMMON_TRAIT, _STYLES, _SHIFTS, _ANSWERS, _GAPS = range(1, 7)
@@ -61,8 +62,8 @@ class Simulated(Mode):
         return int(text)
 
     def identify(
-        self, respondent: int | pd.DataFrame, dtype: str | None = None, **conditions: object
-    ) -> dict:
+        self, respondent: int | pd.DataFrame, dtype: str | None = None, **conditions: Any
+    ) -> Identity:
         """Say which simulated respondents answer, and refuse impossible traits."""
         if isinstance(respondent, pd.DataFrame):
             _check_traits(respondent)
@@ -76,14 +77,15 @@ class Simulated(Mode):
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Draw the answers of :func:`answers`, with three of the conditions as columns."""
         traits = asking.respondent
-        how = asking.conditions
+        conditions = asking.conditions
         if not isinstance(traits, pd.DataFrame):
-            traits = draw_traits(questionnaire, traits, seed=how["seed"])
-        table = answers(questionnaire, traits, **how)
+            traits = draw_traits(questionnaire, traits, seed=conditions["seed"])
+
+        table = answers(questionnaire, traits, **conditions)
         asking.bar.expect(len(table))
         asking.bar.update(len(table))
         shown = ("discrimination", "difficulty_sd", "acquiescence")
-        return table.assign(**{name: how[name] for name in shown})
+        return table.assign(**{name: conditions[name] for name in shown})
 
 
 def draw_traits(
@@ -125,17 +127,15 @@ def draw_traits(
         [scale.id for scale in questionnaire.scales] or list(questionnaire.categories) or ["trait"]
     )
     common = _stream(seed, _COMMON_TRAIT).standard_normal((respondents, 1))
-    own = _stream(seed, _OWN_TRAITS).standard_normal((respondents, len(names)))
-    levels = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
+    unique = _stream(seed, _OWN_TRAITS).standard_normal((respondents, len(names)))
+    levels = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * unique
     width = len(str(respondents))
     index = [f"simulated-{i:0{width}d}" for i in range(1, respondents + 1)]
 
     return pd.DataFrame(levels, columns=names, index=pd.Index(index, name="respondent_id"))
 
 
-def answers(
-    questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: object
-) -> pd.DataFrame:
+def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: Any) -> pd.DataFrame:
     """Draw the answers of simulated respondents whose trait levels are known.
 
     Items follow the graded-response model: the same slope for all, reversed for reverse-keyed
@@ -172,52 +172,53 @@ def answers(
     >>> answers(mini, draw_traits(mini, 3), seed=1)["value"].notna().all()
     np.True_
     """
-    how = Simulated.conditions | conditions
+    settings: dict[str, Any] = Simulated.conditions | conditions
     items = questionnaire.items
-    seed = how["seed"]
+    seed = settings["seed"]
     places = [_place(questionnaire, item.id) for item in items]
     _check_covered(questionnaire, traits, places)
 
-    style = how["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
-    shifts = how["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
+    style = settings["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
+    shifts = settings["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
     options = [
-        _options(questionnaire, item, place, traits, how["discrimination"], style, shift)
+        _options(questionnaire, item, place, traits, settings["discrimination"], style, shift)
         for item, place, shift in zip(items, places, shifts, strict=True)
     ]
 
-    size = (how["runs"], len(items), len(traits))
+    size = settings["runs"], len(items), len(traits)
     drawn = np.empty(size)
-    missing = np.empty(size, dtype=bool)
-    for run in range(how["runs"]):
+    is_missing = np.empty(size, dtype=bool)
+    for run in range(settings["runs"]):
         chances = _stream(seed, _ANSWERS, run).random((len(traits), len(items)))
         gaps = _stream(seed, _GAPS, run).random((len(traits), len(items)))
-        missing[run] = (gaps < how["missing"]).T
+        is_missing[run] = (gaps < settings["missing"]).T
 
         for number, (values, shares) in enumerate(options):
             below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
             drawn[run, number] = values[below.sum(axis=1)]
 
-    who, run, item = (part.ravel() for part in np.indices((size[2], *size[:2])))
-    missing = missing.transpose(2, 0, 1).ravel()
+    who, runs, numbers = (part.ravel() for part in np.indices((size[2], *size[:2])))
+    statuses = is_missing.transpose(2, 0, 1).ravel().astype(int)
     table = pd.DataFrame(
         {
             "respondent_id": traits.index.take(who),
             "mode": "simulated",
-            "run": run + 1,
-            "item_id": pd.Index([item.id for item in items]).take(item),
+            "run": runs + 1,
+            "item_id": pd.Index([item.id for item in items]).take(numbers),
             "value": drawn.transpose(2, 0, 1).ravel(),
-            "status": pd.Index(["ok", "missing"]).take(missing.astype(int)),
+            "status": pd.Index(["ok", "missing"]).take(statuses),
         }
     )
 
     return tidy(table, questionnaire)
 
 
-def _check_covered(questionnaire: Questionnaire, traits: pd.DataFrame, places: list[tuple]) -> None:
+def _check_covered(
+    questionnaire: Questionnaire, traits: pd.DataFrame, places: list[tuple[str | None, int]]
+) -> None:
     """Refuse traits without a scale of the items, or without a category that items add to."""
-    scales = {scale for scale, _ in places}
-    needed = scales - {None}
-    if None in scales:  # some items add to categories
+    needed = {scale for scale, _ in places if scale is not None}
+    if any(scale is None for scale, _ in places):  # some items add to categories
         needed |= set(questionnaire.categories)
 
     lacking = needed - set(traits.columns)
@@ -231,9 +232,9 @@ def _options(
     place: tuple[str | None, int],
     traits: pd.DataFrame,
     slope: float,
-    style: np.ndarray,
+    style: NDArray[np.float64],
     shift: float,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Return the values of an item's options, and each respondent's chance to choose them."""
     scale, sign = place
     values = np.array([option.value for option in questionnaire.choices(item)])
@@ -260,29 +261,36 @@ def _place(questionnaire: Questionnaire, item_id: str) -> tuple[str | None, int]
     return ("trait", 1) if not questionnaire.scales and not questionnaire.categories else (None, 1)
 
 
-def _nominal(traits: pd.DataFrame, item, slope: float, style: np.ndarray) -> np.ndarray:
+def _nominal(
+    traits: pd.DataFrame, item: Item, slope: float, style: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the probability of each option under the nominal model, shape (R, K)."""
     weights = np.array(item.weights, dtype=float)
     largest = max(np.abs(weights).max(), 1e-12)  # files differ in the unit of their scores
     utility = slope * traits.to_numpy() @ (weights / largest).T
     utility += style[:, None] * np.linspace(-1, 1, len(weights))
-    utility = np.exp(utility - utility.max(axis=1, keepdims=True))
-    return utility / utility.sum(axis=1, keepdims=True)
+    odds: NDArray[np.float64] = np.exp(utility - utility.max(axis=1, keepdims=True))
+    shares: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _check_traits(traits: pd.DataFrame) -> None:
-    for what, index in {"column": traits.columns, "respondent": traits.index}.items():
+    for part, index in {"column": traits.columns, "respondent": traits.index}.items():
         if index.has_duplicates:
-            raise ParameterError(f"traits has a {what} twice: {index[index.duplicated()][0]}.")
+            raise ParameterError(f"traits has a {part} twice: {index[index.duplicated()][0]}.")
     numbers = traits.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     if not len(traits) or not np.isfinite(numbers).all():
         raise ParameterError("traits must have at least one row, and a number in each place.")
 
 
-def _graded(trait: np.ndarray, discrimination: float, thresholds: np.ndarray) -> np.ndarray:
+def _graded(
+    trait: NDArray[np.float64], discrimination: float, thresholds: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the probability of each option under the graded-response model, shape (R, K)."""
     sign = np.sign(discrimination) or 1.0
     steps = abs(discrimination) * (sign * trait[:, None] - thresholds)
     above = 1 / (1 + np.exp(-steps))
-    above = np.pad(above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
-    return above[:, :-1] - above[:, 1:]
+    steps_down: NDArray[np.float64] = np.pad(
+        above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0))
+    )
+    return steps_down[:, :-1] - steps_down[:, 1:]

@@ -30,7 +30,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ class StoredAnswers:
         Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
     mode, questionnaire_id, respondent_id : str
         Whose answers they are; any text, made safe for a folder.
-    manifest : dict, optional
+    manifest : mapping, optional
         Who answers, and how: stored with each part, as :func:`manifests` shows it. The mode, both
         ids and the package's version are added.
     columns : list of str, optional
@@ -137,11 +137,11 @@ class StoredAnswers:
         mode: str,
         questionnaire_id: str,
         respondent_id: str,
-        manifest: dict[str, Any] | None = None,
+        manifest: Mapping[str, Any] | None = None,
         columns: Iterable[str] | None = None,
     ) -> None:
         whose = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
-        given = (manifest or {}) | whose | {"package_version": __version__}
+        given = {**(manifest or {}), **whose, "package_version": __version__}
         system, root = open_store(store)
         names = folder_names(given)
         below = data_dir().joinpath("answers", *names)

@@ -2,11 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from .answers import StoredAnswers, key_of
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a conversation sends at once, and what that is about.
+
+    Parameters
+    ----------
+    messages : list of dict
+        ``role`` and ``content``.
+    run, attempt : int
+        Of the questionnaire, and of the items in it; from 1.
+    items : tuple of str
+        Ids of the items that are asked.
+    response_format : dict, optional
+        The schema of the reply, if an endpoint is to keep one.
+    """
+
+    messages: list[dict[str, str]]
+    run: int
+    attempt: int
+    items: tuple[str, ...]
+    response_format: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What comes back for a turn.
+
+    Parameters
+    ----------
+    text : str, optional
+        None if there is no reply.
+    finish_reason : str, optional
+        Why the reply ended, if its author says so.
+    status : str
+        Why there is no reply: ``no_reply``, ``no_choice``, or ``unasked`` if it was not asked for.
+    is_new : bool
+        It was asked for now, and is not from the store.
+    """
+
+    text: str | None
+    finish_reason: str | None = None
+    status: str = "no_reply"
+    is_new: bool = False
 
 
 class StoredReplies:
@@ -20,31 +67,49 @@ class StoredReplies:
 
     Attributes
     ----------
-    known : dict of dict
-        ``reply`` and ``finish_reason``, if there is one, by key.
+    by_key : dict of Reply
     """
 
     def __init__(self, stored: StoredAnswers, fingerprint: str) -> None:
         self._stored = stored
         self._fingerprint = fingerprint
-        self.known = stored.rows.reindex(columns=["reply", "finish_reason"]).to_dict("index")
+        self.by_key = _replies(stored.rows)
 
-    def key(self, request: str, about: dict[str, Any]) -> str:
+    def key(self, request: str, turn: Turn) -> str:
         """Return the key of the reply to a request."""
-        return key_of(self._fingerprint, request, str(about["run"]), str(about["attempt"]))
+        return key_of(self._fingerprint, request, str(turn.run), str(turn.attempt))
 
-    def add(
-        self, new: dict[str, tuple[dict[str, Any], str, dict[str, Any]]], seconds: float
-    ) -> None:
-        """Save what a conversation was about, its request and what was replied, by key."""
+    def add(self, new: Mapping[str, tuple[Turn, str, dict[str, Any]]], seconds: float) -> None:
+        """Save turns with their requests and the columns of their replies, by key."""
         rows = [
-            {"run": about["run"], "attempt": about["attempt"], "items": " ".join(about["items"])}
-            | {"request": request, **found}
-            for about, request, found in new.values()
+            {"run": turn.run, "attempt": turn.attempt, "items": " ".join(turn.items)}
+            | {"request": request, **columns}
+            for turn, request, columns in new.values()
         ]
+        self.by_key |= {
+            key: Reply(columns["reply"], columns.get("finish_reason"))
+            for key, (_, _, columns) in new.items()
+        }
         index = pd.Index(list(new), name="key")
-        self.known |= {key: {"finish_reason": None} | found for key, (_, _, found) in new.items()}
-        there = self._stored.add(pd.DataFrame(rows, index=index), seconds)
-        if there:
-            columns = ["reply", "finish_reason"]  # another process was first: its replies count
-            self.known |= self._stored.rows.loc[there].reindex(columns=columns).to_dict("index")
+        stored_before = self._stored.add(pd.DataFrame(rows, index=index), seconds)
+        if stored_before:  # another process was first: its replies count
+            self.by_key |= _replies(self._stored.rows.loc[stored_before])
+
+
+def well_formed(text: str) -> str:
+    """Replace lone surrogates, which cannot be stored.
+
+    Examples
+    --------
+    >>> well_formed("yes \ud83d")
+    'yes �'
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _replies(rows: pd.DataFrame) -> dict[str, Reply]:
+    """Return the replies in rows of the store, by key."""
+    columns = rows.reindex(columns=["reply", "finish_reason"])
+    pairs = zip(columns["reply"], columns["finish_reason"], strict=True)
+    replies = [Reply(text, None if pd.isna(reason) else str(reason)) for text, reason in pairs]
+    return dict(zip(rows.index, replies, strict=True))

@@ -157,7 +157,7 @@ def _often() -> None:
     """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
     importlib.import_module("psychometrics.store.answers").MANY_PARTS = 16
     importlib.import_module("psychometrics.store.answers").SAVE_EVERY = 0.0
-    importlib.import_module("psychometrics.modes.options")._BATCH = 4
+    importlib.import_module("psychometrics.modes.option_shares")._BATCH = 4
 
 
 @functools.cache

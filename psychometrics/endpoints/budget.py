@@ -1,0 +1,117 @@
+"""What the requests to an endpoint may cost, before and after their replies."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import replace
+
+from ..progress import Spending
+from .completions import Completion
+from .endpoint import Endpoint
+
+# Tokens of a request beyond those of its text, at most: the marks between messages.
+_OVERHEAD = 32
+
+
+class Budget:
+    """What requests may cost: reserved before a request is sent, settled when its reply is there.
+
+    Parameters
+    ----------
+    endpoint : Endpoint
+        Its prices and ``max_cost``.
+    spending : Spending
+        Of the call's :class:`psychometrics.progress.Progress`.
+    max_tokens : int, optional
+        Most tokens of a reply.
+    """
+
+    def __init__(self, endpoint: Endpoint, spending: Spending, max_tokens: int | None) -> None:
+        self._prices = endpoint.price_in or 0, endpoint.price_out or 0
+        self._limit = endpoint.max_cost
+        self._max_tokens = max_tokens
+        self._lock = asyncio.Lock()
+        self._settled = asyncio.Event()
+        self._tokens_per_byte: float | None = None
+        self.spending = spending
+        spending.priced = endpoint.price_in is not None or endpoint.price_out is not None
+
+    def most_tokens(self, text: str) -> tuple[int, int]:
+        """Return the most tokens that a request and its reply may have.
+
+        A token has at least one byte; how many it has at this endpoint is learnt from its replies.
+        """
+        per_byte = min(1.0, 1.25 * (self._tokens_per_byte or 1.0))
+        prompt = math.ceil(len(text) * per_byte) + _OVERHEAD
+        return prompt, self._max_tokens or len(text) // 8 + _OVERHEAD
+
+    def cost(self, prompt: int, completion: int) -> float:
+        """Return what tokens cost, in the currency of the prices."""
+        return (prompt * self._prices[0] + completion * self._prices[1]) / 1e6
+
+    def estimate(self, text: str, statements: int) -> tuple[int, int]:
+        """Return the likely tokens of a request: 4 bytes to a token, 8 tokens to an answer."""
+        return len(text) // 4, self._max_tokens or 8 * statements
+
+    def plan(self, text: str, statements: int) -> None:
+        """Count a request that would be sent."""
+        prompt, completion = self.estimate(text, statements)
+        self.spending.planned += 1
+        cost = self.cost(prompt, completion)
+        self.spending.add({"estimated": True}, prompt, completion, cost)
+
+    def reserve(self, text: str, within: bool = True) -> float | None:
+        """Reserve the most that a request may cost; None if the budget (``within``) forbids it."""
+        spending = self.spending
+        most = self.cost(*self.most_tokens(text))
+        total = spending.cost + spending.reserved + most
+        if within and self._limit is not None and total > self._limit:
+            return None
+        spending.reserved += most
+        spending.under_way += 1
+        return most
+
+    async def wait(self, text: str) -> float | None:
+        """Reserve as soon as the requests under way leave enough; None if they never will."""
+        async with self._lock:
+            most = self.reserve(text)
+            while most is None and self.spending.under_way:
+                self._settled.clear()
+                await self._settled.wait()
+                most = self.reserve(text)
+
+        return most
+
+    def settle(self, most: float, completion: Completion, text: str) -> Completion:
+        """Count a reply in place of its reservation; return it with its usage, or an estimate."""
+        self._take_back(most)
+        usage = completion.usage
+        tokens = completion.tokens
+
+        if usage is None:
+            tokens = max(1, len(text) // 4), max(1, len(completion.text) // 4)
+            usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "estimated": True}
+        else:
+            per_byte = tokens[0] / len(text)
+            self._tokens_per_byte = max(self._tokens_per_byte or 0.0, per_byte)
+
+        self.spending.add(usage, *tokens, self.cost(*tokens))
+        return replace(completion, usage=usage, tokens=tokens)
+
+    def release(self, most: float, text: str, paid: bool = False) -> None:
+        """Take back the reservation of a request without a reply.
+
+        If the endpoint may nevertheless have replied (``paid``), the most that the request may have
+        cost is counted.
+        """
+        self._take_back(most)
+        if paid:
+            prompt, reply = self.most_tokens(text)
+            self.spending.add({"estimated": True}, prompt, reply, most)
+
+    def _take_back(self, most: float) -> None:
+        spending = self.spending
+        spending.under_way -= 1
+        spending.reserved = spending.reserved - most if spending.under_way else 0.0
+        self._settled.set()

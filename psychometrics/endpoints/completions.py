@@ -1,0 +1,115 @@
+"""What an endpoint's replies say: their text, why they ended, and how many tokens they took."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..store.replies import well_formed
+from .client import NoReply
+
+# Most that probabilities of distinct tokens may sum to: 1, and what rounding in bfloat16 adds.
+_MOST_PROBABILITY = 1.02
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A reply of an endpoint.
+
+    Parameters
+    ----------
+    text : str
+    finish_reason : str, optional
+        Why it ended, if the endpoint says so.
+    usage : mapping, optional
+        What the endpoint says of its tokens; None if it does not count those of the request.
+    tokens : (int, int)
+        Of the request and of the reply; 0 where the endpoint counts none.
+    """
+
+    text: str
+    finish_reason: str | None
+    usage: dict[str, Any] | None
+    tokens: tuple[int, int]
+
+
+def read_completion(content: Any, logprobs: bool = False) -> Completion | None:
+    """Read the JSON of a reply; return None if it is not a completion.
+
+    The text of a reply that calls tools and says nothing is the calls, and its finish reason is
+    ``tool_call``. If ``logprobs`` were asked for, the text is those of the first token.
+
+    Raises
+    ------
+    NoReply
+        The completion has no choice.
+    """
+    if isinstance(content, dict) and content.get("choices") == []:
+        raise NoReply("a reply without choices", paid=True, unreadable=True, status="no_choice")
+
+    try:
+        choice = content["choices"][0]
+        message = choice.get("message") or {"content": choice["text"]}
+        written = message.get("content")
+    except (LookupError, TypeError, AttributeError):
+        return None
+
+    reason = choice.get("finish_reason")
+    calls = message.get("tool_calls") or message.get("function_call")
+
+    if written is None:
+        written = message.get("refusal") or ""
+
+    if not written and calls:
+        written = json.dumps(calls)
+        reason = "tool_call"  # endpoints write tool_calls, whatever else is in the reply
+
+    text = _as_text(written)
+    if logprobs and choice.get("logprobs") is not None:
+        text = json.dumps(_first_tokens(choice["logprobs"]))
+
+    usage = content.get("usage")
+    counts = usage if isinstance(usage, dict) else {}
+    tokens = _whole(counts.get("prompt_tokens")), _whole(counts.get("completion_tokens"))
+
+    return Completion(
+        well_formed(text),
+        None if reason is None else well_formed(str(reason)),
+        usage if tokens[0] else None,
+        tokens,
+    )
+
+
+def _as_text(written: Any) -> str:
+    """Return the content of a message as text; it may be a list of parts."""
+    if isinstance(written, list):
+        parts = [part.get("text", "") if isinstance(part, dict) else part for part in written]
+        return "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
+    return written if isinstance(written, str) else json.dumps(written)
+
+
+def _first_tokens(logprobs: Any) -> dict[str, float]:
+    """Return the likeliest first tokens with their log-probabilities; none if they are not such."""
+    try:
+        if "content" not in logprobs:  # of a text to go on from
+            listed: Mapping[str, Any] = logprobs["top_logprobs"][0]
+            tokens = {well_formed(token): float(value) for token, value in listed.items()}
+        else:
+            rows = logprobs["content"][0]["top_logprobs"]
+            tokens = {well_formed(row["token"]): float(row["logprob"]) for row in rows}
+
+        total = sum(math.exp(logprob) for logprob in tokens.values())
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        return {}
+
+    return tokens if total <= _MOST_PROBABILITY else {}  # nor where one is no number
+
+
+def _whole(count: object) -> int:
+    """Return a number of tokens; 0 for what is no number."""
+    if isinstance(count, bool) or not isinstance(count, int | float):
+        return 0
+    return int(count) if 0 < count < 1e12 else 0

@@ -1,0 +1,141 @@
+"""When the next request to an endpoint may begin, by its limits, its headers and its refusals."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+
+from .endpoint import Endpoint
+
+# Share of recent requests that may come too soon without all others being slowed down.
+_ISOLATED = 0.2
+# Most seconds between two requests to an endpoint that refuses them as coming too soon.
+_LONGEST_GAP = 10.0
+
+
+class _Limits:
+    """The limits that an Endpoint states, which all models at its address share."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        # A little slower than is allowed, as requests do not arrive as evenly as they are sent.
+        self.gap = 61.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
+        self.tokens = endpoint.tokens_per_minute
+        self.next = 0.0  # when the next request may begin by the limit of requests
+        self.next_tokens = 0.0  # and by that of tokens
+        self.largest = 0  # most tokens of a request so far
+
+    def begin(self, now: float, tokens: int) -> None:
+        """Count a request that begins now."""
+        self.next = now + self.gap
+        if self.tokens:
+            self.largest = max(self.largest, min(tokens, int(self.tokens)))
+            self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
+
+    def settle(self, estimated: int, actual: int) -> None:
+        """Correct the tokens of a request once they are known."""
+        if self.tokens:
+            self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
+
+    def _seconds(self, tokens: int) -> float:
+        # No minute may exceed the limit, not even with a request that begins in its last second.
+        limit = self.tokens or math.inf
+        return 61.0 * tokens / max(limit - self.largest, min(tokens, limit), 1.0)
+
+
+class Pace:
+    """When the next request to a model may begin, by stated limits, headers and refusals."""
+
+    def __init__(self, limits: _Limits) -> None:
+        self.limits = limits
+        self.next = 0.0  # when the next request may begin, by our rate
+        self.held = 0.0  # and by what the endpoint asked for
+        self.rate: float | None = None  # requests per second, None while nothing was refused
+
+        now = time.monotonic()
+        self.cut_at = now  # when the rate was last cut, and when it last grew
+        self.grown_at = now
+        self.since = now  # when the counts of requests and replies began
+        self.sent = 0
+        self.heard = 0
+        self.refused = 0.0  # share of the recent requests, each counting a tenth less than the next
+
+    def left(self) -> float:
+        """Seconds until a request may begin."""
+        times = self.next, self.held, self.limits.next, self.limits.next_tokens
+        return max(times) - time.monotonic()
+
+    def begin(self, tokens: int) -> None:
+        """Count a request that begins now."""
+        now = time.monotonic()
+        self.sent += 1
+        self.next = now + (1 / self.rate if self.rate else 0.0)
+        self.limits.begin(now, tokens)
+
+    def hold(self, seconds: float) -> None:
+        """Begin nothing for so long."""
+        self.held = max(self.held, time.monotonic() + seconds)
+
+    def too_fast(self, begun: float, after: float | None) -> None:
+        """Slow down if refusals are frequent, once for all requests that were under way.
+
+        A rare refusal comes from a busy endpoint, not from our rate: only its own request waits.
+        An endpoint that says when to come again is not asked more slowly than that.
+        """
+        if begun < self.cut_at:
+            return
+
+        self.refused += 0.1 * (1 - self.refused)
+        if self.refused < _ISOLATED:
+            return
+
+        self.hold(after or 0.0)
+        now = time.monotonic()
+        seconds = max(now - self.since, 0.05)
+        rate = 0.7 * self.sent / seconds
+
+        if self.heard:
+            rate = min(rate, self.heard / seconds)
+
+        if self.rate:
+            rate = min(rate, 0.7 * self.rate)
+
+        longest = _LONGEST_GAP if after is None else min(max(after, 0.1), _LONGEST_GAP)
+        self.rate = max(rate, 1 / longest)
+
+        self.cut_at = now
+        self.grown_at = now
+        self.since = now
+        self.sent = 0
+        self.heard = 0
+        self.refused = 0.0
+        self.next = max(self.next, now + 1 / self.rate)
+
+    def replied(self) -> None:
+        """Speed up again: by a twentieth with each reply, or by a tenth with each second."""
+        self.heard += 1
+        self.refused *= 0.9
+        if self.rate is None:
+            return
+
+        now = time.monotonic()
+        waited = now - self.grown_at
+        self.rate *= 1 + min(0.5 * waited, max(0.05, 0.1 * waited), 1.0)
+        self.grown_at = now
+
+        if self.rate > 10_000:
+            self.rate = None
+
+
+@functools.lru_cache(maxsize=64)
+def _limits_of(endpoint: Endpoint) -> _Limits:
+    return _Limits(endpoint)
+
+
+@functools.lru_cache(maxsize=1024)
+def pace_of(endpoint: Endpoint, model: str) -> Pace:
+    """Return the pace of a model at an endpoint; it lasts over questionnaires and calls.
+
+    Endpoints limit each model by itself, so a refusal of one model says nothing about another.
+    """
+    return Pace(_limits_of(endpoint))

@@ -1,0 +1,339 @@
+"""Probabilities of options: by an NLI classifier, a language model here, or an endpoint."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from ..checks import check_three
+from ..endpoints.endpoint import Endpoint
+from ..exceptions import RespondentError
+from ..models.chat_templates import fill_template
+from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
+from ..models.sources import find
+from ..questionnaires import Questionnaire
+from ..store import StoredAnswers, key_of
+from .chat import first_tokens
+from .mode import Asking
+from .nli import NLI, PROBABILITIES
+from .option_prompts import as_text, endpoint_replies, option_sentence, scored_replies
+
+if TYPE_CHECKING:
+    from .prompting import Prompt
+
+_BATCH = 16
+# Fewest tokens at which it pays to read the common beginning of a batch by itself.
+_LEAST_SHARED = 32
+
+
+def by_entailment(
+    questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
+) -> pd.DataFrame:
+    """Return options with their probabilities by an NLI classifier."""
+    rows = pd.DataFrame(
+        [
+            (item.id, questionnaire.statement(item), place, option.label, option.value)
+            for item in questionnaire.items
+            for place, option in enumerate(questionnaire.choices(item), start=1)
+        ],
+        columns=["item_id", "statement", "option", "label", "value"],
+    )
+    statements = rows.pop("statement")
+    persona = conditions["persona"]
+    baseline = conditions["baseline"]
+
+    if persona is not None:
+        pairs = [(persona, statement) for statement in statements]
+    else:
+        wording = conditions["wording"]
+        if wording == "sentence":
+            sentences = [option_sentence(label) for label in rows["label"]]
+        else:
+            sentences = [wording.replace("{label}", label) for label in rows["label"]]
+
+        pairs = list(zip(statements, sentences, strict=True))
+
+        if baseline is not None:
+            pairs += [(baseline, sentence) for sentence in sentences]
+
+    rows["sent"] = pairs[: len(rows)]
+    fingerprint = asking.identity.fingerprint
+    keys: dict[Prompt, str] = {pair: key_of(fingerprint, *pair) for pair in pairs}
+    NLI("nli").ask_missing(asking, keys, stored, len(keys))
+    answers = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
+    e, _, c = answers.T
+
+    if conditions["score"] == "contrast" or persona is not None:
+        check_three(pd.DataFrame({"contradiction": c}))
+
+    if persona is not None:
+        values = rows.groupby("item_id")["value"]
+        rank = values.rank(method="first").to_numpy() - 1
+        highest = values.transform("size").to_numpy() - 1
+        return rows.assign(probability=binom.pmf(rank, highest, (1 + e - c).astype(float) / 2))
+
+    e = e.astype(float)
+    c = c.astype(float)
+    scores = e if conditions["score"] == "entailment" else e / (e + c)
+    shares = scores[: len(rows)] / (scores[len(rows) :] if baseline is not None else 1.0)
+    return rows.assign(probability=_shares(shares, rows["item_id"].to_numpy()))
+
+
+def by_logits(
+    questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
+) -> pd.DataFrame:
+    """Return options with their probabilities as a model's next words, per permutation."""
+    model = asking.respondent
+    bar = asking.bar
+    rows = scored_replies(questionnaire, conditions)
+    rows["key"] = [
+        key_of(asking.identity.fingerprint, conditions["score"], *prompt, reply)
+        for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
+    ]
+    new = rows[[key not in stored for key in rows["key"]]].drop_duplicates("key")
+    bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
+    groups = [group for _, group in new.groupby("prompt")]  # alike ones together
+    for start in range(0, len(groups), _BATCH):
+        chunk = groups[start : start + _BATCH]
+        asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
+        whole = pd.concat(chunk)
+        done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in whole["prompt"]]})
+        done["reply"] = whole["reply"].to_list()
+        done["log_probability"] = model(asked, conditions["score"] == "text_mean")
+        stored.collect(done, list(whole["key"]), len(done))
+        bar.update(len(done))
+
+    # Kept as logarithms: probabilities of long texts would be 0.
+    logs = stored.rows.loc[rows["key"], "log_probability"]
+    rows["log_probability"] = logs.to_numpy(dtype=float)
+    return _within_prompts(rows.drop(columns="key"))
+
+
+def by_endpoint(
+    questionnaire: Questionnaire, asking: Asking, conditions: dict[str, Any], endpoint: Endpoint
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return options with the probabilities of their labels, and the statuses of failed items.
+
+    If there is no reply about an item, its rows have no probabilities, but what was to be sent.
+    """
+    rows = endpoint_replies(questionnaire, conditions)
+    items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
+    asking = asking._replace(conditions=conditions)
+    replies = first_tokens(questionnaire, asking, endpoint.resolved(), items)
+
+    statuses = rows["prompt"].map({prompt: first.status for prompt, first in replies.items()})
+    failed = statuses != "ok"
+    left = dict(zip(rows.loc[failed, "item_id"], statuses[failed], strict=True))
+    labels = rows.groupby("prompt")["reply"].agg(set)
+    read = {
+        prompt: _label_shares(first.tokens, labels[prompt])
+        for prompt, first in replies.items()
+        if first.status == "ok"
+    }
+    if read and not any(mass for _, mass, _, _ in read.values()):
+        tokens = next(first.tokens for first in replies.values() if first.status == "ok")
+        raise RespondentError(
+            f"{asking.identity.respondent_id} begins its reply with none of the labels "
+            f"({', '.join(sorted(set(rows['reply'])))}); likeliest are "
+            f"{', '.join(map(repr, list(tokens)[:3]))}: use mode chat, or labels=alphabetical."
+        )
+
+    numbers = []
+    for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True):
+        logs, mass, seen, unseen = read.get(prompt, ({}, np.nan, np.nan, np.nan))
+        numbers.append((logs.get(reply, np.nan), mass, seen, unseen))
+
+    rows[["log_probability", "mass", "labels_seen", "unseen"]] = np.array(numbers, dtype=float)
+    return _within_prompts(rows), left
+
+
+def _label_shares(
+    tokens: dict[str, float], labels: set[str]
+) -> tuple[dict[str, float], float, float, float]:
+    """Return what an endpoint's likeliest tokens say of labels.
+
+    Returns
+    -------
+    dict of str to float
+        Log-probabilities of the labels; of those that are not there, the last token's.
+    float
+        Probability of the labels that are there.
+    float
+        How many are there.
+    float
+        The most that the others can have of the probability of all labels.
+    """
+    shares = dict.fromkeys(labels, 0.0)
+
+    for token, log in tokens.items():
+        label = token.strip()
+        if label in shares:  # " 1" and "1" are one label
+            shares[label] += np.exp(log)
+
+    mass = sum(shares.values())
+    seen = sum(share > 0 for share in shares.values())
+    least = min(tokens.values())
+    rest = (len(labels) - seen) * np.exp(least)
+    logs = {label: np.log(share) if share else least for label, share in shares.items()}
+
+    return logs, mass, seen, rest / (mass + rest) if mass else 1.0
+
+
+def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Take away the baseline, and make the options' probabilities sum to one for each prompt."""
+    is_baseline = rows.pop("is_baseline")
+    if is_baseline.any():
+        without = rows.loc[is_baseline, "log_probability"].to_numpy()
+        rows = rows[~is_baseline].reset_index(drop=True)
+        rows["log_probability"] -= without
+    by = [rows["item_id"], rows["permutation"]]
+    rows["probability"] = shares_of_logs(rows["log_probability"], by)
+    return rows.drop(columns="reply").rename(columns={"prompt": "sent"})
+
+
+def shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]:
+    """Return probabilities that sum to one within groups, from log-probabilities.
+
+    Examples
+    --------
+    >>> shares_of_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])])
+    array([0.5, 0.5, 1. ])
+    """
+    # Scaled within each group, so that not all of a group underflow.
+    odds = np.exp((logs - logs.groupby(by).transform("max")).to_numpy())
+    return _shares(odds, [part.to_numpy() for part in by])
+
+
+def _shares(
+    values: NDArray[np.float64], by: NDArray[Any] | list[NDArray[Any]]
+) -> NDArray[np.float64]:
+    """Divide values by the sum of their group."""
+    series = pd.Series(np.asarray(values, dtype=float))
+    groups = [pd.Series(part) for part in by] if isinstance(by, list) else by
+    shares: NDArray[np.float64] = (series / series.groupby(groups).transform("sum")).to_numpy()
+    return shares
+
+
+class ReplyScorer:
+    """A causal or encoder-decoder model that scores replies after prompts."""
+
+    def __init__(self, name_or_path: str | Path, dtype: str) -> None:
+        source = find(name_or_path)
+        self.decodes = bool(load_config(source).is_encoder_decoder)
+        head = "encoder-decoder" if self.decodes else "causal"
+        what = "a causal or an encoder-decoder model, which continues a text"
+        model, self.tokenizer = load_model(source, head, what=what)
+        self.device = resolve_device(None)
+        self.model: Any = to_device(model, self.device, dtype, source.name)
+
+    @torch.inference_mode()
+    def __call__(
+        self, asked: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of each reply, summed over its tokens or their mean."""
+        sequences = []
+        for prompt, replies in asked:
+            context, space = self._context(prompt)
+            for reply in replies:
+                ids = self._tokens(f"{space}{reply}")
+                if not ids:
+                    raise RespondentError(f"The tokenizer has no tokens for {reply!r}.")
+
+                sequences.append((context, ids))
+
+        steps = self._encoder_decoder(sequences) if self.decodes else self._causal(sequences)
+        return np.array([float(logs.mean() if mean else logs.sum()) for logs in steps])
+
+    def _tokens(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _context(self, prompt: tuple[str, str]) -> tuple[list[int], str]:
+        """Return the token ids of what is read, and what stands between it and the reply."""
+        system, user = prompt
+        voice = not system and not self.decodes  # a text that is continued
+        if not voice and getattr(self.tokenizer, "chat_template", None):
+            turns = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+            return self._tokens(fill_template(self.tokenizer, turns)), ""
+
+        if self.decodes:
+            return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
+        ids = self._tokens(as_text(prompt))
+        start = self.tokenizer.bos_token_id
+        if start is not None:
+            ids = [start, *ids]
+        return ids, "" if user[-1:].isspace() else " "
+
+    def _causal(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
+        """Score replies; those of one token share a single pass over their prompt."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for number, (context, ids) in enumerate(sequences):
+            groups.setdefault(tuple(context + ids[:-1]), []).append(number)
+
+        read = list(groups)
+        scored = {}
+        check_length([list(tokens) for tokens in read], self.model, self.tokenizer)
+
+        for start in range(0, len(read), _BATCH):
+            part = read[start : start + _BATCH]
+            first = min(len(sequences[number][0]) for row in part for number in groups[row]) - 1
+            logits = self._logits_from(part, first)
+
+            for row, tokens in enumerate(part):
+                for number in groups[tokens]:
+                    context, ids = sequences[number]
+                    last = len(context) - 1 - first
+                    logs = logits[row, last : last + len(ids)].log_softmax(dim=-1)
+                    scored[number] = logs[range(len(ids)), ids]
+
+        return [scored[number] for number in range(len(sequences))]
+
+    def _logits_from(self, rows: list[tuple[int, ...]], first: int) -> torch.Tensor:
+        """Return the logits from one place on, (rows, places, V), as the vocabulary is large.
+
+        What all rows begin with is read once: prompts differ in their last line only.
+        """
+        least = min(rows)
+        greatest = max(rows)  # these two differ earliest
+        pairs = enumerate(zip(least, greatest, strict=False))
+        shared = min(first, next((i for i, (a, b) in pairs if a != b), len(least)))
+        width = max(map(len, rows))
+        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=self.device)
+        mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
+        inputs: dict[str, Any] = {"attention_mask": torch.tensor(mask, device=self.device)}
+        past: Any = None
+
+        if shared >= _LEAST_SHARED and len(rows) > 1:
+            begun = self.model(input_ids=ids[:1, :shared], use_cache=True)
+            past = getattr(begun, "past_key_values", None)  # Mamba and RWKV keep another state
+
+        if hasattr(past, "batch_repeat_interleave"):
+            past.batch_repeat_interleave(len(rows))
+            inputs |= {"past_key_values": past, "use_cache": True, "input_ids": ids[:, shared:]}
+        else:
+            inputs["input_ids"] = ids
+
+        if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
+            inputs["logits_to_keep"] = width - first
+
+        logits: torch.Tensor = self.model(**inputs).logits
+        return logits[:, first - width :].float()
+
+    def _encoder_decoder(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
+        scored = []
+        start = self.model.config.decoder_start_token_id
+        for context, ids in sequences:
+            logits = self.model(
+                input_ids=torch.tensor([context], device=self.device),
+                decoder_input_ids=torch.tensor([[start, *ids[:-1]]], device=self.device),
+            ).logits
+            scored.append(logits[0].float().log_softmax(dim=-1)[range(len(ids)), ids])
+        return scored
