@@ -59,9 +59,7 @@ def open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         occupied = _not_a_folder(Path(root))
 
     if occupied:
-        raise StoreError(
-            f"{occupied} is a file, not a store: name another folder in {setting}."
-        )
+        raise StoreError(f"{occupied} is a file, not a store: name another folder in {setting}.")
 
     return system, root.rstrip("/")
 
