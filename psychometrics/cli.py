@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
 import time
@@ -648,9 +649,16 @@ def _run(
         list[str] | None,
         Option("--sweep", help="name=value,value: a run for each; may be repeated."),
     ] = None,
+    device: Annotated[
+        str | None, Option(help="Where models compute, such as cpu or cuda:1.")
+    ] = None,
 ) -> None:
     """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
     values = pm.checks.parse_parameters(parameter or [])
+    if device is not None:
+        pm.models.loading.resolve_device(device)  # refused before a kernel is started
+        os.environ["PSYCHOMETRICS_DEVICE"] = device  # which the kernel inherits
+
     if not sweep:
         if notebook in pm.runs.CHAPTERS:  # refused before a kernel is started
             pm.check_parameters(notebook, values)
@@ -745,7 +753,8 @@ def _train_nli(
     epochs: Annotated[float | None, Option(help="Passes over the data.")] = None,
     lr: Annotated[float | None, Option(help="Peak learning rate.")] = None,
     condition: Annotated[
-        list[str] | None, Option("--condition", "-c", help="batch_size, rank, layers, seed.")
+        list[str] | None,
+        Option("--condition", "-c", help="batch_size, rank, layers, seed, device."),
     ] = None,
 ) -> None:
     """Put an NLI head on a base model, an encoder or a decoder, and train it.
@@ -773,14 +782,15 @@ def _train_nli(
     how = _PAPER_SETTINGS | chosen | more
     failed = False
 
-    if base_file is None:
-        results = [(output, pm.training.train_nli(base, data, output, **how))]
-    else:
-        results = pm.training.train_heads(base_file, data, output, **how)
+    with pm.models.loading.computing_on(how.pop("device", None)):
+        if base_file is None:
+            results = [(output, pm.training.train_nli(base, data, output, **how))]
+        else:
+            results = pm.training.train_heads(base_file, data, output, **how)
 
-    for folder, found in results:
-        failed |= isinstance(found, Exception)
-        typer.echo(f"{folder}: {_said_of_training(found)}")
+        for folder, found in results:
+            failed |= isinstance(found, Exception)
+            typer.echo(f"{folder}: {_said_of_training(found)}")
 
     raise typer.Exit(int(failed))
 

@@ -159,7 +159,7 @@ def train_nli(
         The data cannot be read or lack a column or a label.
     ParameterError
         A setting is unknown, or impossible for this base; the folder holds the result of another
-        base, other data or other settings.
+        base, other data or other settings; the device is not the first GPU.
 
     References
     ----------
@@ -175,6 +175,7 @@ def train_nli(
     2
     """
     chosen = _Settings.of(settings)
+    _trains_on_gpu()  # a device that cannot be trained on is refused before anything is read
     _make_folder(output)
     set_seed(chosen.seed)
     pairs = _labelled(data, split=True)
@@ -826,7 +827,7 @@ def _training_arguments(
     checkpoints: str, settings: _Settings, rows: int, progress: bool
 ) -> TrainingArguments:
     steps = int(np.ceil(rows / settings.batch_size) * settings.epochs)
-    on_gpu = resolve_device(None).type == "cuda"
+    on_gpu = _trains_on_gpu()
     arguments = TrainingArguments(
         output_dir=checkpoints,
         num_train_epochs=settings.epochs,
@@ -849,6 +850,24 @@ def _training_arguments(
     arguments._n_gpu = min(1, arguments.n_gpu)
 
     return arguments
+
+
+def _trains_on_gpu() -> bool:
+    """Return whether training computes on a GPU, which is the first that the process sees.
+
+    Raises
+    ------
+    ParameterError
+        Another one was named, which the Trainer would not take.
+    """
+    device = resolve_device(None)
+    if device.index:
+        raise ParameterError(
+            f"device: training takes the first GPU and not '{device}'; set "
+            f"CUDA_VISIBLE_DEVICES={device.index} and name device='cuda'."
+        )
+
+    return device.type == "cuda"
 
 
 def _make_folder(folder: str | Path) -> None:

@@ -100,6 +100,7 @@ def test_a_scales_id_keeps_its_umlauts_readable(tmp_path):
     [
         ("item;options\nI sip.;1=no, 2=yes\n", "tea.csv, line 2: .* write ; between"),
         ("item\nI sip.\nI pour.\n\ni sip.\n", "line 5 is the same question as line 2"),
+        ("item,options\nI sip.,0=no; 1=yes\nI sip.,0=no; 1=yes\n", "line 3 is the same question"),
         ("item,scale\nI sip.,Joy\nI pour.,joy\n", "line 3: .* 'Joy' in line 2"),
     ],
 )

@@ -105,6 +105,7 @@ analyses: [scores]
         "compare {model} minilm-mnli-l3-s16 --questionnaires challenges",
         "study run {study}",
         "improve gad7",
+        "train-nli {model} {study}-out",
     ],
 )
 def test_every_command_that_computes_refuses_a_device_that_is_not_there_at_once(
@@ -209,3 +210,27 @@ def test_training_takes_one_gpu_of_two_so_that_a_batch_is_what_the_manifest_says
     )
     assert sizes == [8, 8, 8]
     assert manifest["steps"] == 3
+
+
+def test_training_refuses_another_gpu_than_the_first_and_names_the_way(cuda, tmp_path):
+    pairs = pd.DataFrame({"premise": ["It rains."], "hypothesis": ["It is wet."], "label": [0]})
+    with loading.computing_on("cuda:1"), pytest.raises(ParameterError, match="VISIBLE_DEVICES=1"):
+        training.train_nli("nowhere", pairs, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+    with loading.computing_on("cuda:0"):
+        assert training._trains_on_gpu()
+
+
+def test_the_device_of_a_run_reaches_its_kernel_and_is_refused_before_it(ended, monkeypatch):
+    monkeypatch.setenv("PSYCHOMETRICS_DEVICE", "cuda:7")
+    seen = []
+
+    def note(notebook, *arguments, **options):
+        seen.append(loading.resolve_device(None))
+        raise ParameterError("noted.")
+
+    monkeypatch.setattr("psychometrics.publishing.book.run_notebook", note)
+    assert ended("run", "03-assessment", "--device", "cuda:9")[0] == 1
+    assert ended("run", "03-assessment", "--device", "cpu")[0] == 1
+    assert seen == [CPU]

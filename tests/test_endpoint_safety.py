@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from psychometrics.asking.ask import ask
 from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.endpoints.proxies import proxy_for
@@ -207,3 +208,28 @@ def test_an_endpoint_that_says_it_is_busy_is_waited_for(tmp_path, monkeypatch, s
 
     assert (answers["status"] == "ok").all()
     assert len(seen) == 5
+
+
+@pytest.mark.parametrize("status", [500, 503, None])
+def test_what_is_waited_for_before_the_first_reply_is_said_at_once_and_once(
+    tmp_path, monkeypatch, capsys, status
+):
+    monkeypatch.setattr(request_queue, "_FIRST_PATIENCE", 0.0)
+    monkeypatch.setattr(request_queue, "_SILENCE", 0.2)
+    said = []
+
+    def serve(connection, request):
+        said.append(capsys.readouterr().err.count("no reply yet"))
+        if status is None:
+            time.sleep(0.4)
+
+        fails = status is not None and len(said) < 2
+        connection.sendall(http(status, b"{}") if fails else http(200, ANSWER))
+
+    with raw_server(serve) as url:
+        place = Endpoint(url, **QUICK)
+        ask(FOUR, ["m"], tmp_path, "chat", endpoint=place, runs=3)
+
+    said.append(capsys.readouterr().err.count("no reply yet"))
+    assert said[:2] == [0, 1]
+    assert sum(said) == 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
 import pytest
 import yaml
@@ -311,6 +312,21 @@ def test_every_language_has_each_text_with_its_gaps():
 def test_german_and_french_refusals_are_read(reply):
     assert read(reply) == [REFUSED] * 3
     assert read("Aussage 1: 4\nFrage 2: Antwort: 5\nÉnoncé 3: 1")[:2] == [("ok", 4), ("ok", 5)]
+
+
+@pytest.mark.parametrize(
+    "line", ["1: 4 blah {}\n", "1: 4, ", "|1|4 {}|\n", "zz ", '[{{"a": {}}},', "٣"]
+)
+def test_a_reply_that_does_not_end_is_read_within_a_second(line):
+    long = "".join(line.format(number) for number in range(900_000 // len(line)))
+    began = time.process_time()
+    assert read(long) == [UNREAD] * 3
+    read(long[:100_000])  # the longest that is read
+    assert time.process_time() - began < 1
+
+
+def test_thinking_may_be_as_long_as_it_likes_before_the_answers():
+    assert read("<think>" + "I wonder. " * 50_000 + "</think>\n1: 4\n2: 4\n3: 4") == [("ok", 4)] * 3
 
 
 def test_spanish_replies_are_read():

@@ -242,9 +242,19 @@ def test_a_store_may_be_a_url(tmp_path, kind):
      "s3://bucket/x?access_key=a&secret_key=hidden1"],
 )  # fmt: skip
 def test_what_is_no_store_is_said_without_the_secret_of_a_url(store):
-    with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE") as error:
+    with pytest.raises(StoreError, match="--store") as error:
         StoredAnswers(store, *WHO).add(rows_of([1]))
     assert "hidden1" not in str(error.value)
+    assert "PSYCHOMETRICS_STORE" not in str(error.value)
+
+
+def test_what_is_configured_wrongly_names_the_variable_and_not_the_option(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for store in (" ", tmp_path / "file", "nosuch://x"):
+        monkeypatch.setenv("PSYCHOMETRICS_STORE", str(store))
+        with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE") as error:
+            StoredAnswers(None, *WHO).add(rows_of([1]))
+        assert "--store" not in str(error.value)
 
 
 def test_a_store_that_is_a_file_is_named(tmp_path):
@@ -253,7 +263,7 @@ def test_a_store_that_is_a_file_is_named(tmp_path):
         for use in (lambda s: StoredAnswers(s, *WHO), compact, manifests):
             with pytest.raises(StoreError, match="is a file, not a store: name another folder"):
                 use(store)
-    with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE"):
+    with pytest.raises(StoreError, match="--store"):
         filled(tmp_path / "file" / "below")
     (tmp_path / "mlm").write_text("mine")
     with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE"):

@@ -7,6 +7,7 @@ import dataclasses
 import gc
 import json
 import math
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
@@ -30,6 +31,8 @@ _GIVE_UP_AFTER = 3
 _CONNECTIONS = 3
 # Seconds after the first failure for which an endpoint that has never replied is tried again.
 _FIRST_PATIENCE = 5.0
+# Seconds of silence after which a user is told what is waited for.
+_SILENCE = 5.0
 # How often a request is sent whose replies cannot be read: they are paid for, and rarely change.
 _UNREADABLE_TRIES = 2
 # Seconds for which a run that is stopped waits for replies under way, and saves them.
@@ -188,6 +191,7 @@ class RequestQueue:
                     self.batches.start_if_all_wait()
 
         self.conversations = many
+        silence = asyncio.get_running_loop().call_later(_SILENCE, self._say_silence)
         tasks = [asyncio.ensure_future(worker()) for _ in range(many)]
         try:
             for done in asyncio.as_completed(tasks):
@@ -197,6 +201,7 @@ class RequestQueue:
                 raise self._dead()
         finally:
             self.stopped = True
+            silence.cancel()
             if self.batches:
                 self.batches.stop()
 
@@ -336,6 +341,9 @@ class RequestQueue:
                 grown = min(self.endpoint.pause * 2 ** min(sent, 10), 60.0)
                 pause = grown * np.random.default_rng().uniform(0.75, 1.25)
                 pause = pause if error.after is None else error.after
+                if self._first_failure == now and not (self._replied or error.slow):
+                    times = self.endpoint.retries
+                    self._say_wait(f"{error}; it is sent again, at most {times} times (retries)")
 
             sent += 1
             await asyncio.sleep(pause)
@@ -408,6 +416,18 @@ class RequestQueue:
             f"{times} each (the last: {self._last_error}): see that it runs and that "
             "OPENAI_BASE_URL is its address, and run again to go on from there."
         )
+
+    def _say_silence(self) -> None:
+        """Say that nothing has come yet, where requests are under way and none has failed."""
+        quiet = not self._replied and math.isinf(self._first_failure)
+        if quiet and self.budget.spending.under_way and not self.batches:
+            limit = self.endpoint.timeout
+            self._say_wait(f"a request is broken off after {limit:g} s (timeout)")
+
+    def _say_wait(self, why: str) -> None:
+        """Say in a line of its own, at once, what is waited for before the first reply."""
+        if not self._bar.disable:
+            self._bar.write(f"{self.client.where}: no reply yet ({why}).", file=sys.stderr)
 
     def _say_slow(self, after: float | None) -> None:
         """Show on the bar that the endpoint refuses requests as too early, and what is done."""

@@ -70,6 +70,10 @@ _SPELLED = {
 }
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
+# Most characters beside thinking that are read: a longer reply is a model that did not come to an
+# end, and would take seconds for nothing.
+_LONGEST = 100_000
+_OTHER_DIGITS = re.compile(r"(?![0-9])\d")
 _CORRECTION = re.compile(
     r"^\W*(?:correction|corrected|edit|sorry|wait|actually|rather|i mean|i meant)\b[\s,:;.–-]*",
     re.IGNORECASE,
@@ -101,7 +105,8 @@ def parse_reply(
     of correction; a number that is no label ``out_of_range``; a line with the statement's number
     and anything else ``unreadable``. What stands in ``<think>`` is no answer, even where the
     thinking never ends. Where the rest is missing, words of refusal make it ``refused``; a reply
-    with no answer at all is ``unreadable``, an empty one ``missing``.
+    with no answer at all is ``unreadable``, and so is one of more than 100,000 characters beside
+    its thinking; an empty one is ``missing``.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
     its text, also within an object (``{"answers": {"1": 4}}``), or an entry of a list that has both
@@ -138,8 +143,12 @@ def parse_reply(
 
     if not text:
         return [("missing", None)] * len(items)
-    text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
+
     text = _THOUGHTS.sub("\n", text.replace("：", ":"))  # full-width, as its digits
+    if len(text) > _LONGEST:
+        return [("unreadable", None)] * len(items)
+
+    text = _OTHER_DIGITS.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
     readers = []
     for item, order in zip(items, orders, strict=True):
@@ -151,7 +160,7 @@ def parse_reply(
     for number, answer in in_json:
         answers.setdefault(number, set()).add(answer)
 
-    for written in text.splitlines():
+    for written in dict.fromkeys(text.splitlines()):  # the same line says the same
         line = _OPENING_WORDS.sub("", written)
         for number, answer in _numbered(line, readers):
             answers.setdefault(number, set()).add(answer)

@@ -468,7 +468,8 @@ def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]
         # Some instruments ask an item again for another scale, so only one scale may not repeat it.
         owners = [scale.id for scale in questionnaire.scales if item.id in scale.items]
         for owner in owners or [""]:
-            question = (owner, _fold(item.text), item.options, item.templates)
+            choices = tuple(questionnaire.choices(item))  # its own, or those of all
+            question = (owner, _fold(item.text), choices, item.templates)
             same = first.setdefault(question, item.id)
             if same != item.id:
                 found.append(f"items: '{item.id}' is the same question as '{same}'; keep one")

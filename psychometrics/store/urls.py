@@ -34,9 +34,12 @@ def store_url(store: str | Path | None) -> str:
 
 def open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     """Return the file system of a store and its path there; it may not exist yet."""
+    # the place to mend: what was given, or what is configured
+    setting = "PSYCHOMETRICS_STORE" if store is None else "store (--store)"
+
     try:
         text = store_url(store)
-        _check_name(text)
+        _check_name(text, setting)
         system, root = _open_url(text) if "://" in text else (_LOCAL, text)
         kind = system.get_file_info(root).type
     except StoreError:
@@ -48,7 +51,7 @@ def open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         said = re.sub(r"//[^/@\s]*@", "//", said)
         said = re.sub(r"(?i)((?:secret|key|token|password)[\w-]*=)[^&'\s]+", r"\1...", said)
         raise StoreError(
-            f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in PSYCHOMETRICS_STORE."
+            f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in {setting}."
         ) from None
 
     occupied = root if kind in (fs.FileType.File, fs.FileType.Unknown) else ""
@@ -56,21 +59,19 @@ def open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         occupied = _not_a_folder(Path(root))
 
     if occupied:
-        raise StoreError(
-            f"{occupied} is a file, not a store: name another folder in PSYCHOMETRICS_STORE."
-        )
+        raise StoreError(f"{occupied} is a file, not a store: name another folder in {setting}.")
 
     return system, root.rstrip("/")
 
 
-def _check_name(text: str) -> None:
+def _check_name(text: str, setting: str) -> None:
     """Refuse the name of a store that names no folder."""
     if not text.strip():
-        raise StoreError("The store's name is empty: name a folder in PSYCHOMETRICS_STORE.")
+        raise StoreError(f"The store's name is empty: name a folder in {setting}.")
     if re.match("file://(?!(localhost)?/.)|(s3|gs|abfs)://$", text):
         raise StoreError(
             f"{text} names no folder: write it like file:///folder or s3://bucket/folder in "
-            "PSYCHOMETRICS_STORE."
+            f"{setting}."
         )
 
 
@@ -113,7 +114,8 @@ def explain_errors(what: str) -> Iterator[None]:
         full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         raise StoreError(
             f"{what} ({reason(error)}): {'free some space' if full else 'give access to it'}, or "
-            "name another folder in PSYCHOMETRICS_STORE; what was stored before is still there."
+            "name another folder in --store or PSYCHOMETRICS_STORE; what was stored before is "
+            "still there."
         ) from error
 
 
