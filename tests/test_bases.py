@@ -11,7 +11,9 @@ from safetensors.torch import load_file
 import psychometrics as pm
 from psychometrics.asking.nulls import head_logits
 from psychometrics.measures.reliability import alphas
-from recipes import base_criterion, base_members, base_tables, bases
+from psychometrics.models.loading import load_model
+from psychometrics.models.vectors import last_states, pair_vectors, worded
+from recipes import base_criterion, base_members, base_reading, base_tables, bases
 from recipes.bases import Base
 from tests.tiny import save_tiny_decoder
 
@@ -244,3 +246,36 @@ def test_bases_that_agree_have_no_variance_between_and_those_that_do_not_a_wider
     assert alike["between"] == 0
     assert apart["between"] > 0.3
     assert apart["high"] - apart["low"] > alike["high"] - alike["low"]
+
+
+@pytest.mark.parametrize("family", ["encoder", "decoder"])
+def test_remembered_lower_layers_and_trees_of_texts_leave_vectors_as_they_are(
+    family, tiny_model, tmp_path
+):
+    decodes = family == "decoder"
+    base = save_tiny_decoder(tmp_path / "llama", spread=1) if decodes else tiny_model
+    pairs = [(f"I am {a}.", f"I am {b} and {a}.") for a in WORDS for b in WORDS]
+    model, tokenizer = load_model(base, "causal" if decodes else "encoder")
+
+    if decodes:
+        expected = last_states(model, tokenizer, worded(pairs, base_members.WORDING))
+    else:
+        expected = pair_vectors(model, tokenizer, pairs)[-1]
+
+    for number in range(2):  # the second reads what the first remembered
+        remembered = len(base_reading.lower_states(str(base), 1))
+        adapted = base_members.Adapted(str(base), 1)
+        found = adapted.reader()(pairs)
+        assert np.allclose(found, expected, atol=1e-5)
+        assert bool(remembered) == bool(number)
+
+
+def test_training_on_remembered_lower_layers_has_the_same_losses(study, tiny_model):
+    member = bases.Member(str(tiny_model), "inference", 5)
+    pairs = base_members.pool("train")[:32]
+    losses = [
+        base_members.train(member, base_members.Adapted(member.base, 5), pairs, 1e-3)
+        for _ in range(2)
+    ]
+    assert base_reading.lower_states(member.base, 5)
+    assert losses[0] == losses[1]
