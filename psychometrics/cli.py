@@ -747,11 +747,18 @@ def _train_nli(
     condition: Annotated[
         list[str] | None, Option("--condition", "-c", help="batch_size, rank, layers, seed.")
     ] = None,
+    shuffled: Annotated[
+        bool, Option("--shuffled", help="Deal the labels at random: a control for the model.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Train nothing; say time and memory, by a few steps.")
+    ] = False,
 ) -> None:
     """Put an NLI head on a base model, an encoder or a decoder, and train it.
 
     --data may be repeated (default: mnli). By default: base unfrozen, lr 5e-5, 3 epochs.
     --base-file FILE OUTPUT trains a head for each base of a file; called again, it goes on.
+    --shuffled trains a control on the same pairs, whose labels are dealt to them at random.
     """
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
     chosen = {name: value for name, value in chosen.items() if value is not None}
@@ -773,6 +780,12 @@ def _train_nli(
     how = _PAPER_SETTINGS | chosen | more
     failed = False
 
+    if dry_run:
+        for name in [base] if base_file is None else pm.population(base_file):
+            typer.echo(f"{name}: {_said_of_cost(pm.training.training_cost(name, data, **how))}")
+        return
+
+    how["shuffled"] = shuffled
     if base_file is None:
         results = [(output, pm.training.train_nli(base, data, output, **how))]
     else:
@@ -783,6 +796,16 @@ def _train_nli(
         typer.echo(f"{folder}: {_said_of_training(found)}")
 
     raise typer.Exit(int(failed))
+
+
+def _said_of_cost(cost: dict[str, float]) -> str:
+    """Say what a training will cost in a line."""
+    minutes = cost["seconds"] / 60
+    return (
+        f"{cost['pairs']} pairs, {cost['steps']} steps, about {minutes:.1f} minutes and "
+        f"{cost['gigabytes']:.1f} GB of memory (measured on {cost['measured']} steps; "
+        "nothing was trained)"
+    )
 
 
 def _said_of_training(found: dict | Exception) -> str:
