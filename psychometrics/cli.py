@@ -756,11 +756,18 @@ def _train_nli(
         list[str] | None,
         Option("--condition", "-c", help="batch_size, rank, layers, seed, device."),
     ] = None,
+    shuffled: Annotated[
+        bool, Option("--shuffled", help="Deal the labels at random: a control for the model.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Train nothing; say time and memory, by a few steps.")
+    ] = False,
 ) -> None:
     """Put an NLI head on a base model, an encoder or a decoder, and train it.
 
     --data may be repeated (default: mnli). By default: base unfrozen, lr 5e-5, 3 epochs.
     --base-file FILE OUTPUT trains a head for each base of a file; called again, it goes on.
+    --shuffled trains a control on the same pairs, whose labels are dealt to them at random.
     """
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
     chosen = {name: value for name, value in chosen.items() if value is not None}
@@ -782,7 +789,17 @@ def _train_nli(
     how = _PAPER_SETTINGS | chosen | more
     failed = False
 
-    with pm.models.loading.computing_on(how.pop("device", None)):
+    device = how.pop("device", None)
+
+    if dry_run:
+        with pm.models.loading.computing_on(device):
+            for name in [base] if base_file is None else pm.population(base_file):
+                cost = pm.training.training_cost(name, data, **how)
+                typer.echo(f"{name}: {_said_of_cost(cost)}")
+        return
+
+    how["shuffled"] = shuffled
+    with pm.models.loading.computing_on(device):
         if base_file is None:
             results = [(output, pm.training.train_nli(base, data, output, **how))]
         else:
@@ -793,6 +810,16 @@ def _train_nli(
             typer.echo(f"{folder}: {_said_of_training(found)}")
 
     raise typer.Exit(int(failed))
+
+
+def _said_of_cost(cost: dict[str, float]) -> str:
+    """Say what a training will cost in a line."""
+    minutes = cost["seconds"] / 60
+    return (
+        f"{cost['pairs']} pairs, {cost['steps']} steps, about {minutes:.1f} minutes and "
+        f"{cost['gigabytes']:.1f} GB of memory (measured on {cost['measured']} steps; "
+        "nothing was trained)"
+    )
 
 
 def _said_of_training(found: dict | Exception) -> str:

@@ -70,6 +70,8 @@ _README = """To load this folder without the package that trained it:
 
 Outputs, in order: {labels}.
 """
+_MEASURED = (0.1, 0.5, 0.9)
+"""Places, in order of length, of the batches whose steps are timed."""
 _KINDS = {
     "tuning": Literal["unfrozen", "frozen", "lora"],
     "epochs": Annotated[FiniteFloat, Field(gt=0, le=1000)],
@@ -112,6 +114,7 @@ def train_nli(
     output: str | Path,
     *,
     adapter: str | Path | None = None,
+    shuffled: bool = False,
     progress: bool = True,
     **settings: object,
 ) -> dict:
@@ -135,6 +138,9 @@ def train_nli(
         called again with the same folder.
     adapter : str or Path, optional
         LoRA adapter of the same base (see :func:`adapt_encoder`) to start from.
+    shuffled : bool
+        Deal the labels to the pairs at random, by the seed: a control that is trained in the same
+        way on the same texts and cannot learn inference. Pairs that are held out keep theirs.
     progress : bool
         Show a progress bar.
     **settings
@@ -180,6 +186,68 @@ def train_nli(
     set_seed(chosen.seed)
     pairs = _labelled(data, split=True)
     pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
+    model, tokenizer = _tuned_classifier(base, adapter, chosen)
+
+    if shuffled:
+        labels = np.random.default_rng(chosen.seed).permutation(pairs["label"].to_numpy())
+        pairs = pairs.assign(label=labels)
+
+    table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
+    facts = {"base": str(base), "pairs": len(pairs), "shuffled": shuffled, **asdict(chosen)}
+    facts |= {"majority": (held_out["label"] == pairs["label"].mode()[0]).mean()}
+    how = output, chosen, progress, facts
+    return _train_classifier(model, tokenizer, table, *how, held_out=held_out)
+
+
+def training_cost(
+    base: str | Path,
+    data: str | Sequence[str] | pd.DataFrame,
+    *,
+    adapter: str | Path | None = None,
+    **settings: object,
+) -> dict[str, float]:
+    """Say how long :func:`train_nli` will take here, by a few of its steps; nothing is kept.
+
+    Parameters
+    ----------
+    base, data, adapter, **settings
+        As in :func:`train_nli`.
+
+    Returns
+    -------
+    dict
+        ``pairs``; ``steps`` of the whole training, its ``seconds``, and ``gigabytes``, the most
+        memory that this process, or the card, has had in use; ``measured``, the steps that were
+        timed, on batches of short, medium and long pairs, after one that was not.
+
+    Examples
+    --------
+    >>> pairs = pd.DataFrame({"premise": ["I am calm."] * 2, "hypothesis": ["I am.", "I am not."],
+    ...                       "label": ["entailment", "contradiction"]})
+    >>> training_cost("minilm", pairs, layers=1, epochs=2)["steps"]
+    2
+    """
+    chosen = _Settings.of(settings)
+    pairs = _labelled(data, split=True)
+    pairs = pairs[~pairs["held_out"]]
+    model, tokenizer = _tuned_classifier(base, adapter, chosen)
+    table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
+    rows = list(_tokens(tokenizer, table, chosen.max_length))
+    rows.sort(key=lambda row: len(row["input_ids"]))
+    latest = max(0, len(rows) - chosen.batch_size)
+    starts = [latest // 2, *(round(latest * share) for share in _MEASURED)]
+    collate = DataCollatorWithPadding(tokenizer)
+    batches = [collate(rows[start : start + chosen.batch_size]) for start in starts]
+    _, *seconds = _step_seconds(model.to(resolve_device(None)), batches)
+    steps = int(np.ceil(len(rows) / chosen.batch_size) * chosen.epochs)
+    return {"pairs": len(rows), "steps": steps, "seconds": steps * float(np.mean(seconds)),
+            "gigabytes": _most_memory(model.device), "measured": len(seconds)}  # fmt: skip
+
+
+def _tuned_classifier(
+    base: str | Path, adapter: str | Path | None, chosen: _Settings
+) -> tuple[torch.nn.Module, PreTrainedTokenizerBase]:
+    """Return a classifier of which what the settings name is trained, and its tokenizer."""
     model, tokenizer = nli_classifier(base, chosen.layers, chosen.dropout)
 
     if chosen.tuning == "frozen":
@@ -191,11 +259,36 @@ def train_nli(
         if adapter is not None:
             _start_from(model, adapter)
 
-    table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
-    facts = {"base": str(base), "pairs": len(pairs), **asdict(chosen)}
-    facts |= {"majority": (held_out["label"] == pairs["label"].mode()[0]).mean()}
-    how = output, chosen, progress, facts
-    return _train_classifier(model, tokenizer, table, *how, held_out=held_out)
+    return model, tokenizer
+
+
+def _step_seconds(model: torch.nn.Module, batches: list) -> Iterator[float]:
+    """Yield the seconds of a training step on each batch."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-9)
+    model.train()
+
+    for batch in batches:
+        began = time.perf_counter()
+        loss = model(**batch.to(model.device)).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        loss.item()  # a card computes on until it is asked
+        yield time.perf_counter() - began
+
+
+def _most_memory(device: torch.device) -> float:
+    """Return the most gigabytes that a card, or this process, has had in use."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 1e9
+    if sys.platform == "win32":
+        return float("nan")
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 def train_heads(

@@ -11,7 +11,9 @@ from safetensors.torch import load_file
 import psychometrics as pm
 from psychometrics.asking.nulls import head_logits
 from psychometrics.measures.reliability import alphas
-from recipes import base_criterion, base_members, base_tables, bases
+from psychometrics.models.loading import load_model
+from psychometrics.models.vectors import last_states, pair_vectors, worded
+from recipes import base_criterion, base_members, base_reading, base_tables, base_tests, bases
 from recipes.bases import Base
 from tests.tiny import save_tiny_decoder
 
@@ -174,7 +176,7 @@ def test_an_analysis_waits_for_complete_bases_and_an_interim_one_says_so(study, 
     base_tables.write()
     tests = pd.read_csv(folder / "tests.csv")
     assert set(tests["hypothesis"]) == {f"H{n}" for n in range(1, 8)}
-    single = tests[~tests["statistic"].isin(base_tables.GROUP_STATISTICS)]
+    single = tests[~tests["statistic"].isin(base_tests.GROUP_STATISTICS)]
     assert single["low"].le(single["value"]).all()
     assert single["value"].le(single["high"]).all()
     assert not pd.read_csv(folder / "members.csv")["interim"].any()
@@ -187,16 +189,15 @@ def test_primary_bases_are_combined_when_all_are_complete_and_not_before(monkeyp
     monkeypatch.setattr(bases, "BASES", PLANNED)
     rows = [
         {"base": bases.BASES[name].label, "hypothesis": hypothesis, "statistic": "silhouette",
-         "value": 0.1 * number, "error": 0.05}
-        for number, name in enumerate(base_tables.PRIMARY, 1)
+         "value": 0.1 * number, "error": 0.05, "learned": True}
+        for number, name in enumerate(base_tests.PRIMARY, 1)
         for hypothesis in ("H2", "H5")
     ]  # fmt: skip
     by_base = pd.DataFrame(rows)
-    three = base_tables.over_bases(by_base, dict.fromkeys(base_tables.PRIMARY[:3], 8))
-    assert set(three["bases"]) == {"all"}
-    assert three["holm"].isna().all()
+    three = base_tests.over_bases(by_base[by_base["base"] != bases.BASES["gemma-3-270m"].label])
+    assert three.empty
 
-    four = base_tables.over_bases(by_base, dict.fromkeys(base_tables.PRIMARY, 8))
+    four = base_tests.over_bases(by_base)
     primary = four[four["bases"] == "primary"].set_index("hypothesis")
     assert primary["value"].to_list() == pytest.approx([0.25, 0.25])
     assert primary["n"].eq(4).all()
@@ -239,8 +240,192 @@ def test_a_common_size_makes_answers_as_decided_and_leaves_their_order(study):
 
 def test_bases_that_agree_have_no_variance_between_and_those_that_do_not_a_wider_interval():
     variances = np.full(4, 0.01)
-    alike = base_tables.combined(np.array([0.2, 0.21, 0.19, 0.2]), variances)
-    apart = base_tables.combined(np.array([-0.4, 0.8, 0.1, 0.3]), variances)
+    alike = base_tests.combined(np.array([0.2, 0.21, 0.19, 0.2]), variances)
+    apart = base_tests.combined(np.array([-0.4, 0.8, 0.1, 0.3]), variances)
     assert alike["between"] == 0
     assert apart["between"] > 0.3
     assert apart["high"] - apart["low"] > alike["high"] - alike["low"]
+
+
+@pytest.mark.parametrize("family", ["encoder", "decoder"])
+def test_remembered_lower_layers_and_trees_of_texts_leave_vectors_as_they_are(
+    family, tiny_model, tmp_path
+):
+    decodes = family == "decoder"
+    base = save_tiny_decoder(tmp_path / "llama", spread=1) if decodes else tiny_model
+    pairs = [(f"I am {a}.", f"I am {b} and {a}.") for a in WORDS for b in WORDS]
+    model, tokenizer = load_model(base, "causal" if decodes else "encoder")
+
+    if decodes:
+        expected = last_states(model, tokenizer, worded(pairs, base_members.WORDING))
+    else:
+        expected = pair_vectors(model, tokenizer, pairs)[-1]
+
+    for number in range(2):  # the second reads what the first remembered
+        remembered = len(base_reading.lower_states(str(base), 1))
+        adapted = base_members.Adapted(str(base), 1)
+        found = adapted.reader()(pairs)
+        assert np.allclose(found, expected, atol=1e-5)
+        assert bool(remembered) == bool(number)
+
+
+def test_training_on_remembered_lower_layers_has_the_same_losses(study, tiny_model):
+    member = bases.Member(str(tiny_model), "inference", 5)
+    pairs = base_members.pool("train")[:32]
+    losses = [
+        base_members.train(member, base_members.Adapted(member.base, 5), pairs, 1e-3)
+        for _ in range(2)
+    ]
+    assert base_reading.lower_states(member.base, 5)
+    assert losses[0] == losses[1]
+
+
+class Simulated:
+    """A cell whose members are drawn around a mean; alpha is the mean of a column."""
+
+    def __init__(self, mean: float, noise: np.ndarray, accuracy: float = 0.6) -> None:
+        self.rows = pd.DataFrame({"block": range(len(noise)), "silhouette": mean + noise})
+        self.rows["criterion"] = self.rows["silhouette"]
+        self.rows["accuracy"] = accuracy
+        for score in base_tests.SCORES:
+            self.rows[f"silhouette {score}"] = self.rows["silhouette"]
+
+    def statistics(self, chosen):
+        mean = self.rows["silhouette"].to_numpy()[chosen].mean()
+        return dict.fromkeys(base_tests.GROUP_STATISTICS, mean)
+
+
+def _simulated_cells(seed, effect, names=base_tests.PRIMARY, accuracy=0.6, blocks=8):
+    """Members whose own heads gain the effect by inference, and nothing else by anything."""
+    rng = np.random.default_rng(seed)
+    cells = {}
+    for base in names:
+        shared = rng.normal(0, 0.1, blocks)  # members of a block share their pairs
+        for group in bases.GROUPS:
+            for head in base_tables.heads_of(group):
+                gain = effect if (group, head) == base_tests.INFERENCE else 0.0
+                noise = shared + rng.normal(0, 0.05, blocks)
+                cells[base, group, head] = Simulated(gain, noise, accuracy)
+    return cells
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    only = {name: PLANNED[name] for name in base_tests.PRIMARY}
+    monkeypatch.setattr(bases, "BASES", only)
+
+
+def test_planted_effects_are_recovered_and_others_are_zero(planned):
+    cells = _simulated_cells(1, 0.3)
+    tests = base_tests.by_base(cells, base_tests.PRIMARY)
+    over = base_tests.over_bases(tests).query("bases == 'primary'").set_index("hypothesis")
+    planted = over.loc[["H1", "H2", "H4", "H7"]]
+    assert planted["value"].to_numpy() == pytest.approx(0.3, abs=0.03)
+    assert set(planted["verdict"]) == {"higher"}
+    assert over.loc[["H3", "H5", "H6"], "value"].to_numpy() == pytest.approx(0, abs=0.03)
+
+    # The jackknife of a mean is the t interval of its members.
+    one = tests[tests["base"] == PLANNED["mpnet"].label].set_index("hypothesis")
+    first, second = (
+        cells["mpnet", *key].rows["silhouette"]
+        for key in (base_tests.INFERENCE, base_tests.SHUFFLED)
+    )
+    gaps = first - second
+    assert one.loc["H2", "value"] == pytest.approx(gaps.mean())
+    assert one.loc["H2", "error"] == pytest.approx(gaps.std() / np.sqrt(len(gaps)))
+
+
+def test_without_an_effect_one_test_in_twenty_is_significant(planned):
+    rng = np.random.default_rng(0)
+    alone = []
+    over = []
+    for _ in range(200):
+        gaps = [
+            base_tests.difference(
+                *(Simulated(0, rng.normal(0, 0.1, 8)) for _ in range(2)), "silhouette"
+            )
+            for _ in base_tests.PRIMARY
+        ]
+        alone.append(gaps[0]["p"] < 0.05)
+        values = np.array([gap["value"] for gap in gaps])
+        errors = np.array([gap["error"] for gap in gaps])
+        over.append(base_tests.combined(values, errors**2)["p"] < 0.05)
+
+    # 5 % of 200, plus or minus three standard errors
+    assert 0.004 < np.mean(alone) < 0.097
+    assert 0.004 < np.mean(over) < 0.097
+
+
+def test_a_base_whose_members_learned_nothing_has_no_say_in_the_criterion(planned):
+    cells = _simulated_cells(2, 0.3)
+    cells |= _simulated_cells(3, 0.3, ["mpnet"], accuracy=0.40)
+    tests = base_tests.by_base(cells, base_tests.PRIMARY)
+    criterion = tests[tests["hypothesis"] == "H1"].set_index("base")
+    assert not criterion.loc[PLANNED["mpnet"].label, "learned"]
+    assert criterion["holm"].notna().sum() == 1  # Gemma alone is held out and has learned
+    over = base_tests.over_bases(tests).set_index(["bases", "hypothesis"])["n"]
+    assert over["primary", "H1"] == 3
+    assert (over["primary"].drop("H1") == 4).all()
+
+
+def test_the_criterion_on_held_out_bases_is_corrected_by_holm_over_the_two(planned):
+    tests = base_tests.by_base(_simulated_cells(4, 0.05), base_tests.PRIMARY)
+    corrected = tests.dropna(subset="holm")
+    assert set(corrected["base"]) == {PLANNED[name].label for name in base_tests.HELD_OUT}
+    low, high = corrected.sort_values("p")["holm"]
+    p = sorted(corrected["p"])
+    assert low == pytest.approx(min(2 * p[0], 1))
+    assert high == pytest.approx(max(2 * p[0], p[1]))
+    first_alone = base_tests.by_base(_simulated_cells(4, 0.05), ["embedded", "mpnet"])
+    assert first_alone["holm"].isna().all()
+
+
+def test_a_group_meets_the_bar_above_zero_and_above_shuffled_labels(planned):
+    cells = _simulated_cells(5, 0.3)
+    cells["mpnet", "hypotheses", "own"].rows["criterion"] += 0.5
+    cells["mpnet", "shuffled", "own"].rows["criterion"] += 0.5
+    bar = base_tests.bar(cells, ["mpnet", "embedded"]).set_index(["base", "group", "head"])
+    label = PLANNED["embedded"].label
+    assert bar.loc[(label, *base_tests.INFERENCE), "meets the bar"]
+    assert not bar.loc[(label, *base_tests.SHUFFLED), "meets the bar"]
+    mpnet = bar.loc[PLANNED["mpnet"].label]["meets the bar"]
+    assert not mpnet["inference", "own"]  # above zero, and below shuffled labels
+    assert mpnet["shuffled", "own"]  # what speaks against the criterion
+    assert not mpnet["hypotheses", "own"]
+
+
+def test_sensitivity_has_every_score_of_the_plan_and_leaves_each_base_out(planned):
+    cells = _simulated_cells(6, 0.3)
+    tests = base_tests.by_base(cells, base_tests.PRIMARY)
+    table = base_tests.sensitivity(cells, tests, base_tests.PRIMARY)
+    labels = [PLANNED[name].label for name in base_tests.PRIMARY]
+    others = {*base_tests.SCORES, base_tests.STARTING}
+    assert set(table["variant"]) == others | {f"without {label}" for label in labels}
+    left_out = table[table["variant"] == f"without {labels[1]}"].set_index("hypothesis")
+    rest = tests[(tests["hypothesis"] == "H2") & (tests["base"] != labels[1])]
+    expected = base_tests.combined(rest["value"].to_numpy(), rest["error"].to_numpy() ** 2)
+    assert left_out.loc["H2", "value"] == pytest.approx(expected["value"])
+    assert tests.loc[tests["statistic"] == "silhouette", "wilcoxon"].notna().all()
+
+
+@pytest.mark.parametrize("intercepts", ["base", "block"])
+def test_an_effect_that_is_all_decisiveness_is_gone_once_it_is_adjusted(intercepts):
+    rng = np.random.default_rng(7)
+    parts = []
+    for base, block in [(base, block) for base in ("one", "two") for block in range(12)]:
+        level = rng.normal()
+        for group, shift in (("shuffled", 0.0), ("inference", 2.0), ("hypotheses", 1.0)):
+            decided = shift + rng.normal(0, 0.5)
+            value = level + decided + rng.normal(0, 0.05)
+            parts.append((base, block, group, "own", value, value, decided, rng.uniform(0.3, 0.6)))
+
+    names = ["base", "block", "group", "head", "silhouette as answered", "criterion",
+             "decisiveness", "accuracy"]  # fmt: skip
+    found = base_tests.adjusted(pd.DataFrame(parts, columns=names))
+    rows = found[(found["intercepts"] == intercepts) & (found["statistic"] == "criterion")]
+    rows = rows.set_index("adjusted")
+    assert rows.loc[False, "low"] > 1
+    if intercepts == "block":
+        assert rows.loc[True, "value"] == pytest.approx(0, abs=0.15)
+        widths = rows["high"] - rows["low"]
+        assert widths[True] < 0.5

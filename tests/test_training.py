@@ -388,3 +388,63 @@ def test_the_embedded_base_is_called_minilm(tmp_path):
     name = "encoder.layer.0.attention.self.query.weight"
     torch.testing.assert_close(after[f"bert.{name}"], before[name])
     assert load_respondent(tmp_path).answer([("I feel calm.", "I do.")]).shape == (1, 3)
+
+
+def test_a_control_has_the_same_pairs_and_as_many_of_each_label_in_another_order(
+    tiny_model, tmp_path, monkeypatch
+):
+    tables = []
+    monkeypatch.setattr(
+        training,
+        "_train_classifier",
+        lambda model, tokenizer, table, *rest, **more: tables.append((table, rest[-1])) or {},
+    )
+    for shuffled in (False, True, True):
+        train_nli(tiny_model, PAIRS, tmp_path / "any", shuffled=shuffled, seed=3)
+
+    (true, _), (control, facts), (again, _) = tables
+    assert control["premise"] == true["premise"]
+    assert control["hypothesis"] == true["hypothesis"]
+    assert control["label"] != true["label"]
+    assert sorted(control["label"]) == sorted(true["label"])
+    assert again["label"] == control["label"]
+    assert facts["shuffled"]
+
+
+def test_held_out_pairs_of_a_control_keep_their_labels(tiny_model, tmp_path, monkeypatch):
+    pairs = PAIRS.assign(premise=[f"I feel calm {n}." for n in range(len(PAIRS))])
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    found = {}
+    monkeypatch.setattr(
+        training, "_train_classifier", lambda *rest, held_out: found.update(pairs=held_out) or {}
+    )
+    train_nli(tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "any", shuffled=True)
+    held_out = found["pairs"]
+    assert len(held_out)
+    assert (pairs.loc[held_out.index, "label"] == held_out["label"]).all()
+
+
+@pytest.mark.parametrize("tuning", ["unfrozen", "frozen", "lora"])
+def test_the_cost_of_a_training_is_measured_and_leaves_nothing_behind(
+    tiny_model, tmp_path, monkeypatch, tuning
+):
+    monkeypatch.chdir(tmp_path)
+    ticks = iter(range(100))
+    monkeypatch.setattr(training.time, "perf_counter", lambda: next(ticks))
+    cost = training.training_cost(tiny_model, PAIRS, tuning=tuning, epochs=2, batch_size=8, rank=2)
+    assert cost["pairs"] == len(PAIRS)
+    assert cost["steps"] == 2 * len(PAIRS) / 8
+    assert cost["seconds"] == pytest.approx(cost["steps"])  # a second a step by this clock
+    assert cost["measured"] == 3
+    assert cost["gigabytes"] > 0.05
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_says_what_a_training_costs_before_it_trains(ended, tiny_model, tmp_path):
+    PAIRS.to_csv(tmp_path / "pairs.csv", index=False)
+    code, shown, _ = ended(
+        "train-nli", tiny_model, "out", "--data", "pairs.csv", "--shuffled", "--dry-run"
+    )
+    assert code == 0
+    assert "GB" in shown
+    assert not (tmp_path / "out").exists()

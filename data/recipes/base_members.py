@@ -32,10 +32,10 @@ from transformers import DataCollatorForLanguageModeling, get_linear_schedule_wi
 
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path, find
-from psychometrics.models.vectors import is_decoder, last_states, pair_vectors, worded
+from psychometrics.models.vectors import is_decoder, worded
 from psychometrics.store import key_of
 
-from . import dose
+from . import base_reading, dose
 
 GROUPS = ("inference", "shuffled", "hypotheses", "unlabelled", "untouched")
 """What adapted the base; the members of one block have the same pairs."""
@@ -114,14 +114,14 @@ class Adapted:
         if self.tokenizer.pad_token is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
 
+        base_reading.remember_lower_half(model, base_reading.lower_states(base, seed))
         settings = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=_upper_linears(model))
         self.model: PeftModel = get_peft_model(model, settings).eval()  # eval: without dropout
         width = model.config.hidden_size
         self.head = dose.untrained(range(10_000 + seed, 10_001 + seed), width, self.decodes)
 
-    def tokens(self, pairs: pd.DataFrame) -> list[dict]:
+    def tokens(self, texts: list[tuple[str, str]]) -> list[dict]:
         """Return the tokens of pairs as they are read here."""
-        texts = _texts(pairs)
         if self.decodes:
             columns = self.tokenizer(worded(texts, WORDING))
         else:
@@ -170,9 +170,11 @@ class Adapted:
         model = self.model.merge_and_unload().eval()
 
         def read(pairs: list[tuple[str, str]]) -> np.ndarray:
+            tokens = self.tokens(pairs)
             if self.decodes:
-                return last_states(model, self.tokenizer, worded(pairs, WORDING))
-            return pair_vectors(model.base_model, self.tokenizer, pairs)[-1]
+                ids = [one["input_ids"] for one in tokens]
+                return base_reading.last_states(model.base_model, ids)
+            return base_reading.first_states(model.base_model, tokens)
 
         return read
 
@@ -205,7 +207,7 @@ def _last_quarter(losses: list[float]) -> float:
 def train(member: Member, adapted: Adapted, pairs: pd.DataFrame, rate: float) -> list[float]:
     """Train adapters and head for one epoch, and return the loss of each step."""
     labelled = member.group != "unlabelled"
-    tokens = adapted.tokens(pairs)
+    tokens = adapted.tokens(_texts(pairs))
     labels = torch.tensor(pairs["label"].to_numpy(copy=True))
     weights = [p for p in adapted.model.parameters() if p.requires_grad]
     if not labelled and not adapted.decodes:

@@ -12,22 +12,18 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-import statsmodels.formula.api as smf
 from safetensors.torch import load_file
 from scipy import stats
-from statsmodels.stats.meta_analysis import combine_effects
-from statsmodels.stats.multitest import multipletests
 
 from psychometrics.asking.nulls import head_logits, kernel_of_vectors
 from psychometrics.measures.evidence import evidence_of_draws
-from psychometrics.measures.intervals import jackknife_half_width
 from psychometrics.measures.kernels import kernel_statistics
 from psychometrics.models.vectors import is_decoder
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.untrained import EXPECTED
 
-from . import base_members, bases, dose
+from . import base_members, base_tests, bases, dose
 from .base_criterion import criterion, criterion_prompts
 
 SIZES = {"start": None, "0.25": 0.25, "1": 1.0, "4": 4.0}
@@ -37,22 +33,6 @@ HEADS = 200
 OWN_HEADS = 20
 RESPONDENTS = 24
 FEWEST_BLOCKS = 3
-PRIMARY = ("embedded", "mpnet", "smollm2", "gemma-3-270m")
-INFERENCE = ("inference", "own")
-SHUFFLED = ("shuffled", "own")
-HYPOTHESES = (
-    ("H1", "criterion", INFERENCE, SHUFFLED),
-    ("H2", "silhouette", INFERENCE, SHUFFLED),
-    ("H3", "silhouette", ("inference", "untrained"), ("shuffled", "untrained")),
-    ("H4", "silhouette", INFERENCE, ("inference", "untrained")),
-    ("H5", "silhouette", ("untouched", "refitted"), ("untouched", "untrained")),
-    ("H6", "silhouette", ("unlabelled", "untrained"), ("untouched", "untrained")),
-    ("H7", "alpha", INFERENCE, SHUFFLED),
-    ("H7", "correlations", INFERENCE, SHUFFLED),
-)
-CONFIRMED = ("H1", "H2", "H3", "H4")
-SMALLEST = {"silhouette": 0.10, "criterion": 0.15, "alpha": 0.10, "correlations": 0.20}
-GROUP_STATISTICS = ("alpha", "correlations")
 
 
 def write(interim: bool = False) -> None:
@@ -77,7 +57,8 @@ def write(interim: bool = False) -> None:
     }
     if blocks:
         mark = "interim-" if interim else ""
-        for name, table in member_tables(blocks).items():
+        tables = {k: v for k, v in member_tables(blocks).items() if len(v)}
+        for name, table in tables.items():
             _save(table.assign(interim=interim), f"{mark}{name}")
 
 
@@ -95,7 +76,9 @@ def _places() -> tuple:
     return tuple(dose.templates(bases.REAL)[1])
 
 
-def scored(logits: np.ndarray, size: float | None = COMMON) -> dict[str, np.ndarray]:
+def scored(
+    logits: np.ndarray, size: float | None = COMMON, how: str = "entailment"
+) -> dict[str, np.ndarray]:
     """Return ``source, inverse, silhouette``, each (R, items), and ``decisiveness``, (R,).
 
     Parameters
@@ -104,11 +87,13 @@ def scored(logits: np.ndarray, size: float | None = COMMON) -> dict[str, np.ndar
         Of the prompts of GAD-7, PHQ-9 and SOC-13.
     size : float, optional
         Root mean square to which the centred log probabilities are scaled; None leaves them.
+    how : {"entailment", "contrast"}
+        Whether answers are scored by entailment or against contradiction.
     """
     logs = dose.centred_logs(logits)
     own = np.sqrt((logs**2).mean(axis=(1, 2)))
     scaled = logits if size is None else logs * (size / own)[:, None, None]
-    return dose.score(dose.shares(scaled, "entailment"), _places()) | {"decisiveness": own}
+    return dose.score(dose.shares(scaled, how), _places()) | {"decisiveness": own}
 
 
 def drawn_heads(vectors: np.ndarray, first: int, number: int, linear: bool) -> np.ndarray:
@@ -260,7 +245,7 @@ class Cell:
         parts = (values[chosen][None] for values in self.scores)
         loaded = [load_questionnaire(name) for name in bases.REAL]
         found = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]
-        return {name: float(found[name]) for name in GROUP_STATISTICS}
+        return {name: float(found[name]) for name in base_tests.GROUP_STATISTICS}
 
 
 def heads_of(group: str) -> list[str]:
@@ -290,7 +275,10 @@ def _respondent(base: str, group: str, head: str, block: int) -> tuple[dict, dic
     scores = scored(logits[:, :real])
     row = {f"silhouette {k}": v.mean() for k, v in _by_questionnaire(scores["silhouette"]).items()}
     row["silhouette"] = row.pop("silhouette all")
+    row["silhouette medians"] = np.median(scores["silhouette"], axis=1).mean()
     row["silhouette as answered"] = scored(logits[:, :real], None)["silhouette"].mean()
+    against = scored(logits[:, :real], how="contrast")
+    row["silhouette against contradiction"] = against["silhouette"].mean()
     row |= _criterion(logits[:, -len(criterion_prompts()) :]).mean().to_dict()
     row["decisiveness"] = scores["decisiveness"].mean()
     row["accuracy"] = facts.get(f"accuracy, {head}", np.nan)
@@ -316,10 +304,13 @@ def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:
     enough = {base: numbers for base, numbers in blocks.items() if len(numbers) >= FEWEST_BLOCKS}
 
     if enough:
-        tests = [_tested(cells, base, *one) for base in enough for one in HYPOTHESES]
-        tables["tests"] = pd.DataFrame(tests)
-        tables["combined"] = over_bases(tables["tests"], enough)
-        tables["covariates"] = adjusted(members)
+        tests = base_tests.by_base(cells, list(enough))
+        complete = members[members["base"].isin(tests["base"])]
+        tables["tests"] = tests
+        tables["combined"] = base_tests.over_bases(tests)
+        tables["bar"] = base_tests.bar(cells, list(enough))
+        tables["sensitivity"] = base_tests.sensitivity(cells, tests, list(enough))
+        tables["covariates"] = base_tests.adjusted(complete)
 
     return tables
 
@@ -344,115 +335,3 @@ def _t_interval(values: np.ndarray) -> tuple[float, float, float, float]:
     sd = values.std(ddof=1)
     half = stats.t.ppf(0.975, len(values) - 1) * sd / np.sqrt(len(values))
     return mean, mean - half, mean + half, sd
-
-
-def _tested(cells: dict, base: str, name: str, statistic: str, one: tuple, other: tuple) -> dict:
-    """Return the difference of two cells of a base: paired over blocks, or by the jackknife."""
-    first = cells[base, *one]
-    second = cells[base, *other]
-    number = len(first.rows)
-
-    if statistic in GROUP_STATISTICS:
-        whole = np.arange(number)
-        samples = [whole, *(np.delete(whole, block) for block in whole)]
-        found = [first.statistics(s)[statistic] - second.statistics(s)[statistic] for s in samples]
-        value = found[0]
-        half = float(jackknife_half_width(np.array(found[1:])))
-        error = half / stats.t.ppf(0.975, number - 1)
-    else:
-        gaps = (first.rows[statistic] - second.rows[statistic]).to_numpy()
-        value = gaps.mean()
-        error = gaps.std(ddof=1) / np.sqrt(number)
-        half = stats.t.ppf(0.975, number - 1) * error
-
-    p = 2 * stats.t.sf(abs(value) / error, number - 1)
-    row = {"base": bases.BASES[base].label, "hypothesis": name, "statistic": statistic}
-    row |= {"first": ", ".join(one), "second": ", ".join(other), "blocks": number}
-    return row | {"value": value, "low": value - half, "high": value + half, "error": error, "p": p}
-
-
-def over_bases(by_base: pd.DataFrame, blocks: dict) -> pd.DataFrame:
-    """Return the random-effects mean of each hypothesis, of primary bases and of all."""
-    complete = set(PRIMARY) <= set(blocks)  # they are combined once, when all are complete
-    primary = [bases.BASES[base].label for base in PRIMARY] if complete else []
-    kept = ["hypothesis", "statistic"]
-    rows = []
-    for which, chosen in {"primary": primary, "all": list(by_base["base"].unique())}.items():
-        known = by_base[by_base["base"].isin(chosen)].dropna(subset="error")
-        for key, part in known.groupby(kept, sort=False):
-            if len(part) < 2:
-                continue
-            row = combined(part["value"].to_numpy(), part["error"].to_numpy() ** 2)
-            rows.append(dict(zip(kept, key, strict=True)) | {"bases": which, "n": len(part)} | row)
-
-    table = pd.DataFrame(rows)
-    if table.empty:
-        return table
-    table["holm"] = np.nan
-    confirmed = (table["bases"] == "primary") & table["hypothesis"].isin(CONFIRMED)
-    table.loc[confirmed, "holm"] = multipletests(table.loc[confirmed, "p"], method="holm")[1]
-    return table.assign(verdict=[verdict(row) for _, row in table.iterrows()])
-
-
-def verdict(row: pd.Series) -> str:
-    """Return the plan's words for a combined effect.
-
-    Examples
-    --------
-    >>> verdict(pd.Series({"statistic": "silhouette", "value": 0.02, "low": -0.05, "high": 0.09,
-    ...                    "p": 0.4, "holm": 0.8}))
-    'equivalent'
-    """
-    p = row["p"] if np.isnan(row["holm"]) else row["holm"]
-    if p < 0.05:
-        return "higher" if row["value"] > 0 else "lower"
-    bound = SMALLEST[row["statistic"]]
-    return "equivalent" if -bound < row["low"] and row["high"] < bound else "not shown"
-
-
-def combined(values: np.ndarray, variances: np.ndarray) -> dict[str, float]:
-    """Return the random-effects mean of bases' effects with Hartung and Knapp's 95 % interval.
-
-    Returns
-    -------
-    dict
-        ``value, low, high, p``; ``between``, the standard deviation of effects over bases, and
-        ``i2``, the share of their variance that is not within bases.
-
-    References
-    ----------
-    Paule and Mandel (1982) for the variance between bases; Hartung and Knapp (2001).
-
-    Examples
-    --------
-    >>> found = combined(np.array([0.1, 0.2, 0.3]), np.array([0.01, 0.01, 0.01]))
-    >>> round(found["value"], 3), found["between"]
-    (0.2, 0.0)
-    """
-    found = combine_effects(values, variances, method_re="iterated", use_t=True)
-    freedom = len(values) - 1
-    mean = float(found.mean_effect_re)
-    error = float(found.sd_eff_w_re_hksj)
-    half = stats.t.ppf(0.975, freedom) * error
-    p = 2 * stats.t.sf(abs(mean) / error, freedom)
-    between = float(np.sqrt(max(found.tau2, 0)))
-    return {"value": mean, "low": mean - half, "high": mean + half, "p": float(p),
-            "between": between, "i2": float(max(found.i2, 0))}  # fmt: skip
-
-
-def adjusted(members: pd.DataFrame) -> pd.DataFrame:
-    """Return inference less shuffled labels, as answered, with and without the covariates."""
-    own = members[members["head"] == "own"].copy()
-    own["group"] = pd.Categorical(own["group"], ["shuffled", "inference", "hypotheses"])
-    rows = []
-    for statistic in ("silhouette as answered", "criterion"):
-        own["outcome"] = own[statistic]
-        for covariates in ("", " + decisiveness + accuracy"):
-            fitted = smf.ols(f"outcome ~ C(base) + C(group){covariates}", own).fit()
-            name = "C(group)[T.inference]"
-            low, high = fitted.conf_int().loc[name]
-            value = fitted.params[name]
-            rows.append((statistic, bool(covariates), int(fitted.nobs), value, low, high))
-
-    names = ["statistic", "adjusted", "respondents", "value", "low", "high"]
-    return pd.DataFrame(rows, columns=names)

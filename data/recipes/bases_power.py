@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .base_tables import combined
+from .base_tests import combined
 
 DEVIATIONS = {
     "silhouette": {"encoder": 0.10, "decoder": 0.24},

@@ -74,8 +74,9 @@ def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
     return questionnaire.model_copy(update=changes)
 
 
-def _ship(mode: str, questionnaire: Questionnaire) -> None:
-    identity = identify(SMOLLM2, mode)
+def ship_new(mode: str, questionnaire: Questionnaire, model: str = SMOLLM2) -> None:
+    """Ship a model's answers if the store has some that are not shipped."""
+    identity = identify(model, mode)
     where = mode, questionnaire.id, identity["respondent_id"]
     with (
         StoredAnswers(None, *where) as kept,
@@ -98,7 +99,7 @@ def _main() -> None:
     crossed = {" ".join(cell): dict(zip(CROSSING, cell, strict=True)) for cell in cells}
     ask_ways(mini, SMOLLM2, crossed, "options")
     ask(mini, SMOLLM2, mode="options", labels="alphabetical", progress=False)
-    _ship("options", mini)
+    ship_new("options", mini)
     mixed = shuffled_words(fifty)
     for written in (fifty, mixed):
         for name, way in FORMATS.items():
@@ -110,12 +111,12 @@ def _main() -> None:
         ask(fifty, SMOLLM2, persona=persona, baseline=EMPTY, **voice)
 
     for asked in (fifty, mixed, _yes_or_no(fifty), _yes_or_no(mixed)):
-        _ship("options", asked)
+        ship_new("options", asked)
 
     for name in psychobench_keys():
         scale = load_questionnaire(name)
         ask(scale, SMOLLM2, baseline=EMPTY, **voice)
-        _ship("options", scale)
+        ship_new("options", scale)
 
     thirteen = [load_questionnaire(name) for name in psychobench_keys()]
     drawn = {"choose": "draw", "runs": 10, "seed": 1, "baseline": EMPTY, **voice}
@@ -123,7 +124,7 @@ def _main() -> None:
     scores = scores[["respondent_id", "questionnaire", "mode", "scale", "run", "score"]]
     scores.to_csv(data_dir() / "norms" / "smollm2_scores.csv", index=False)
     ask_ways(mini, SMOLLM2, CHAT_WAYS, "chat")
-    _ship("chat", mini)
+    ship_new("chat", mini)
 
 
 if __name__ == "__main__":

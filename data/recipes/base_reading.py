@@ -1,0 +1,170 @@
+"""Reads texts on the bases of ``data/plans/six-bases.yml`` without doing anything twice.
+
+Members have adapters in the upper half of their layers, so what the lower half makes of a batch is
+the same for all members of a base. It is computed once in a block and remembered, about 1 GB of
+memory. A decoder reads texts that begin alike as one tree, in which each token sees those before it
+in its own text: a third of the tokens of a questionnaire. Both leave the vectors as they are,
+except for rounding where a text is read with others.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+TEXTS = 32
+"""Texts of a tree, or at most of a batch of one length."""
+
+
+@functools.lru_cache(maxsize=1)
+def lower_states(base: str, block: int) -> dict[str, object]:
+    """Return what was remembered of a base's lower half in this block, by batch."""
+    return {}
+
+
+def remember_lower_half(model: PreTrainedModel, states: dict[str, object]) -> None:
+    """Let a model pass by the lower half of its layers at batches whose states are remembered.
+
+    Parameters
+    ----------
+    model : PreTrainedModel
+        With layers whose lower half is frozen.
+    states : dict
+        What the last of the lower layers returned, by batch; gets those of new batches.
+    """
+    body = model.base_model
+    number = model.config.num_hidden_layers
+    stacks = (part for part in body.modules() if isinstance(part, torch.nn.ModuleList))
+    layers = next(stack for stack in stacks if len(stack) == number)
+    memory = _Memory(states)
+    body.register_forward_pre_hook(memory.begin, with_kwargs=True)
+    last = number // 2 - 1
+
+    for place in range(last + 1):
+        layers[place] = _Passable(layers[place], memory, place == last)
+
+
+class _Memory:
+    """The batch that is read now, and the states of those that were read before."""
+
+    def __init__(self, states: dict[str, object]) -> None:
+        self.states = states
+        self.batch = ""
+
+    def begin(self, body: torch.nn.Module, given: tuple, named: dict) -> None:
+        """Name a batch by all tensors that the model is given."""
+        digest = hashlib.sha256()
+        for value in (*given, *named.values()):
+            if isinstance(value, torch.Tensor):
+                digest.update(repr(value.shape).encode())
+                digest.update(value.numpy().tobytes())
+        self.batch = digest.hexdigest()
+
+
+class _Passable(torch.nn.Module):
+    """A frozen layer, which leaves the remembered states as they are."""
+
+    def __init__(self, layer: torch.nn.Module, memory: _Memory, is_last: bool) -> None:
+        super().__init__()
+        self.layer = layer
+        self.memory = memory
+        self.is_last = is_last
+
+    def forward(self, *given: object, **named: object) -> object:
+        """Return the layer's output, or the last lower layer's where it is remembered."""
+        remembered = self.memory.states.get(self.memory.batch)
+        if remembered is not None:
+            return remembered
+
+        with torch.no_grad():
+            output = self.layer(*given, **named)
+        if self.is_last:
+            self.memory.states[self.memory.batch] = output
+        return output
+
+
+def first_states(body: PreTrainedModel, rows: Sequence[dict]) -> np.ndarray:
+    """Return an encoder's states of the first token of tokenized texts, shape (n, width)."""
+    order = sorted(range(len(rows)), key=lambda place: len(rows[place]["input_ids"]))
+    vectors = np.empty((len(rows), body.config.hidden_size), dtype="float32")
+
+    for _, alike in itertools.groupby(order, lambda place: len(rows[place]["input_ids"])):
+        for chosen in _batches(list(alike)):
+            inputs = {name: torch.tensor([rows[i][name] for i in chosen]) for name in rows[0]}
+            with torch.no_grad():
+                states = body(**inputs).last_hidden_state
+            vectors[chosen] = states[:, 0].numpy()
+
+    return vectors
+
+
+def last_states(body: PreTrainedModel, texts: Sequence[list[int]]) -> np.ndarray:
+    """Return a decoder's states of the last token of texts of token ids, shape (n, width)."""
+    order = sorted(range(len(texts)), key=texts.__getitem__)  # neighbours begin alike
+    vectors = np.empty((len(texts), body.config.hidden_size), dtype="float32")
+
+    for chosen in _batches(order):
+        ids, depths, seen, ends = tree([texts[i] for i in chosen])
+        mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
+        with torch.no_grad():
+            states = body(
+                input_ids=ids[None],
+                position_ids=depths[None],
+                attention_mask=mask[None, None],
+                use_cache=False,
+            ).last_hidden_state
+        vectors[chosen] = states[0, ends].numpy()
+
+    return vectors
+
+
+def _batches(places: list[int]) -> list[list[int]]:
+    return [places[start : start + TEXTS] for start in range(0, len(places), TEXTS)]
+
+
+def tree(texts: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[int]]:
+    """Return texts as one tree of tokens, in which what they begin with is there once.
+
+    Parameters
+    ----------
+    texts : sequence of list of int
+        Token ids, none empty.
+
+    Returns
+    -------
+    ids, depths : Tensor, shape (nodes,)
+        Each node's token, and its place in its texts.
+    seen : Tensor of bool, shape (nodes, nodes)
+        Whether a node (row) sees another: itself and those before it in its text.
+    ends : list of int
+        The node of each text's last token.
+
+    Examples
+    --------
+    >>> ids, depths, seen, ends = tree([[5, 6, 7], [5, 6, 8]])
+    >>> ids.tolist(), depths.tolist(), ends
+    ([5, 6, 7, 8], [0, 1, 2, 2], [2, 3])
+    >>> seen[3].tolist()
+    [True, True, False, True]
+    """
+    nodes: dict[tuple[int, ...], int] = {}
+    paths = []
+
+    for text in texts:
+        path = [nodes.setdefault(tuple(text[:end]), len(nodes)) for end in range(1, len(text) + 1)]
+        paths.append(path)
+
+    seen = torch.zeros((len(nodes), len(nodes)), dtype=torch.bool)
+    for path in paths:
+        for depth, node in enumerate(path):
+            seen[node, path[: depth + 1]] = True
+
+    ids = torch.tensor([beginning[-1] for beginning in nodes])
+    depths = torch.tensor([len(beginning) - 1 for beginning in nodes])
+    return ids, depths, seen, [path[-1] for path in paths]
