@@ -17,6 +17,7 @@ from psychometrics.measures import irt, ordinal
 from psychometrics.measures.factor import one_factor
 from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.items import item_rest
+from psychometrics.measures.omega import omega_hierarchical
 from psychometrics.measures.reliability import alpha, omega
 from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
@@ -94,6 +95,72 @@ def test_polychoric_correlations_and_ordinal_alpha_agree_with_psych(
     assert ours.T[np.triu_indices(len(ours), 1)] == pytest.approx(theirs, abs=2e-3)
     found = ordinal.ordinal_reliability(keyed)
     assert found["alpha_ordinal"] == pytest.approx(alpha_of_theirs, abs=1e-3)
+
+
+OMEGA = """suppressMessages(library(psych))
+p <- suppressWarnings(polychoric(d, correct=0, global=FALSE)$rho)
+for (m in list(p, cor(d))) {
+  o <- suppressWarnings(suppressMessages(omega(m, nfactors=3, plot=FALSE, flip=FALSE)))
+  cat(o$omega.tot, o$omega_h, '')
+}"""
+MARGINAL = (Path(__file__).parent / "graded.R").read_text(encoding="utf-8")
+
+
+def _keyed(questionnaire: str, source: str) -> pd.DataFrame:
+    """Keyed answers of people, from 0."""
+    answers = pd.read_csv(data_dir() / "published" / "answers.csv.gz").query("source == @source")
+    keys = pd.Series(pm.load_questionnaire(questionnaire, texts=False).keys())
+    own = answers[answers["questionnaire"] == questionnaire]
+    wide = own.pivot(index="respondent_id", columns="item_id", values="value").dropna()
+    both_ends = wide.min(axis=None) + wide.max(axis=None)
+    keyed = wide[keys.index].where(keys > 0, both_ends - wide)
+    return (keyed - keyed.min()).astype(int)
+
+
+FINE = {"n_quadpts": 61, "max_iter": 2000, "tol": 1e-6}
+PEOPLE = [("gad7", "students_mexico"), ("phq9", "students_bmi"), ("soc13", "adults_peru")]
+
+
+@pytest.mark.parametrize(("questionnaire", "source"), PEOPLE)
+def test_omegas_of_polychoric_and_of_pearsons_correlations_are_those_of_psych(
+    questionnaire, source, tmp_path
+):
+    keyed = _keyed(questionnaire, source)
+    theirs = in_r(OMEGA, keyed, tmp_path, ["psych"])
+    ours = [omega_hierarchical(keyed, ordinal=kind).iloc[:2] for kind in (True, False)]
+    # in GAD-7 an item has no uniqueness, which psych holds at 0.005
+    near = 0.006 if questionnaire == "gad7" else 1e-3
+    assert np.concatenate(ours) == pytest.approx(theirs, abs=near)
+
+
+@pytest.mark.parametrize(("model", "steps"), [("GRM", "thresholds"), ("GPCM", "steps")])
+def test_graded_fits_of_the_python_library_mirt_are_rs_where_its_limits_are_not_reached(
+    model, steps, tmp_path
+):
+    import mirt
+
+    keyed = _keyed("phq9", "students_bmi")
+    found = mirt.fit_mirt(keyed, model=model, **FINE)
+    code = MARGINAL.replace("KIND", model)
+    likelihood, *theirs = in_r(code, keyed, tmp_path, ["stats"])
+    parameters = found.model.parameters
+    ours = np.column_stack([parameters["discrimination"], parameters[steps]])
+    assert found.log_likelihood == pytest.approx(likelihood, abs=0.05)
+    assert ours.ravel() == pytest.approx(theirs, abs=0.01)
+
+
+def test_graded_fits_of_mirt_end_at_its_limits_for_two_of_three_samples_of_people():
+    import mirt
+
+    ends = {}
+    for questionnaire, source in PEOPLE:
+        fit = mirt.fit_mirt(_keyed(questionnaire, source), model="GRM", **FINE)
+        parameters = fit.model.parameters
+        steep = np.max(parameters["discrimination"]) >= 5
+        far = np.nanmax(np.abs(parameters["thresholds"])) > 5.99
+        ends[questionnaire] = bool(steep or far)
+    # without limits R finds a slope of 5.1 in GAD-7 and a better fit by 37 in SOC-13
+    assert ends == {"gad7": True, "phq9": False, "soc13": True}
 
 
 def _of_three_scales(people: int, correlation: float) -> tuple[pd.DataFrame, pd.DataFrame]:

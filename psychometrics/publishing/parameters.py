@@ -94,6 +94,11 @@ def _passes(check: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(checked)
 
 
+def _find_table(path: str) -> None:
+    if path != "none" and not Path(path).is_file():
+        raise ParameterError(f"answers: there is no file {path}; name a table of answers.")
+
+
 def _identify_all(names: str) -> None:
     for name in population(names):
         identify(name)
@@ -110,6 +115,7 @@ _Model = Literal["embedded"] | Annotated[_Text, _passes(find)]
 _Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
 _Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
 _LanguageModel = Annotated[_Text, _passes(model_names)]
+_Table = Annotated[_Text, _passes(_find_table)]
 _Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
 _Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
 _Precision = Literal["auto", "float32", "bfloat16", "float16"]
@@ -232,6 +238,7 @@ class _Beliefs(_Chapter, of="09-beliefs"):
 
 class _SelfReport(_Chapter, of="10-self-report"):
     respondent: _Ticking | None = None
+    answers: _Table = "none"
     choose: Literal["draw", "argmax", "expected"] = "draw"
     baseline: _Text = "none"
     wording: Literal["auto", "none"] = "auto"
@@ -246,6 +253,7 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
     members: Annotated[int, Field(ge=2, le=_MOST)] = 6
     chat_model: Literal["simulated"] | _Talking | None = None
     language_model: _LanguageModel | None = None
+    answers: _Table = "none"
     labels: Literal["numeric", "alphabetical"] = "alphabetical"
     people: Annotated[int, Field(ge=4, le=_MOST)] = 200
 
@@ -258,8 +266,17 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
 
 
 class _Published(_Chapter, of="12-published-answers"):
+    answers: _Table = "none"
+    questionnaire: _Questionnaire = "ipip50"
     draws: Annotated[int, Field(ge=20, le=_MOST)] = 200
     permutations: Annotated[int, Field(ge=99, le=_MOST)] = 5000
+
+    def check(self) -> None:
+        asked = load_questionnaire(self.questionnaire, texts=False)
+        if not asked.scales:
+            raise ParameterError(f"questionnaire: {asked.id} has no scales; name another.")
+        if self.answers == "none" and asked.id != "ipip50":
+            raise ParameterError("questionnaire: is what a table answers; give answers as well.")
 
 
 class _Executed(_Page, of="13-finding 14-scorecard"):

@@ -1,0 +1,105 @@
+"""Omega of ordered answers: how much of a sum is one tendency, and how much several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..checks import check_columns, check_numbers
+from ..exceptions import ParameterError
+from .ordinal import polychoric
+
+_STEPS = 2000
+"""Steps of the search for communalities."""
+_CLOSE = 1e-9
+
+
+def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = True) -> pd.Series:
+    r"""Return the shares of a sum's variance that are due to one factor, and to all of them.
+
+    Factors :math:`\Lambda` of the correlations are turned until they are simple (quartimin), with
+    correlations :math:`\Phi`, and a general factor is put above them:
+    :math:`\Phi \approx \gamma\gamma^\top` off the diagonal. Each item then has the loading
+    :math:`g = \Lambda \gamma` on the general factor, and with the items' uniquenesses :math:`u^2`
+
+    .. math:: \omega_h = \frac{(\sum_i g_i)^2}{\sum_{ij} r_{ij}}, \qquad
+              \omega_t = 1 - \frac{\sum_i u_i^2}{\sum_{ij} r_{ij}}
+
+    Parameters
+    ----------
+    items : DataFrame, shape (R, I)
+        Keyed item scores. Respondents with a gap are left out.
+    factors : int
+        Below the general one: three or more, as two correlated factors leave its loadings open.
+    ordinal : bool
+        Of :func:`psychometrics.measures.ordinal.polychoric` correlations; else of Pearson's.
+
+    Returns
+    -------
+    Series
+        ``omega_total, omega_hierarchical, n``. Missing where an item does not vary, or where the
+        factors do not correlate positively.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than three factors, or fewer than two items for each.
+
+    References
+    ----------
+    Schmid and Leiman (1957) for the transformation; Zinbarg, Revelle, Yovel and Li (2005) for the
+    coefficient. Compared with ``psych::omega`` in R.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> general, groups = rng.normal(size=(900, 1)), np.repeat(rng.normal(size=(900, 3)), 3, axis=1)
+    >>> tendency = general + 0.8 * groups + rng.normal(size=(900, 9))
+    >>> found = omega_hierarchical(pd.DataFrame(np.digitize(tendency, [-1, 0, 1])))
+    >>> found[["omega_total", "omega_hierarchical"]].round(1).tolist()
+    [0.9, 0.7]
+    """
+    check_columns(items, (), list(items.columns))
+    check_numbers(factors=factors)
+    if factors < 3 or items.shape[1] < 2 * factors:
+        raise ParameterError("factors: omega needs three or more, and two items for each.")
+
+    complete = items.dropna()
+    matrix = (polychoric(complete) if ordinal else complete.corr()).to_numpy(dtype=float)
+    row = {"omega_total": np.nan, "omega_hierarchical": np.nan, "n": len(complete)}
+    if np.isfinite(matrix).all():
+        row |= _schmid_leiman(matrix, factors)
+
+    return pd.Series(row)
+
+
+def _schmid_leiman(matrix: np.ndarray, factors: int) -> dict[str, float]:
+    from statsmodels.multivariate.factor_rotation import rotate_factors  # slow to load
+
+    loadings = _principal_axes(matrix, factors)
+    simple, turn = rotate_factors(loadings, "quartimin")
+    signs = np.where(simple.sum(axis=0) < 0, -1.0, 1.0)
+    simple = simple * signs
+    between = (turn.T @ turn) * np.outer(signs, signs)
+    whole = matrix.sum()
+    general = simple @ _principal_axes(between, 1).ravel()
+
+    return {
+        "omega_total": 1 - (1 - (loadings**2).sum(axis=1)).sum() / whole,
+        "omega_hierarchical": general.sum() ** 2 / whole,
+    }
+
+
+def _principal_axes(matrix: np.ndarray, factors: int) -> np.ndarray:
+    """Return the loadings that come nearest to the correlations, by iterated communalities."""
+    communalities = np.abs(matrix - np.eye(len(matrix))).max(axis=0)
+    loadings = np.zeros((len(matrix), factors))
+    for _ in range(_STEPS):
+        values, vectors = np.linalg.eigh(matrix - np.diag(1 - communalities))
+        loadings = vectors[:, -factors:] * np.sqrt(values[-factors:].clip(min=0))
+        now = (loadings**2).sum(axis=1).clip(max=1)
+        if np.abs(now - communalities).max() < _CLOSE:
+            break
+        communalities = now
+
+    return loadings * np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)

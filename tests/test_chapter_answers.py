@@ -1,0 +1,81 @@
+"""Chapters 10, 11 and 12 on a table of answers of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import psychometrics as pm
+from psychometrics import book, check_parameters
+from psychometrics.exceptions import ParameterError
+from psychometrics.paths import data_dir
+from psychometrics.publishing.record import printed
+
+QUICK = {
+    "10-self-report": {"runs": 2, "wording": "none"},
+    "12-published-answers": {"draws": 20, "permutations": 99},
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> Path:
+    """Twelve models of 2024 on the IPIP-50, as a file with a row for each."""
+    answers = pd.read_csv(data_dir() / "published" / "answers.csv.gz")
+    answers = answers.query("source == 'llmpersonality'")[list(pm.answers.COLUMNS)]
+    path = tmp_path_factory.mktemp("own") / "models.wide.csv"
+    pm.write_answers(answers, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory, table):
+    """Function that runs a chapter on the table, once: the folder of its tables and its page."""
+    folder = tmp_path_factory.mktemp("runs")
+
+    def run(chapter: str) -> tuple[Path, str]:
+        output = folder / f"{chapter}.ipynb"
+        page = output.with_suffix(".html")
+        if not page.exists():
+            parameters = {"answers": str(table)} | QUICK[chapter]
+            book.run_notebook(chapter, parameters, output, progress=False, pages=[page])
+        return folder, page.read_text(encoding="utf-8")
+
+    return run
+
+
+@pytest.mark.parametrize("chapter", ["10-self-report", "11-ways-of-asking", "12-published-answers"])
+def test_a_table_that_is_not_there_is_named_before_anything_runs(chapter):
+    with pytest.raises(ParameterError, match=r"nowhere\.csv"):
+        check_parameters(chapter, {"answers": "nowhere.csv"})
+
+
+def test_a_questionnaire_without_a_table_is_refused(table):
+    with pytest.raises(ParameterError, match="answers"):
+        check_parameters("12-published-answers", {"questionnaire": "ipip20"})
+    check_parameters("12-published-answers", {"questionnaire": "ipip20", "answers": str(table)})
+
+
+@pytest.mark.timeout(1800)
+def test_each_respondent_of_a_table_is_compared_with_peoples_norms(ran):
+    folder, page = ran("10-self-report")
+    scores = pd.read_csv(folder / "10-self-report" / "tab-people.csv")
+    assert scores["respondent_id"].nunique() == 13  # with answers at random
+    gpt = scores.set_index(["scale", "respondent_id"]).loc[("agreeableness", "gpt-4o")]
+    answers = pd.read_csv(data_dir() / "published" / "answers.csv.gz")
+    answers = answers.query("source == 'llmpersonality' and respondent_id == 'gpt-4o'")
+    own = pm.scale_scores(answers[list(pm.answers.COLUMNS)], "ipip50").set_index("scale")["score"]
+    assert gpt["score"] == pytest.approx(own["agreeableness"])
+    assert "not the published run" in page
+
+
+@pytest.mark.timeout(1800)
+def test_a_table_joins_the_groups_of_published_answers_and_its_bias_is_its_own(ran, table):
+    folder, page = ran("12-published-answers")
+    assert printed('tab-alpha["Your answers", complete runs]', folder, "12-published-answers")
+    shown = pd.read_csv(folder / "12-published-answers" / "tab-bias.csv").set_index("trait")
+    items = pm.item_scores(pm.read_answers(table, "ipip50", progress=False))
+    ours = pm.bias.bias_shares(items, "ipip50", draws=1).query("statistic == 'bias'")
+    assert shown["share of bias"].tolist() == pytest.approx(ours["value"].tolist())
+    assert "not the published run" in page

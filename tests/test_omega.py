@@ -1,0 +1,49 @@
+"""How much of a sum is one tendency: of structures whose answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from psychometrics.exceptions import ParameterError
+from psychometrics.measures.omega import omega_hierarchical
+
+GROUPS = np.repeat(np.eye(3), 3, axis=0)
+
+
+def respondents(general: float, group: float, n: int = 20_000) -> pd.DataFrame:
+    """Nine items: a general factor, three of groups, and errors, whose variances add up to 1."""
+    rng = np.random.default_rng(1)
+    traits = rng.normal(size=(n, 1)) * np.sqrt(general)
+    groups = rng.normal(size=(n, 3)) @ GROUPS.T * np.sqrt(group)
+    errors = rng.normal(size=(n, 9)) * np.sqrt(1 - general - group)
+    return pd.DataFrame(traits + groups + errors, columns=list("abcdefghi"))
+
+
+@pytest.mark.parametrize(("general", "group"), [(0.4, 0.2), (0.2, 0.3)])
+def test_omegas_are_those_of_the_factors_that_the_items_were_made_of(general, group):
+    # the sum of nine items varies by 81 g + 27 s of the factors and 9 (1 - g - s) of the errors
+    whole = 81 * general + 27 * group + 9 * (1 - general - group)
+    found = omega_hierarchical(respondents(general, group), ordinal=False)
+    assert found["omega_hierarchical"] == pytest.approx(81 * general / whole, abs=0.02)
+    assert found["omega_total"] == pytest.approx((81 * general + 27 * group) / whole, abs=0.01)
+
+
+def test_of_coarse_answers_the_ordinal_omegas_are_those_of_the_tendencies():
+    tendencies = respondents(0.4, 0.2, 4000)
+    coarse = pd.DataFrame(np.digitize(tendencies, [0.5, 1.5]), columns=tendencies.columns)
+    fine = omega_hierarchical(tendencies, ordinal=False)
+    ordinal = omega_hierarchical(coarse)
+    linear = omega_hierarchical(coarse, ordinal=False)
+    for name in ("omega_total", "omega_hierarchical"):
+        assert ordinal[name] == pytest.approx(fine[name], abs=0.03)
+    assert linear["omega_total"] < fine["omega_total"] - 0.03
+
+
+def test_what_cannot_be_known_is_missing_or_refused():
+    table = respondents(0.4, 0.2, 100)
+    assert np.isnan(omega_hierarchical(table.assign(a=1.0), ordinal=False)["omega_total"])
+    for factors, items in ((2, 9), (3, 5)):
+        with pytest.raises(ParameterError):
+            omega_hierarchical(table.iloc[:, :items], factors)
