@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from bs4 import BeautifulSoup
+from compact import compact
 from docutils import nodes
 from PIL import Image
 from sphinx import addnodes
@@ -283,8 +284,10 @@ def accessible(html):
             style.decompose()
 
     for table in soup.find_all("table"):
+        compact(soup, table)
         del table["border"]
-        table["class"] = ["veiled" if table.find_parent("details") else "dataframe"]
+        kept = [name for name in table.get("class", []) if name in ("many", "turns")]
+        table["class"] = ["veiled" if table.find_parent("details") else "dataframe", *kept]
         for cell in table.find_all("th"):
             if not cell.get_text(strip=True):
                 cell.name = "td"
