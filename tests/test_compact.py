@@ -79,3 +79,20 @@ def test_a_cell_of_a_table_that_turns_on_phones_names_its_column_and_keeps_its_r
     ]  # fmt: skip
     assert [cell["role"] for cell in row.find_all(["th", "td"])] == ["rowheader"] + ["cell"] * 5
     assert soup.tbody.tr.th["role"] == "rowheader"
+
+
+def test_a_caption_is_not_read_twice_once_as_code(monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(book_dir() / "_ext"))
+    outputs = importlib.import_module("outputs")
+    caption = "Untrained heads reach a high alpha, too. Alpha of the scales with intervals."
+    source = (
+        'other = "a long text of another kind, which no caption of this cell holds"\n'
+        'pm.book.table(\n    frame, "tab-alpha",\n'
+        '    "Untrained heads reach a high alpha, too. "\n'
+        '    "Alpha of the scales with intervals.......",\n)'
+    )
+    shown = outputs.without_caption(source.replace(".......", "."), {"caption": caption})
+    assert "another kind" in shown
+    assert '"tab-alpha"' in shown
+    assert "Untrained" not in shown
