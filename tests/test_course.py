@@ -5,6 +5,7 @@ import re
 import pandas as pd
 import pytest
 
+from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from recipes import lab
 from recipes.course import items
 
@@ -37,3 +38,26 @@ def test_the_lab_has_twenty_links_and_the_scores_that_python_gets():
     assert sheet["link"].str.contains("premise=.+&hypothesis=.+").sum() == 20
     found = lab.scores(lab.wordings()[:2]).to_numpy()
     assert answers.iloc[:2, 1:].to_numpy() == pytest.approx(found, abs=6e-4)
+
+
+@pytest.mark.parametrize(("name", "rows"), [("scales", 48), ("items", 624)])
+def test_the_codebook_names_every_column_of_the_data_for_students(name, rows):
+    table = pd.read_csv(data_dir() / "course" / f"{name}.csv")
+    page = (book_dir() / "teaching.md").read_text(encoding="utf-8")
+    assert len(table) == rows
+    assert not table.isna().any(axis=None)
+    assert f"course/{name}.csv" in page
+    named = [column for column in table if not re.search(r"\d$", column)]
+    assert [column for column in named if f"`{column}`" not in page] == []
+
+
+def test_every_goal_of_the_course_has_exercises_that_a_chapter_has():
+    page = (book_dir() / "teaching.md").read_text(encoding="utf-8")
+    table = page.partition("(course-goals)=")[2].partition("\n## ")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("|")][2:]
+    chapters = "".join(path.read_text(encoding="utf-8") for path in notebooks_dir().glob("*.ipynb"))
+    assert len(rows) == 12
+    for row in rows:
+        exercises = re.findall(r"\{ref\}`(ex-[\w-]+)`", row)
+        assert exercises, row
+        assert [one for one in exercises if f":label: {one}" not in chapters] == []

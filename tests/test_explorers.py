@@ -673,8 +673,32 @@ def _ask(page, **typed) -> pd.DataFrame:
 
 
 def _prompts(text: str, folder) -> pd.DataFrame:
-    (folder / "my-item.yaml").write_text(text, encoding="utf-8")
-    return pm.prompts(pm.load_questionnaire(folder / "my-item.yaml"))
+    file = folder / f"{re.search('^id: (.+)$', text, re.M)[1]}.yaml"
+    file.write_text(text, encoding="utf-8")
+    return pm.prompts(pm.load_questionnaire(file))
+
+
+def test_a_typed_item_has_a_file_name_of_its_own_and_a_limit_said_before_it_is_asked(
+    browser, tmp_path
+):
+    page = browser.new_page()
+    page.add_script_tag(path=book_dir() / "_static" / "explorers" / "ask.score.js")
+    typed = {
+        "text": "Grübeln: worrying a lot, often", "premise": "I feel {term}.",
+        "hypothesis": "It is {intensifier} so.", "source": "sad", "inverse": "glad",
+        "words": "never -1, often 1",
+    }  # fmt: skip
+    text = page.evaluate("typed => askScore.yaml(askScore.read(typed))", typed)
+    name = page.evaluate("typed => askScore.fileName(askScore.read(typed))", typed)
+    (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    assert pm.load_questionnaire(tmp_path / f"{name}.yaml").id == name
+    assert name.startswith("item-gr")
+
+    judge = "typed => askScore.mistakes(askScore.read(typed))"
+    assert page.evaluate(judge, typed) == []
+    many = typed | {"source": ", ".join(f"sad{n}" for n in range(200))}
+    assert any("402 pairs" in one for one in page.evaluate(judge, many))
+    page.close()
 
 
 def test_the_measured_error_is_of_this_model_and_small():

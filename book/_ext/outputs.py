@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from bs4 import BeautifulSoup
+from compact import compact
 from docutils import nodes
 from PIL import Image
 from sphinx import addnodes
@@ -32,6 +33,10 @@ LOGGER = logging.getLogger(__name__)
 INCH = 96  # pixels of a page
 COLOURS = 256
 SHADED = re.compile(r"(#T_[^{}]+)\{([^{}]*background-color:\s*(#[0-9a-fA-F]{6})[^{}]*)\}")
+
+
+LONG_LITERAL = re.compile(r'f?"(?:[^"\\\n]|\\.){40,}"')  # as captions are; on one line
+ELLIPSIS = '"…"'
 
 
 class captioned_table(nodes.General, nodes.Element):
@@ -232,6 +237,7 @@ def _with_captions(notebook):
     for whole in notebook["cells"]:
         for cell in _one_by_one(whole):
             for about in _shown(cell):
+                cell["source"] = without_caption(cell["source"], about)
                 if about["name"].startswith("tab-"):
                     cell["metadata"]["table"] = about
                     text = f"````{{table-caption}} {about['name']}\n{about['caption']}\n````"
@@ -246,6 +252,18 @@ def _with_captions(notebook):
             cells.append(cell)
 
     return notebook | {"cells": cells}
+
+
+def without_caption(source, about):
+    """The code with the words of a caption left out, because the page prints them beside it."""
+    texts = about["caption"] + about.get("alt", "")
+
+    def shorter(literal):
+        begin = literal[0].lstrip("f")[1:-1].partition("{")[0][:30]
+        return ELLIPSIS if begin and begin.replace('\\"', '"') in texts else literal[0]
+
+    source = LONG_LITERAL.sub(shorter, "".join(source))
+    return re.sub(rf"{ELLIPSIS}(\s+{ELLIPSIS})+", ELLIPSIS, source)
 
 
 def _one_by_one(cell):
@@ -283,8 +301,10 @@ def accessible(html):
             style.decompose()
 
     for table in soup.find_all("table"):
+        compact(soup, table)
         del table["border"]
-        table["class"] = ["veiled" if table.find_parent("details") else "dataframe"]
+        kept = [name for name in table.get("class", []) if name in ("many", "turns")]
+        table["class"] = ["veiled" if table.find_parent("details") else "dataframe", *kept]
         for cell in table.find_all("th"):
             if not cell.get_text(strip=True):
                 cell.name = "td"

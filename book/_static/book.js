@@ -30,7 +30,8 @@
     element.classList.toggle("tight", over > 2 && over <= LITTLE);
     const wide = element.scrollWidth > element.clientWidth + 2;
     for (const cell of element.querySelectorAll(".stays")) cell.classList.remove("stays");
-    const first = wide && table && table.tBodies[0] && table.tBodies[0].rows[0];
+    const rows = wide && table && table.tBodies[0] ? [...table.tBodies[0].rows] : [];
+    const first = rows.find((row) => !row.matches(".group"));
     const names = first ? [...first.cells].filter((cell, i) => cell.matches("th") || !i) : [];
     const ends = names.map((cell) => cell.offsetLeft + cell.offsetWidth + 1);
     const edge = Math.max(0, ...ends.filter((end) => end <= element.clientWidth / 2));

@@ -32,7 +32,7 @@ window.explorerScripts.ask = function (body, data, tools) {
   const ask = html("button", { class: "explorer-button", type: "submit", text: "Ask", disabled: "" });
   const stop = tools.button("Stop", halt);
   const copyLink = tools.button("Copy the link", () => copy(link(), "link"));
-  const copyYaml = tools.button("Copy as YAML", () => copy(S.yaml(item()), "questionnaire"));
+  const copyYaml = tools.button("Copy as YAML", () => copy(S.yaml(item()), "questionnaire", ` Save it as ${S.fileName(item())}.yaml.`));
   const progress = html("progress", { max: 1, value: 0, "aria-label": "Loaded", hidden: "" });
   const status = html("p", { role: "status", class: "ask-status", tabindex: "-1" });
   const findings = html("ul", { class: "ask-findings", "aria-live": "polite", "aria-label": "Notes on the wording" });
@@ -73,6 +73,7 @@ window.explorerScripts.ask = function (body, data, tools) {
       ...wrong.map((text) => html("li", { class: "ask-wrong", text })),
       ...hints.map(({ rule, text }) => html("li", { "data-rule": rule, text: `${rule[0].toUpperCase()}${rule.slice(1)}. ${text}` })),
     );
+    chooser.element.querySelector("select").value = data.items.findIndex(same); // -1 is an item of my own
     row = sheet.find(same);
     back.hidden = !row;
     ask.disabled = !ready || wrong.length > 0;
@@ -91,7 +92,6 @@ window.explorerScripts.ask = function (body, data, tools) {
       const linked = new URLSearchParams(location.hash.slice(1));
       if (!linked.has("premise")) return;
       for (const name of NAMES) if (linked.has(name)) field[name].input.value = linked.get(name);
-      chooser.element.querySelector("select").value = data.items.findIndex(same);
       changed();
       if (!pressed) return left && left.scrollIntoView({ block: "center" }); // by the browser's Back, to where the reader was
       pressed = null;
@@ -104,13 +104,13 @@ window.explorerScripts.ask = function (body, data, tools) {
     status.textContent = text;
   }
 
-  async function copy(text, what) {
+  async function copy(text, what, next = "") {
     try {
       await navigator.clipboard.writeText(text);
-      tell(`The ${what} is copied.`);
+      tell(`The ${what} is copied.${next}`);
     } catch {
       results.prepend(html("textarea", { class: "ask-copied", rows: 8, "aria-label": `The ${what}, to copy by hand` }, text));
-      tell(`Copy the ${what} from the field below.`);
+      tell(`Copy the ${what} from the field below.${next}`);
     }
   }
 
@@ -198,7 +198,7 @@ window.explorerScripts.ask = function (body, data, tools) {
     const table = (caption, rows) => {
       const most = Math.max(...rows.flat().filter(Number.isFinite));
       const named = rows.map((values, i) => ({ name: terms[i], values }));
-      const made = tools.table(caption, heads, named, { digits: 2, heat: (x) => (Number.isFinite(x) ? x / most : 0) });
+      const made = tools.table(caption, heads, named, { digits: 3, heat: (x) => (Number.isFinite(x) ? x / most : 0) });
       made.querySelectorAll("td[data-value=NaN]").forEach((cell) => (cell.textContent = "\u2026"));
       return made;
     };

@@ -4,6 +4,7 @@ window.askScore = (function () {
 
   const sum = (values) => values.reduce((a, b) => a + b, 0);
   const mean = (values) => sum(values) / values.length;
+  const MOST = 400; // pairs of sentences; each batch draws all tables again
 
   /* --- the item */
 
@@ -49,6 +50,8 @@ window.askScore = (function () {
       if (twice) found.push(`\u201c${twice}\u201d is there twice; keep one.`);
       if (names.some((name) => /[{}]/.test(name))) found.push("Terms and words hold no braces.");
     }
+    const pairs = terms.length * each.length;
+    if (pairs > MOST) found.push(`${pairs} pairs of sentences are too many for this page; take out terms or words until there are ${MOST} or fewer.`);
     const all = [item.text, item.premise, item.hypothesis, ...terms, ...each].join(" ");
     if (/<[a-zA-Z/!?]/.test(all)) found.push("\u201c<\u201d before a letter reads as a tag; put a blank after it.");
     if (/\p{Cc}|\p{Cs}|\p{Zl}|\p{Zp}|\u200b|\ufeff|[\u2060-\u206f\u202a-\u202e\ufffe\uffff]/u.test(all))
@@ -69,9 +72,16 @@ window.askScore = (function () {
     );
   }
 
+  /* The first words of the item: the file's name and its id. */
+  function fileName(item) {
+    const plain = item.text.normalize("NFKD").toLowerCase().match(/[a-z0-9]+/g) || [];
+    return ["item", ...plain.slice(0, 3)].join("-").slice(0, 40);
+  }
+
   /* A file that `psychometrics check` accepts. */
   function yaml(item) {
     const q = JSON.stringify;
+    const id = fileName(item);
     const text = item.text || "An item of my own";
     const levels = [...new Set(item.words.map((one) => one.weight))].map((weight) => {
       const same = item.words.filter((one) => one.weight === weight).map((one) => q(one.word));
@@ -79,11 +89,11 @@ window.askScore = (function () {
     });
     return [
       "# Written with the page Ask a model. Add where the item comes from and who may use it.",
-      "id: my-item", `title: ${q(text)}`, 'short_title: "My item"', `measures: ${q(text)}`,
+      `id: ${id}`, `title: ${q(text)}`, 'short_title: "My item"', `measures: ${q(text)}`,
       'citation: "none"', 'source: "written for this file"', 'licence: "not stated"',
       "intensifiers:", ...levels,
-      'scales:', '  - {id: my-item, title: "My item", items: all}',
-      "items:", "  - id: my-item-1", `    text: ${q(text)}`, "    terms:",
+      'scales:', `  - {id: ${id}, title: "My item", items: all}`,
+      "items:", `  - id: ${id}-1`, `    text: ${q(text)}`, "    terms:",
       `      source: [${item.source.map(q).join(", ")}]`,
       `      inverse: [${item.inverse.map(q).join(", ")}]`,
       "    templates:", `      - premise: ${q(item.premise)}`, `        hypothesis: ${q(item.hypothesis)}`, "",
@@ -171,5 +181,5 @@ window.askScore = (function () {
     return Math.exp(high);
   }
 
-  return { read, mistakes, prompts, yaml, score, tabled, headLogits, entailment, matching };
+  return { read, mistakes, prompts, fileName, yaml, score, tabled, headLogits, entailment, matching };
 })();
