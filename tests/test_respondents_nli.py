@@ -31,7 +31,7 @@ from psychometrics.models import fast, loading, sources
 from psychometrics.models.embedded import acceptability, load_embedded, load_masked_lm
 from psychometrics.models.fast import fast_forward as forward_of
 from psychometrics.models.sources import find
-from psychometrics.modes import identify, load_respondent, nli
+from psychometrics.modes import identify, load_respondent, nli, nli_labels
 from psychometrics.modes.mode import Identity
 from psychometrics.training import adapt_encoder, train_acceptability, train_nli
 from tests.conftest import ARCHITECTURES, SENTENCES
@@ -349,13 +349,13 @@ def test_a_pair_that_does_not_fit_is_told_from_other_errors(tiny_model, monkeypa
     ],
 )
 def test_label_names_are_read_whatever_their_spelling(names, order):
-    assert nli.labels_from_names(names) == order
+    assert nli_labels.labels_from_names(names) == order
 
 
 def test_names_of_another_kind_of_classifier_are_refused():
     for other in ("not_entailment", "entailment"):
         with pytest.raises(RespondentError) as error:
-            nli.labels_from_names(["entailment", other, "neutral"])
+            nli_labels.labels_from_names(["entailment", other, "neutral"])
         assert error.value.kind == "labels"
 
 
@@ -363,7 +363,7 @@ def test_neutral_and_contradiction_that_cannot_be_told_apart_are_ambiguous():
     labels = np.repeat(LABELS, 12)
     answers = np.eye(3)[[0] * 12 + [1, 2] * 12]  # two thirds right, either way round
     with pytest.raises(RespondentError):
-        nli._labels_from_pairs(answers, labels)
+        nli_labels.labels_from_pairs(answers, labels)
 
 
 def test_outputs_without_names_are_found_from_the_labelled_pairs(tmp_path):

@@ -10,7 +10,8 @@ A task whose process or machine is lost is tried again, at most twice, on anothe
 is one; what it had stored is not asked again. A respondent that cannot answer on one machine is
 tried on another, and the reason given there is reported.
 
-Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``.
+Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``. So all that
+a run on a cluster needs is here: its tasks, their machines, and what happens where one is lost.
 """
 
 from __future__ import annotations

@@ -359,13 +359,7 @@ def _drawn(
     if min(n, draws, *counts, *(x for x in depths if x is not None)) < 1:
         raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
 
-    def stand(number: int) -> _Stand:
-        return _Stand(
-            bases[number % len(bases)],
-            depths[number % len(depths)],
-            wordings[number % len(wordings)],
-        )
-
+    stand = functools.partial(_stand_of, bases, depths, wordings)
     table, parts = _prompted(load_questionnaires(questionnaires))
     pairs = tuple(pair for part in parts for pair in part)
     heads: dict[tuple[_Stand, int], _Numbers] = {}
@@ -396,6 +390,17 @@ def _drawn(
         frame.insert(1, "mode", "nli")
         frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
         yield frame
+
+
+def _stand_of(
+    bases: list[str], depths: list[int | None], wordings: list[str | None], number: int
+) -> _Stand:
+    """Return what a null respondent reads, by its number: of several each in turn."""
+    return _Stand(
+        bases[number % len(bases)],
+        depths[number % len(depths)],
+        wordings[number % len(wordings)],
+    )
 
 
 def _listed(value: Any) -> list[Any]:

@@ -178,7 +178,7 @@ def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple
 
     plain = sorted(label.strip().lower() for label in labels)
     if plain == sorted(NLI_LABELS) and len(entry["labels"]) == 3:
-        named = modes.nli.labels_from_names(entry["labels"], entry["model"]) is not None
+        named = modes.nli_labels.labels_from_names(entry["labels"], entry["model"]) is not None
     else:
         named = not plain or sorted(name.strip().lower() for name in entry["labels"]) == plain
 

@@ -137,6 +137,16 @@ class Endpoint:
         url = urlsplit(self.address)
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="").geturl()
 
+    def respondent_id(self, model: str) -> str:
+        """Return what one of its models is called as a respondent.
+
+        Examples
+        --------
+        >>> Endpoint(name="here").respondent_id("llama"), Endpoint().respondent_id("llama")
+        ('here/llama', 'llama')
+        """
+        return f"{self.name}/{model}" if self.name else model
+
     @classmethod
     def gathered(cls, conditions: Mapping[str, Any]) -> dict[str, Any]:
         """Gather settings among conditions into the condition ``endpoint``; ``body`` as JSON text.

@@ -130,9 +130,7 @@ def packed_forward(
         return _packed_linear(weight, bias, activation)
 
     def norm(name: str) -> _Step:
-        weight = weights[f"{name}.LayerNorm.weight"]
-        bias = weights[f"{name}.LayerNorm.bias"]
-        return lambda x: F.layer_norm(x, weight.shape, weight, bias, config.layer_norm_eps)
+        return _layer_norm(weights, name, config.layer_norm_eps)
 
     def layer(name: str) -> _Layer:
         return _Layer(
@@ -149,12 +147,12 @@ def packed_forward(
     out_norm = norm(f"{body}.embeddings")
     # RoBERTa and its kin number positions from behind the padding's.
     offset = 0 if body == "bert" else config.pad_token_id + 1
-    head = (f"{body}.pooler.dense", "classifier")
-    if f"{head[0]}.weight" not in weights:
-        head = ("classifier.dense", "classifier.out_proj")
-
-    pool = linear(head[0])
-    classify = linear(head[1])
+    if f"{body}.pooler.dense.weight" in weights:
+        pool = linear(f"{body}.pooler.dense")
+        classify = linear("classifier")
+    else:
+        pool = linear("classifier.dense")
+        classify = linear("classifier.out_proj")
 
     @torch.inference_mode()
     def logits(features: Sequence[_Features]) -> torch.Tensor:
@@ -177,6 +175,17 @@ def packed_forward(
         return in_order
 
     return logits
+
+
+def _layer_norm(weights: Mapping[str, torch.Tensor], name: str, epsilon: float) -> _Step:
+    """Return a normalisation by the weights of a layer."""
+    weight = weights[f"{name}.LayerNorm.weight"]
+    bias = weights[f"{name}.LayerNorm.bias"]
+
+    def normalise(x: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, weight.shape, weight, bias, epsilon)
+
+    return normalise
 
 
 def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], _Packed]) -> Callable[[], _Packed]:

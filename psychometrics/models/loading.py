@@ -2,7 +2,8 @@
 
 Whatever goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that names the model and
 what to do. A source is what :func:`psychometrics.models.sources.find` returns, a folder, or a hub
-id. Torch and transformers are imported inside the functions, because that takes seconds.
+id. Torch and transformers are imported inside the functions, because that takes seconds. Whatever
+makes a model ready to answer is here: its configuration, weights, tokenizer, device and length.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ packed GGUF file, or on the hub.
 Models that the package index carries have a short name (:mod:`psychometrics.models.fetching`); the
 conversational model of the book is one of them, SmolLM2-135M-Instruct (Allal et al., 2025). A
 packed model answers five times as slowly as a plain one, so its weights are unpacked once, into
-safetensors in the user's cache.
+safetensors in the user's cache. All kinds of sources are in this file, since each may be the base
+of an adapter of another kind.
 """
 
 from __future__ import annotations

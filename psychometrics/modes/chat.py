@@ -40,6 +40,9 @@ On this machine a ``temperature`` of None is 1, ``max_tokens`` of None as much a
 (and 512 tokens for thoughts), and each reply is drawn with a seed from ``seed``, its run and what
 is asked, whoever else is asked. Rounding in bfloat16 can still tell two batches apart; in float32
 it hardly ever does.
+
+Models here and behind an endpoint are in one file, since they differ in who holds a conversation
+and in nothing that is asked.
 """
 
 from __future__ import annotations
@@ -164,7 +167,7 @@ class Chat(ConversationMode):
             raise ParameterError("constrained needs a model on this machine: leave it out.")
         endpoint = (endpoint or Endpoint()).resolved()
         model = str(respondent)
-        name = f"{endpoint.name}/{model}" if endpoint.name else model
+        name = endpoint.respondent_id(model)
 
         return self._who(name, "endpoint", key_of("chat-1", name), model)
 
@@ -420,7 +423,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     bar.write(f"{line}.", file=sys.stderr)
 
 
-class FirstTokens(NamedTuple):
+class _FirstTokens(NamedTuple):
     """With which tokens a reply would begin.
 
     Parameters
@@ -440,7 +443,7 @@ def first_tokens(
     asking: Asking,
     endpoint: Endpoint,
     prompts: dict[tuple[str, str], str],
-) -> dict[tuple[str, str], FirstTokens]:
+) -> dict[tuple[str, str], _FirstTokens]:
     """Ask an endpoint for the log-probabilities of the tokens with which its replies would begin.
 
     Parameters
@@ -453,8 +456,8 @@ def first_tokens(
 
     Returns
     -------
-    dict of FirstTokens
-        By prompt.
+    dict
+        By prompt, its ``status`` and the log-probabilities of its ``tokens``.
     """
 
     def talk(prompt: tuple[str, str], item: str) -> Talk:
@@ -482,20 +485,20 @@ def first_tokens(
     return {row["prompt"]: row["first"] for row in rows[questionnaire.id]}
 
 
-def _read_tokens(reply: Reply) -> FirstTokens:
+def _read_tokens(reply: Reply) -> _FirstTokens:
     """Read log-probabilities from the reply to a prompt."""
     if reply.text is None:
-        return FirstTokens(reply.status, {})
+        return _FirstTokens(reply.status, {})
 
     tokens = None
     with contextlib.suppress(ValueError):
         tokens = json.loads(reply.text)
 
     if isinstance(tokens, dict) and tokens:
-        return FirstTokens("ok", tokens)
+        return _FirstTokens("ok", tokens)
     # All replies of one token end by their length.
     if reply.finish_reason in ENDED_WITHOUT_ANSWER and reply.finish_reason != "length":
-        return FirstTokens(ENDED_WITHOUT_ANSWER[reply.finish_reason], {})
+        return _FirstTokens(ENDED_WITHOUT_ANSWER[reply.finish_reason], {})
 
     raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
 

@@ -2,7 +2,8 @@
 
 Text that others own (HONEST templates, HurtLex) is downloaded. :func:`mine` finds out of which kind
 a model is (masked, causal or encoder-decoder), asks it for the K most likely completions of each
-template and saves them in the response store, so that a stopped run resumes where it was.
+template and saves them in the response store, so that a stopped run resumes where it was. Templates
+and lexicon are in this file, too, as mining reads nothing else.
 """
 
 from __future__ import annotations

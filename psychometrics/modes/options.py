@@ -138,7 +138,7 @@ class Options(Mode):
     def _endpoint(self, model: str, conditions: dict[str, Any]) -> Identity:
         """Say which model behind an endpoint answers."""
         endpoint = (conditions["endpoint"] or Endpoint()).resolved()
-        name = f"{endpoint.name}/{model}" if endpoint.name else model
+        name = endpoint.respondent_id(model)
         digest = key_of("options-endpoint-1", name, conditions["body"] or "")
         _check_conditions("endpoint", conditions)
         return replace(self._who(name, "endpoint", digest, model), by="endpoint")

@@ -101,8 +101,8 @@ def well_formed(text: str) -> str:
 
     Examples
     --------
-    >>> well_formed("yes \ud83d")
-    'yes �'
+    >>> well_formed("yes" + chr(0xD83D)) == "yes" + chr(0xFFFD)
+    True
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

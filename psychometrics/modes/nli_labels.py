@@ -1,0 +1,126 @@
+"""Which output of an NLI classifier means what: by the outputs' names, else by plain pairs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..data import NLI_LABELS
+from ..exceptions import RespondentError
+
+if TYPE_CHECKING:
+    from .prompting import Probabilities
+
+
+def labels_from_names(names: Sequence[str | None], model: str = "The model") -> list[int] | None:
+    """Read from the outputs' names what each output means.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The three outputs' names, in order.
+    model : str
+        What to call the model in an error.
+
+    Returns
+    -------
+    list of int or None
+        Positions of entailment, neutral and contradiction; None where a name is missing or means
+        nothing (``LABEL_0``).
+
+    Raises
+    ------
+    RespondentError
+        The names say that this is another kind of classifier.
+
+    Examples
+    --------
+    >>> labels_from_names(["CONTRADICTION", "neutral", "Entailment"])
+    [2, 1, 0]
+    >>> labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
+    True
+    """
+    plain = [str(name or "").strip().lower() for name in names]
+
+    if any(re.fullmatch(r"(label|class)?[\s_-]*\d*|none", name) for name in plain):
+        return None
+    stems = [label[:6] for label in NLI_LABELS]  # entail(ed), neutra(l), contra(dictory)
+    places = [[i for i, name in enumerate(plain) if name.startswith(stem)] for stem in stems]
+    if any(len(positions) != 1 for positions in places):
+        raise RespondentError(
+            f"{model} tells {', '.join(map(str, names))} apart, not entailment, neutral and "
+            "contradiction: name an NLI model, or correct id2label in its config.json.",
+            kind="labels",
+        )
+
+    return [positions[0] for positions in places]
+
+
+def entailment_of_two(outputs: dict[int, str]) -> int | None:
+    """Return the place of entailment where the other of two outputs is all the rest.
+
+    Examples
+    --------
+    >>> entailment_of_two({0: "not_entailment", 1: "entailment"})
+    1
+    """
+    plain = [str(outputs.get(i) or "").strip().lower() for i in range(2)]
+    entails = [name.startswith("entail") for name in plain]
+    is_rest = [name.startswith(("not", "non", "neutral", "contra")) for name in plain]
+    return entails.index(True) if sum(entails) == sum(is_rest) == 1 else None
+
+
+def labels_from_pairs(
+    answers: Probabilities, labels: Sequence[str], model: str = "The model"
+) -> list[int]:
+    """Find out what each output means from answers to plain pairs with known labels.
+
+    The most accurate of the six possible assignments must be right for at least two thirds of the
+    pairs, and for a quarter of the pairs more than the next best. Guessing gets a third right.
+
+    Parameters
+    ----------
+    answers : ndarray, shape (n, 3)
+        Probabilities in the model's own order of outputs.
+    labels : sequence of str
+        The n pairs' labels: entailment, neutral or contradiction.
+    model : str
+        What to call the model in an error.
+
+    Returns
+    -------
+    list of int
+        Positions of entailment, neutral and contradiction among the outputs.
+
+    Raises
+    ------
+    RespondentError
+        No assignment is clearly the best.
+
+    Examples
+    --------
+    >>> labels_from_pairs(np.eye(3), ["neutral", "contradiction", "entailment"])
+    [2, 0, 1]
+    """
+    chosen = np.argmax(answers, axis=1)
+    truth = np.array([NLI_LABELS.index(label) for label in labels])
+    accuracy = {
+        order: float((chosen == np.array(order)[truth]).mean())
+        for order in itertools.permutations(range(3))
+    }
+    best, second = sorted(accuracy, key=accuracy.__getitem__, reverse=True)[:2]
+
+    if accuracy[best] < 2 / 3 or accuracy[best] - accuracy[second] < 1 / 4:
+        raise RespondentError(
+            f"{model} does not name its outputs, and answers to plain pairs do not show which "
+            f"means entailment (best assignment {accuracy[best]:.0%} right, next "
+            f"{accuracy[second]:.0%}): write the labels into id2label of its config.json, or name "
+            "a trained NLI model.",
+            kind="labels",
+        )
+
+    return list(best)
