@@ -1,4 +1,7 @@
-"""The ``psychometrics`` command."""
+"""The ``psychometrics`` command.
+
+One file: the commands share their options and the ways in which answers are read and printed.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A respondent reads text as its family was pre-trained to: encoders (and BART) fill in masks,
 decoders predict the next token, T5 fills in spans, XLNet predicts tokens in a random order.
+
+One file: training and measuring alternate, and a run resumes from the state of both.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The flow of :func:`improve`: the respondents are split before anything is measur
 the first half alone it chooses the intensifiers, then for each template its wording, then its
 terms. The second half answers what was chosen, the present prompts, and prompts drawn by chance
 from the same candidates. :func:`held_out` summarises them.
+
+One file: wordings, their null respondents and the choice among them share the cubes of one run.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A scale with plain-keyed and reverse-keyed items shows two things. A trait pushes the raw answers
 to the two kinds apart, a bias towards one end of the options pushes them the same way. Everything
 here follows from the covariances of raw, unreversed answers over respondents.
+
+One file: each statistic is reported with the same nulls and jackknife intervals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How far scores hold: over the items of a scale, and over occasions, orders, wordings and ways."""
+"""How far scores hold: over the items of a scale, and over occasions, orders, wordings and ways.
+
+One file: alpha, omega and generalisability have their intervals from the same jackknife.
+"""
 
 from __future__ import annotations
 

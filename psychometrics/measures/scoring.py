@@ -1,4 +1,7 @@
-"""From answers to scores: two-way normalisation; item, scale and category scores."""
+"""From answers to scores: two-way normalisation; item, scale and category scores.
+
+One file: every score is read off the same tables of answers, which the same functions check.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 ``data/claims/*.csv`` lists the claims, one file a study; ``data/expectations.csv`` lists the
 sentences of the book that depend on a number. Both point at cells of shown tables, by
 the addresses of :mod:`psychometrics.publishing.record`.
+
+One file: claims of papers and sentences of the book are judged by the same rules.
 """
 
 from __future__ import annotations

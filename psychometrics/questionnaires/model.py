@@ -1,4 +1,7 @@
-"""What a questionnaire holds, and the rules that its parts must meet."""
+"""What a questionnaire holds, and the rules that its parts must meet.
+
+One file: the rules that a part must meet are read next to its fields.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Assess a model: its scores with those of null respondents, other models and people."""
+"""Assess a model: its scores with those of null respondents, other models and people.
+
+One file: a model is judged only beside the null respondents of its own base, which is found here.
+"""
 
 from __future__ import annotations
 

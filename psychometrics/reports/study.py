@@ -1,4 +1,7 @@
-"""Run what a study's file says, and compare what was planned with what was found."""
+"""Run what a study's file says, and compare what was planned with what was found.
+
+One file: each table of a report is made from the answers and the record of the same run.
+"""
 
 from __future__ import annotations
 
