@@ -167,7 +167,7 @@ def test_an_analysis_waits_for_complete_bases_and_an_interim_one_says_so(study, 
     monkeypatch.setattr(bases, "BASES", longer)
     base_tables.write()
     written = {path.stem for path in folder.iterdir()}
-    assert written == {"kernels", "nulls", "words", "words-components"}
+    assert written == {"kernels", "items", "nulls", "words", "words-components"}
     base_tables.write(interim=True)
     assert pd.read_csv(folder / "interim-members.csv")["interim"].all()
     assert not (folder / "members.csv").exists()

@@ -169,7 +169,7 @@ ALTERNATIVES = {
     "normalised over the terms, and the normalised distribution over the intensifiers.",
     "null": "Ten panels of boxes, one a statistic and base: populations of untrained heads of "
     "four sizes as boxes, our population as a line across.",
-    "kernel": "Six heat maps, one a base and depth: correlations of the 13 items of the SOC-13 "
+    "kernel": "Heat maps, one a base and depth: correlations of the 13 items of the SOC-13 "
     "over untrained heads.",
     "item-curve": "Above, three S-shaped curves of the probability to solve an item against "
     "ability; below, their information, highest where a curve is steepest.",
@@ -343,7 +343,11 @@ def _kernel_tables() -> tuple[list[Questionnaire], pd.DataFrame, pd.DataFrame]:
     ``members``, 24 where there are fewer than three.
     """
     key = ["base", "statistic", "scale", "other"]
-    rows = pd.read_csv(data_dir() / "kernels.csv", keep_default_na=False).set_index(key)
+    folder = data_dir()
+    rows = pd.read_csv(folder / "kernels.csv", keep_default_na=False)
+    others = pd.read_csv(folder / "bases" / "kernels.csv", keep_default_na=False)
+    others = others[~others["base"].isin([*rows["base"], "SmolLM2"])]  # bases of both tables
+    rows = pd.concat([rows, others]).set_index(key)
     rows = rows[rows.index.isin(["alpha", "correlation"], level="statistic")]
     own = pd.read_csv(data_dir() / "explorers" / "kernel-members.csv", keep_default_na=False)
     own = own.set_index(key).rename(columns={"value": "trained"})
@@ -352,6 +356,8 @@ def _kernel_tables() -> tuple[list[Questionnaire], pd.DataFrame, pd.DataFrame]:
     rows.update(own[["low", "high"]])
     names = dict.fromkeys(scale.split()[0] for *_, scale, _ in rows.index)
     pairs = _shipped("kernel").set_index(["one", "other"])
+    items = pd.read_csv(folder / "bases" / "items.csv").set_index(["one", "other"])
+    pairs = pairs.join(items[others["base"].unique()])
 
     return [load_questionnaire(name) for name in names], pairs, rows
 
@@ -392,9 +398,9 @@ def _kernel_data() -> dict:
         "bases": [
             {
                 "name": base,
-                "members": int(rows.loc[base, "members"].max()),
+                "members": int(rows.loc[base]["members"].max()),
                 "r": [pairs.loc[by == one.id, base].tolist() for one in loaded],
-                "values": rows.loc[base, ["value", "low", "high", "trained"]]
+                "values": rows.loc[base][["value", "low", "high", "trained"]]
                 .round(3)
                 .to_numpy()
                 .tolist(),
@@ -411,8 +417,12 @@ def _kernel_figure() -> Figure:
     _, pairs, _ = _kernel_tables()
     part = pairs[pairs.index.get_level_values("one").str.startswith("soc13_")]
     colours = sns.blend_palette(["#c14f00", "white", "0.3"], as_cmap=True)
-    figure, axes = plt.subplots(3, 2, figsize=(8, 11))
-    for ax, (base, r) in zip(axes.flat, part.items(), strict=True):
+    lines = -(-part.shape[1] // 3)
+    figure, axes = plt.subplots(lines, 3, figsize=(11, 3.6 * lines))
+    for ax in axes.flat[part.shape[1] :]:
+        ax.axis("off")
+
+    for ax, (base, r) in zip(axes.flat, part.items(), strict=False):
         upper = np.triu_indices(13, 1)
         matrix = np.eye(13)
         matrix[upper] = matrix.T[upper] = r

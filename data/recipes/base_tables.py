@@ -8,6 +8,7 @@ writes files whose names and rows say so.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -43,6 +44,8 @@ def write(interim: bool = False) -> None:
     if nulls:
         _save(pd.concat([kernel_rows(*null) for null in nulls]), "kernels")
         _save(pd.concat([null_rows(*null) for null in nulls]), "nulls")
+        columns = {label: item_correlations(*rest) for label, *rest in nulls}
+        _save(pd.DataFrame(columns).rename_axis(["one", "other"]).reset_index(), "items")
 
     decoders = [base for base in read if is_decoder(base)]
     if decoders:
@@ -129,12 +132,27 @@ def _untouched(base: str, parts: tuple[str, ...], key: str = "prompts") -> np.nd
     return np.concatenate([bases.untouched(base, part, key) for part in parts])
 
 
-def kernel_rows(label: str, base: str, key: str) -> pd.DataFrame:
-    """Return what no training gives in closed form, with intervals for 24 heads."""
+@functools.cache
+def _kernel(base: str, key: str) -> pd.DataFrame:
+    """Return the covariances of items over untrained heads."""
     names = bases.NULLS[:6]
     loaded = [load_questionnaire(name) for name in names]
-    K = kernel_of_vectors(loaded, dose.templates(names)[0], _untouched(base, names, key))
-    return kernel_statistics(K, RESPONDENTS).assign(base=label)[
+    return kernel_of_vectors(loaded, dose.templates(names)[0], _untouched(base, names, key))
+
+
+def item_correlations(base: str, key: str) -> pd.Series:
+    """Return the correlations of each questionnaire's items over untrained heads."""
+    K = _kernel(base, key)
+    size = np.sqrt(np.diag(K))
+    r = (K / size / size[:, None]).droplevel([0, 1]).T.droplevel([0, 1])
+    items = [[item.id for item in load_questionnaire(name).items] for name in bases.NULLS[:6]]
+    pairs = [pair for of_one in items for pair in itertools.combinations(of_one, 2)]
+    return pd.Series({pair: r.loc[pair] for pair in pairs})
+
+
+def kernel_rows(label: str, base: str, key: str) -> pd.DataFrame:
+    """Return what no training gives in closed form, with intervals for 24 heads."""
+    return kernel_statistics(_kernel(base, key), RESPONDENTS).assign(base=label)[
         ["base", "statistic", "scale", "other", "value", "low", "high"]
     ]
 

@@ -2,16 +2,23 @@
 
 Into ``data/answers``, as ``recipes/talk.py`` does: IPIP-50 by the probabilities of options, with
 every wording, order and role crossed, and IPIP-20 in conversation. Answers that are there already
-are not asked again. The models come by ``psychometrics fetch-model``.
+are not asked again. The models come by ``psychometrics fetch-model``. ``data/larger.csv`` has the
+scores of all models and conditions of which every answer is there.
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
 
 from psychometrics.asking.ask import ask_ways
+from psychometrics.measures.scoring import scale_scores
 from psychometrics.models.sources import SMOLLM2
+from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
 from .talk import ship_new
@@ -23,7 +30,7 @@ CROSSING = {
     "permutations": ["given", "reversed"],
 }
 """Conditions that are crossed, which must be the same in chapter 11."""
-CHAT_WAYS = {"one at a time": {"max_tokens": 16}, "all at once": {"batch_size": 100}}
+CHAT_WAYS = {"one at a time": {"max_tokens": 16}}
 """Conditions of the ways of conversation, which must be the same in chapter 11."""
 
 
@@ -51,6 +58,31 @@ def ask_larger(model: str) -> None:
     ship_new("chat", mini, model)
 
 
+def scores(models: Sequence[str]) -> pd.DataFrame:
+    """Return the scores of IPIP-50: ``model``, conditions, ``scale, score, same``.
+
+    An answer is the mean of the options' values, weighted by their probabilities; ``same`` is the
+    share of items whose likeliest option is the same when the options are shown in reverse.
+    """
+    fifty = load_questionnaire("ipip50")
+    parts = []
+    for model in models:
+        answers = ask_ways(fifty, model, crossed(), "options", choose="expected")
+        likeliest = ask_ways(fifty, model, crossed(), "options")
+        chosen = likeliest.pivot(index="way", columns="item_id", values="value")
+        for name, cell in crossed().items():
+            table = scale_scores(answers[answers["way"] == name], fifty)[["scale", "score"]]
+            other = name.replace("given", "x").replace("reversed", "given").replace("x", "reversed")
+            same = (chosen.loc[name] == chosen.loc[other]).mean()
+            parts.append(table.assign(model=Path(model).name, **cell, same=same))
+
+    return pd.concat(parts)[["model", *CROSSING, "scale", "score", "same"]]
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or MODELS:
+    names = sys.argv[1:] or MODELS
+    for name in names:
         ask_larger(name)
+
+    path = data_dir() / "larger.csv"
+    scores(names).to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
