@@ -286,7 +286,7 @@ def _filed_messages(questionnaire, items, system: str, labels: str, orders) -> l
 
 def _role_text(language: dict, role: str) -> str:
     """A role's text, by its name or as it is."""
-    text = language["roles"].get(role, role)
+    text = language["roles"].get(role, role) if isinstance(role, str) else role
     if text is role and (not isinstance(role, str) or " " not in role.strip()):
         raise ParameterError(f"There is no role {role!r}: write a sentence, or {', '.join(ROLES)}.")
     return text.strip()
