@@ -210,7 +210,7 @@ def test_an_endpoint_that_says_it_is_busy_is_waited_for(tmp_path, monkeypatch, s
     assert len(seen) == 5
 
 
-@pytest.mark.parametrize("status", [500, 503, None])
+@pytest.mark.parametrize("status", [429, 500, 503, None])
 def test_what_is_waited_for_before_the_first_reply_is_said_at_once_and_once(
     tmp_path, monkeypatch, capsys, status
 ):

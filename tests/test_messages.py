@@ -62,6 +62,9 @@ def test_labels_rise_with_position_and_unknown_names_are_refused():
     for wrong in ({"role": "clown"}, {"wording": "v6"}, {"labels": "roman"}):
         with pytest.raises(ParameterError, match=next(iter(wrong.values()))):
             messages(MINI, MINI.items, **wrong)
+    for role in ({"a": 1}, ["hero"], 5):
+        with pytest.raises(ParameterError, match="There is no role"):
+            messages(MINI, MINI.items, role)
     with pytest.raises(ParameterError, match="no items"):
         messages(MINI, [])
 

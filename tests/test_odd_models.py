@@ -87,6 +87,8 @@ def _with_a_token_beyond(folder: Path) -> Path:
         (lambda folder: _rewrite(folder, num_hidden_layers=0), "num_hidden_layers is 0"),
         (lambda folder: _rewrite(folder, num_hidden_layers=-1), "num_hidden_layers is -1"),
         (lambda folder: _rewrite(folder, model_type=["bert"]), "does not know"),
+        (lambda folder: _rewrite(folder, hidden_act="nix"), "settings"),
+        (lambda folder: _rewrite(folder, id2label=["a", "b", "c"]), "settings"),
         (lambda folder: _rewrite(folder, "tokenizer_config.json", model_max_length="x"), "'x'"),
         (_with_a_token_beyond, "vocabulary"),
     ],

@@ -695,7 +695,7 @@ def test_of_the_36_labelled_pairs_12_are_entailment_and_24_the_rest_for_two_outp
 
 def test_a_model_that_reads_three_tokens_is_refused(copy):
     edit(copy / "tokenizer_config.json", model_max_length=3)
-    with pytest.raises(RespondentError, match="reads 3 tokens"):
+    with pytest.raises(RespondentError, match=f"{copy.name} reads 3 tokens"):
         load_respondent(copy, device="cpu", dtype="float32").answer(PAIRS)
 
 

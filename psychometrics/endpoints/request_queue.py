@@ -341,9 +341,10 @@ class RequestQueue:
                 grown = min(self.endpoint.pause * 2 ** min(sent, 10), 60.0)
                 pause = grown * np.random.default_rng().uniform(0.75, 1.25)
                 pause = pause if error.after is None else error.after
-                if self._first_failure == now and not (self._replied or error.slow):
-                    times = self.endpoint.retries
-                    self._say_wait(f"{error}; it is sent again, at most {times} times (retries)")
+                if self._first_failure == now and not self._replied:
+                    most = f"{self.endpoint.retries} times (retries)"
+                    most = f"{PATIENCE / 60:g} minutes" if error.slow else most
+                    self._say_wait(f"{error}; it is sent again for at most {most}")
 
             sent += 1
             await asyncio.sleep(pause)

@@ -608,16 +608,17 @@ def token_limit(
     limit: int = tokenizer.model_max_length
     positions: int = getattr(config, "max_position_embeddings", None) or -1
     if positions > 0:  # XLNet has relative ones alone
-        for place, module in getattr(model, "named_modules", list)():
+        for part, module in getattr(model, "named_modules", list)():
             padding = getattr(module, "padding_idx", None)
-            if place.endswith("position_embeddings") and padding is not None:
+            if part.endswith("position_embeddings") and padding is not None:
                 positions -= padding + 1  # RoBERTa and its kin number positions from there on
                 break
 
         limit = min(limit, positions)
 
     if limit < _FEWEST:
-        raise RespondentError(f"It reads {limit} tokens: set model_max_length.", kind="incomplete")
+        said = f"{name} reads {limit} tokens: set model_max_length in its tokenizer_config.json."
+        raise RespondentError(said, kind="incomplete")
     return limit
 
 
@@ -690,10 +691,13 @@ def _loading(name: str, what: str) -> Iterator[None]:
         if out_of_memory(error):
             raise RespondentError.of(name, error) from error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = (lines or [""])[0][:200].rstrip(".:")
+        reason = f"{type(error).__name__}: " + (lines or [""])[0][:200].rstrip(".:")
+        if isinstance(error, AttributeError | LookupError | TypeError | ArithmeticError):
+            reason = "one of its settings has an impossible value"  # which Python does not name
+
         raise RespondentError(
             f"{name} cannot be loaded as {what}: check or replace its files, or name another model "
-            f"({type(error).__name__}: {reason}).",
+            f"({reason}).",
             kind="incomplete",
         ) from error
 

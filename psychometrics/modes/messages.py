@@ -301,7 +301,7 @@ def _filed_messages(
 
 def _role_text(language: dict[str, Any], role: str) -> str:
     """Return a role's text, by its name or as it is."""
-    text: str = language["roles"].get(role, role)
+    text: str = language["roles"].get(role, role) if isinstance(role, str) else role
     if text is role and (not isinstance(role, str) or " " not in role.strip()):
         raise ParameterError(f"There is no role {role!r}: write a sentence, or {', '.join(ROLES)}.")
     return text.strip()
