@@ -145,7 +145,7 @@ def test_a_likeness_to_people_is_tested_by_the_size_of_the_distance(found):
     assert len(women) == 4
     row = found.loc["psychobench-femininity"]
     assert row["value"] == pytest.approx(women["delta"].abs().mean())
-    test = stats.ttest_1samp(women["delta"].abs(), psychobench.MEDIUM_EFFECT)
+    test = stats.ttest_1samp(women["delta"].abs(), psychobench._MEDIUM_EFFECT)
     assert row["p of the claim"] == pytest.approx(test.pvalue)
     low, high = test.confidence_interval()
     assert row[["low", "high"]].tolist() == pytest.approx([low, high])
@@ -162,7 +162,7 @@ def test_scores_that_are_not_above_people_are_tested_against_a_bar_above_people(
     men = pm.norms.norm_table(["bsri"], paper=True).set_index(["group", "scale"])
     m, sd, n = men.loc[("Workers (Men)", "masculine"), ["norm_mean", "norm_sd", "norm_n"]]
     # Table 2 prints 4.5 (0.5) for the jailbroken GPT-4, the higher of the two, ten runs.
-    bar = m + psychobench.MEDIUM_EFFECT * sd
+    bar = m + psychobench._MEDIUM_EFFECT * sd
     row = found.loc["psychobench-masculinity-not-gpt-4"]
     own = published_tables().query("study == 'models' and scale == 'masculine'")
     own = own.set_index("respondent_id").loc["gpt-4-jb", ["mean", "sd", "n"]]

@@ -17,7 +17,7 @@ from ..questionnaires import psychobench_keys
 
 # In standard deviations of people. A difference of this size is "visible to the naked eye" (Cohen,
 # 1988, section 2.2), so scores that approximate people's, or are not above them, differ by less.
-MEDIUM_EFFECT = 0.5
+_MEDIUM_EFFECT = 0.5
 
 
 @functools.cache
@@ -210,7 +210,7 @@ def _largest(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
     scores = cells[claim["study"], highest, *scale]
     ((mean, sd, n),) = _group_norms(claim, scale)
     row = compare_means(*scores, mean, sd, n, level=level).iloc[0]
-    against_bar = compare_means(*scores, mean + MEDIUM_EFFECT * sd, sd, n, level=level).iloc[0]
+    against_bar = compare_means(*scores, mean + _MEDIUM_EFFECT * sd, sd, n, level=level).iloc[0]
 
     return row["delta"], row["delta_low"], row["delta_high"], against_bar["p"]
 
@@ -223,12 +223,12 @@ def _from_people(cells: dict[tuple, list], claim: pd.Series) -> tuple:
     if what == "models":
         return _mean(deltas.mean(axis=1))
     if what == "scales, not above":
-        return _mean(deltas[0], MEDIUM_EFFECT)
+        return _mean(deltas[0], _MEDIUM_EFFECT)
 
     if what == "distance from people":
         distances = np.abs(deltas)
         sample = distances.mean(axis=1) if len(who) > 1 else distances[0]
-        return _mean(sample, MEDIUM_EFFECT)
+        return _mean(sample, _MEDIUM_EFFECT)
 
     if what == "nearer people":
         return _mean(-np.diff(np.abs(deltas), axis=0)[0])
