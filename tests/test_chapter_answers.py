@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics import book, check_parameters
+from psychometrics import check_parameters, runs
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir
 from psychometrics.publishing.record import printed
@@ -39,7 +39,7 @@ def ran(tmp_path_factory, table):
         page = output.with_suffix(".html")
         if not page.exists():
             parameters = {"answers": str(table)} | QUICK[chapter]
-            book.run_notebook(chapter, parameters, output, progress=False, pages=[page])
+            runs.run_notebook(chapter, parameters, output, progress=False, pages=[page])
         return folder, page.read_text(encoding="utf-8")
 
     return run

@@ -230,7 +230,7 @@ def test_the_device_of_a_run_reaches_its_kernel_and_is_refused_before_it(ended, 
         seen.append(loading.resolve_device(None))
         raise ParameterError("noted.")
 
-    monkeypatch.setattr("psychometrics.publishing.book.run_notebook", note)
+    monkeypatch.setattr("psychometrics.publishing.runs.run_notebook", note)
     assert ended("run", "03-assessment", "--device", "cuda:9")[0] == 1
     assert ended("run", "03-assessment", "--device", "cpu")[0] == 1
     assert seen == [CPU]
