@@ -287,7 +287,7 @@ class Simulated:
         self.rows = pd.DataFrame({"block": range(len(noise)), "silhouette": mean + noise})
         self.rows["criterion"] = self.rows["silhouette"]
         self.rows["accuracy"] = accuracy
-        for score in base_tests.SCORES:
+        for score in (*base_tests.SCORES, *bases.REAL):
             self.rows[f"silhouette {score}"] = self.rows["silhouette"]
 
     def statistics(self, chosen):
@@ -399,7 +399,7 @@ def test_sensitivity_has_every_score_of_the_plan_and_leaves_each_base_out(planne
     tests = base_tests.by_base(cells, base_tests.PRIMARY)
     table = base_tests.sensitivity(cells, tests, base_tests.PRIMARY)
     labels = [PLANNED[name].label for name in base_tests.PRIMARY]
-    others = {*base_tests.SCORES, base_tests.STARTING}
+    others = {*base_tests.SCORES, *bases.REAL, base_tests.STARTING}
     assert set(table["variant"]) == others | {f"without {label}" for label in labels}
     left_out = table[table["variant"] == f"without {labels[1]}"].set_index("hypothesis")
     rest = tests[(tests["hypothesis"] == "H2") & (tests["base"] != labels[1])]

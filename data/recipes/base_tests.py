@@ -42,7 +42,7 @@ GROUP_STATISTICS = ("alpha", "correlations")
 PLANNED = {name: base.label for name, base in bases.BASES.items()}
 LEAST_ACCURACY = 0.40
 """Trained members of a base that are no more accurate have not learned to judge inference."""
-SCORES = ("as answered", "gad7", "phq9", "soc13", "medians", "against contradiction")
+SCORES = ("as answered", "medians", "against contradiction")
 """Other silhouettes of the sensitivity analysis."""
 STARTING = "heads at the starting size"
 
@@ -123,7 +123,8 @@ def difference(
         wilcoxon = float(stats.wilcoxon(gaps).pvalue) if gaps.any() else 1.0
 
     half = stats.t.ppf(0.975, number - 1) * error
-    p = 2 * stats.t.sf(abs(value) / error, number - 1)
+    t = abs(value) / error if value else 0.0  # respondents without any difference
+    p = 2 * stats.t.sf(t, number - 1)
     return {"blocks": number, "value": float(value), "low": float(value - half),
             "high": float(value + half), "error": float(error), "p": float(p),
             "wilcoxon": wilcoxon}  # fmt: skip
@@ -260,7 +261,7 @@ def sensitivity(cells: Cells, tests: pd.DataFrame, names: Sequence[str]) -> pd.D
     """
     rows = []
     about_silhouettes = [one for one in HYPOTHESES if one[1] == "silhouette"]
-    variants = [*SCORES, STARTING]
+    variants = [*SCORES, *bases.REAL, STARTING]
 
     for variant, (hypothesis, _, first, second) in itertools.product(variants, about_silhouettes):
         columns = [_column(variant, head) for _, head in (first, second)]
