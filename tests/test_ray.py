@@ -22,6 +22,7 @@ from psychometrics.asking.population import population
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.models.random_weights import null_model
 from psychometrics.models.sources import find
+from psychometrics.modes.mode import Identity
 from tests.faults.faults import ON_RAY, SMALL, _two_machines, _workers
 
 _WAIT = "RAY_raylet_start_wait_time_s"
@@ -275,7 +276,9 @@ def test_the_engine_for_clusters_says_what_to_install(models, monkeypatch):
 
 
 def test_processors_memory_and_gpus_are_asked_for_by_the_size_of_the_model(models):
-    order = cluster._Order({"dtype": "float32"}, models[0], "nli", [], "", {})
+    order = cluster._Order(
+        Identity(models[0], "nli", dtype="float32"), models[0], "nli", [], "", {}
+    )
     task = cluster._Task(order, find(models[0]).parameters())
     from transformers import AutoModelForSequenceClassification
 

@@ -100,7 +100,7 @@ def place(page, tmp_path_factory, tiny_model):
     for source in (notebooks_dir(), questionnaires_dir(), data_dir()):
         (folder / source.name).symlink_to(source)
     scale = (questionnaires_dir() / "gad7.yaml").read_text(encoding="utf-8")
-    for name in ("my-scale", "my-item"):
+    for name in ("my-scale", "my-item", "item-feeling-nervous-anxious"):
         own = re.sub(r"^id: .*$", f"id: {name}", scale, flags=re.M)
         (folder / f"{name}.yaml").write_text(own, encoding="utf-8")
     shutil.copy(questionnaires_dir() / "trust10.csv", folder / "my-items.csv")

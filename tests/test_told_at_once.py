@@ -20,9 +20,16 @@ def nothing_runs(monkeypatch):
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("something was run")
 
-    for place in ("models.loading.load_model", "models.embedded.load_model", "modes.nli.load_model",
-                  "modes.nli.NLIRespondent", "modes.chat.load_model", "modes.options.load_model",
-                  "runs.execute_notebook"):  # fmt: skip
+    places = (
+        "models.loading.load_model",
+        "models.embedded.load_model",
+        "modes.nli.load_model",
+        "modes.nli.NLIRespondent",
+        "modes.chat.load_model",
+        "modes.option_shares.load_model",
+        "runs.execute_notebook",
+    )
+    for place in places:
         monkeypatch.setattr(f"psychometrics.{place}", refuse)
 
 
