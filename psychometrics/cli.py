@@ -772,47 +772,50 @@ def _train_nli(
     --base-file FILE OUTPUT trains a head for each base of a file; called again, it goes on.
     --shuffled trains a control on the same pairs, whose labels are dealt to them at random.
     """
-    chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-
-    if (output is None) == (base_file is None):
-        raise ParameterError("Name a base and a folder, or --base-file and a folder.")
-    output = output or Path(base)
-    with pm.exceptions.writing(output):  # such as too long a name
-        there = next(filter(Path.exists, (output, *output.parents)))
-
-    if not there.is_dir():
-        raise ParameterError(f"{there} is a file: name a folder for the model.")
+    folder = _training_folder(base, output, base_file)
 
     if base_file is None and base != "minilm":
         pm.models.sources.find(base)  # before training is imported, which takes seconds
 
     data = data or ["mnli"]
-    more = pm.checks.parse_parameters(condition or [])
-    how = _PAPER_SETTINGS | chosen | more
-    failed = False
+    chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    settings = _PAPER_SETTINGS | chosen | pm.checks.parse_parameters(condition or [])
+    device = settings.pop("device", None)
 
-    device = how.pop("device", None)
-
-    if dry_run:
-        with pm.models.loading.computing_on(device):
-            for name in [base] if base_file is None else pm.population(base_file):
-                cost = pm.training.training_cost(name, data, **how)
-                typer.echo(f"{name}: {_said_of_cost(cost)}")
-        return
-
-    how["shuffled"] = shuffled
     with pm.models.loading.computing_on(device):
-        if base_file is None:
-            results = [(output, pm.training.train_nli(base, data, output, **how))]
-        else:
-            results = pm.training.train_heads(base_file, data, output, **how)
+        if dry_run:
+            for name in [base] if base_file is None else pm.population(base_file):
+                cost = pm.training.training_cost(name, data, **settings)
+                typer.echo(f"{name}: {_said_of_cost(cost)}")
+            return
 
-        for folder, found in results:
-            failed |= isinstance(found, Exception)
-            typer.echo(f"{folder}: {_said_of_training(found)}")
+        settings["shuffled"] = shuffled
+        if base_file is None:
+            results = [(folder, pm.training.train_nli(base, data, folder, **settings))]
+        else:
+            results = pm.training.train_heads(base_file, data, folder, **settings)
+
+        failed = False
+        for place, result in results:
+            failed |= isinstance(result, Exception)
+            typer.echo(f"{place}: {_said_of_training(result)}")
 
     raise typer.Exit(int(failed))
+
+
+def _training_folder(base: str, output: Path | None, base_file: str | None) -> Path:
+    """Return the folder of what is trained: with --base-file it is the only argument."""
+    if (output is None) == (base_file is None):
+        raise ParameterError("Name a base and a folder, or --base-file and a folder.")
+
+    folder = output or Path(base)
+    with pm.exceptions.writing(folder):  # such as too long a name
+        there = next(filter(Path.exists, (folder, *folder.parents)))
+
+    if not there.is_dir():
+        raise ParameterError(f"{there} is a file: name a folder for the model.")
+    return folder
 
 
 def _said_of_cost(cost: dict[str, float]) -> str:
