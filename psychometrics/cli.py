@@ -785,10 +785,8 @@ def _train_nli(
 
     with pm.models.loading.computing_on(device):
         if dry_run:
-            for name in [base] if base_file is None else pm.population(base_file):
-                cost = pm.training.training_cost(name, data, **settings)
-                typer.echo(f"{name}: {_said_of_cost(cost)}")
-            return
+            bases = [base] if base_file is None else pm.population(base_file)
+            raise typer.Exit(int(_print_costs(bases, data, settings)))
 
         settings["shuffled"] = shuffled
         if base_file is None:
@@ -802,6 +800,23 @@ def _train_nli(
             typer.echo(f"{place}: {_said_of_training(result)}")
 
     raise typer.Exit(int(failed))
+
+
+def _print_costs(bases: list[str], data: list[str], settings: dict[str, object]) -> bool:
+    """Print what training on each base will cost; return whether one of them cannot be trained."""
+    failed = False
+
+    for base in bases:
+        try:
+            said = _said_of_cost(pm.training.training_cost(base, data, **settings))
+        except PsychometricsError as error:
+            if len(bases) == 1:
+                raise
+            failed = True
+            said = str(error)
+        typer.echo(f"{base}: {said}")
+
+    return failed
 
 
 def _training_folder(base: str, output: Path | None, base_file: str | None) -> Path:

@@ -227,6 +227,7 @@ def training_cost(
     >>> training_cost("minilm", pairs, layers=1, epochs=2)["steps"]
     2
     """
+    _trains_on_gpu()  # refuses a card that training would not take
     chosen = _Settings.of(settings)
     pairs = _labelled(data, split=True)
     pairs = pairs[~pairs["held_out"]]

@@ -448,3 +448,26 @@ def test_the_command_says_what_a_training_costs_before_it_trains(ended, tiny_mod
     assert code == 0
     assert "GB" in shown
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("through_file", [False, True])
+def test_the_command_trains_a_control_on_shuffled_labels(
+    through_file, ended, tiny_model, tmp_path, monkeypatch
+):
+    seen = []
+
+    def note(*_: object, **settings: object) -> None:
+        seen.append(settings["shuffled"])
+        raise ParameterError("noted.")
+
+    monkeypatch.setattr(training, "train_nli", note)
+    monkeypatch.chdir(tmp_path)
+    PAIRS.to_csv("pairs.csv", index=False)
+    bases = tmp_path / "bases.yaml"
+    bases.write_text(f"title: Bases\nrespondents:\n- model: {tiny_model}\n")
+    route = ["out", "--base-file", bases] if through_file else [tiny_model, "out"]
+
+    for more in ([], ["--shuffled"]):
+        ended("train-nli", *route, "--data", "pairs.csv", *more)
+
+    assert seen == [False, True]

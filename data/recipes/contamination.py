@@ -7,7 +7,8 @@ signs of memory, each with something for comparison that cannot be remembered:
 - ``order``: the first 25 items of the IPIP-50 as one list in their published order, against the
   same items in random orders in which the traits take turns as they do in the published one.
 - ``wording``: the twenty items of the Mini-IPIP against our paraphrases of them, and items of two
-  placebo questionnaires, which were written after the models, against paraphrases of theirs.
+  placebo questionnaires, which were written after the models, against paraphrases of theirs, in
+  log-probability per token, since paraphrases differ in length.
 - ``key``: how well the scoring key is continued after four items with theirs, as the area under the
   curve of "+" against "-", for the items as published and for the paraphrases.
 """
@@ -60,11 +61,10 @@ class Reader:
         logs = self._logs(ids[:-1], len(told))
         return sum(float(row[one]) for row, one in zip(logs, told, strict=True))
 
-    def contrast(self, before: str, first: str, second: str) -> float:
-        """Log odds of two next tokens."""
-        logs = self._logs(self._ids(before), 1)[-1]
-        one, other = (self._ids(sign)[0] for sign in (first, second))
-        return float(logs[one] - logs[other])
+    def per_token(self, before: str, text: str) -> float:
+        """Mean log-probability of the tokens of a text that follows another."""
+        count = len(self._ids(before + text)) - len(self._ids(before))
+        return self.continuation(before, text) / count
 
 
 def _statements(questionnaire: Questionnaire) -> list[str]:
@@ -106,8 +106,7 @@ def _wording(reader: Reader, paraphrases: pd.DataFrame) -> Iterator[dict]:
         questionnaire = load_questionnaire(name)
         kind = "placebo" if name.startswith("placebo") else "published"
         for item, text in zip(_statements(questionnaire), part["text"], strict=True):
-            own = reader.continuation(HEADING, item)
-            gains[kind].append(own - reader.continuation(HEADING, text))
+            gains[kind].append(reader.per_token(HEADING, item) - reader.per_token(HEADING, text))
 
     for kind, values in gains.items():
         low, high = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
@@ -130,8 +129,9 @@ def _key(reader: Reader, texts: list[str], reverse: np.ndarray) -> dict:
         kinds = [[n for n in others if reverse[n] == kind] for kind in (False, True)]
         shown = np.concatenate([rng.choice(kind, SHOWN // 2, replace=False) for kind in kinds])
         lines = [f"{texts[n]} ({'-' if reverse[n] else '+'})\n" for n in rng.permutation(shown)]
-        before = KEY_HEADING + "".join(lines) + f"{texts[asked]} ("
-        odds.append(reader.contrast(before, "+", "-"))
+        before = KEY_HEADING + "".join(lines) + texts[asked]
+        # whole signs, as tokenizers put the blank, the bracket and the sign into one token
+        odds.append(reader.continuation(before, " (+)") - reader.continuation(before, " (-)"))
 
     ranks = stats.rankdata(odds)
     plain = (~reverse).sum()

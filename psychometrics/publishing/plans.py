@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
 import yaml
 
 from ..exceptions import DataError
 from ..paths import data_dir
-
-if TYPE_CHECKING:
-    pass
 
 
 def plan(name: str) -> None:
