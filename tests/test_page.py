@@ -261,10 +261,10 @@ def test_a_cell_of_brackets_keeps_nobody_waiting(tmp_path, text):
     cells = [nbformat.v4.new_markdown_cell(text * 10_000)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "other.ipynb")
 
-    began = time.perf_counter()
+    began = time.process_time()  # of this process alone: others may keep the processor busy
     html = page.write_page(tmp_path / "other.ipynb").read_text(encoding="utf-8")
 
-    assert time.perf_counter() - began < 15
+    assert time.process_time() - began < 15
     assert html.count("[") >= 10_000
 
 
