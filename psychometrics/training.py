@@ -46,13 +46,8 @@ from .asking.population import population
 from .checks import check_kinds, check_numbers
 from .data import NLI_LABELS, fetch, text_table
 from .exceptions import DataError, ParameterError, needed, out_of_memory, writing
-from .models.loading import (
-    OF_HEADS,
-    counts_its_blocks,
-    load_config,
-    load_model,
-    resolve_device,
-)
+from .models.devices import resolve_device
+from .models.loading import OF_HEADS, counts_its_blocks, load_config, load_model
 from .models.sources import BASE_MODEL, Source, base_path, find, read_json
 from .modes import load_respondent
 

@@ -189,7 +189,8 @@ def declined(
 def _reply_here(respondent: str | Path) -> Callable[..., list[str]]:
     """Load a model of this machine; the function gives its replies to requests, run by run."""
 
-    from psychometrics.models.loading import load_model, resolve_device
+    from psychometrics.models.devices import resolve_device
+    from psychometrics.models.loading import load_model
     from psychometrics.models.sources import find
     from psychometrics.modes.generation import replies
 

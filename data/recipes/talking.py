@@ -242,7 +242,8 @@ def _cell(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Adapt where there is an arm, and measure."""
 
-    from psychometrics.models.loading import load_model, resolve_device
+    from psychometrics.models.devices import resolve_device
+    from psychometrics.models.loading import load_model
     from psychometrics.models.sources import find
     from psychometrics.training import adapt_causal
 

@@ -66,7 +66,8 @@ from ..endpoints.endpoint import Endpoint
 from ..endpoints.request_queue import RequestQueue
 from ..exceptions import ParameterError, RespondentError
 from ..files import digest_text
-from ..models.loading import load_model, resolve_device, resolve_dtype, to_device
+from ..models.devices import resolve_device, resolve_dtype
+from ..models.loading import load_model, to_device
 from ..models.sources import Source, find
 from ..progress import Progress
 from ..questionnaires import Questionnaire
