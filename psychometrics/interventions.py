@@ -38,7 +38,8 @@ from .paths import cache_dir, data_dir
 from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
 from .store import StoredAnswers, key_of
-from .training import mnli_sample, nli_classifier, nli_pairs
+from .training.heads import nli_classifier
+from .training.pairs import mnli_sample, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""
