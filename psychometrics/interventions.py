@@ -31,7 +31,8 @@ from .files import replacing
 from .measures.scoring import scale_scores
 from .models.embedded import embedded_head, load_masked_lm
 from .models.loading import load_model
-from .models.sources import SMOLLM2, base_path, find, read_json
+from .models.model_files import read_json
+from .models.sources import SMOLLM2, base_path, find
 from .modes import identify, load_respondent
 from .modes.nli import PROBABILITIES, NLIRespondent
 from .paths import cache_dir, data_dir

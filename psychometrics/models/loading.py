@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from ..exceptions import RespondentError, needed, out_of_memory
 from .chat_templates import check_template
 from .devices import check_float32
-from .sources import TOKENIZER_FILES, Source, find, read_json
+from .model_files import TOKENIZER_FILES, read_json
+from .sources import Source, find
 
 if TYPE_CHECKING:
     import torch

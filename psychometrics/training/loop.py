@@ -28,7 +28,8 @@ from ..checks import check_kinds
 from ..exceptions import ParameterError, needed, out_of_memory, writing
 from ..models.devices import resolve_device
 from ..models.loading import OF_HEADS, counts_its_blocks
-from ..models.sources import BASE_MODEL, base_path, read_json
+from ..models.model_files import read_json
+from ..models.sources import BASE_MODEL, base_path
 
 if TYPE_CHECKING:
     from datasets import Dataset
