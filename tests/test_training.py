@@ -268,7 +268,7 @@ def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
             return super().training_step(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "Trainer", StoppingTrainer)
+        patch.setattr(loop, "Trainer", StoppingTrainer)
         with pytest.raises(KeyboardInterrupt):
             train_nli(tiny_model, PAIRS, tmp_path / "twice", epochs=4, lr=1e-3, progress=False)
     assert not (tmp_path / "twice" / "manifest.json").exists()

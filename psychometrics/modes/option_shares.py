@@ -23,7 +23,7 @@ from ..models.loading import load_config, load_model, to_device
 from ..models.sources import find
 from ..questionnaires import Questionnaire
 from ..store import StoredAnswers, key_of
-from .chat import first_tokens
+from .chat_endpoint import first_tokens
 from .mode import Asking
 from .nli import NLI, PROBABILITIES
 from .option_prompts import as_text, endpoint_replies, option_sentence, scored_replies
