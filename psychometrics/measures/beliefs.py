@@ -160,6 +160,7 @@ def shares_by_rank(
         for name in marked.columns[completions.shape[1] :]
     ]
     found = pd.concat(parts, ignore_index=True)
+    found[["low", "high"]] = found[["low", "high"]].clip(0, 1)
     return found[["category", *found.columns.drop("category")]]
 
 
