@@ -46,7 +46,7 @@ ARMS = ("depressive", "coherence", "negative", "neutral")
 _HATE_SPEECH = 1003
 # MNLI pairs that show what an intervention costs in inference.
 _HELD_OUT_PAIRS = 600
-SHIPPED = "interventions.csv"
+_SHIPPED = "interventions.csv"
 _COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
 # Version of all that this file does to a measurement; part of its run's digest.
 _HANDLING = "interventions-3"
@@ -569,7 +569,7 @@ def _measurements(store, name: str, run: str) -> pd.DataFrame:
 
 def _shipped() -> pd.DataFrame:
     """Measurements that come with the project."""
-    path = data_dir() / SHIPPED
+    path = data_dir() / _SHIPPED
     return pd.read_csv(path)[_COLUMNS] if path.is_file() else pd.DataFrame(columns=_COLUMNS)
 
 

@@ -41,7 +41,7 @@ ALL = {
 def outcome(command: str, folder: Path) -> str:
     """Run a command in a folder: ✓, or why it was refused, or the error that it ended in."""
     done = subprocess.run(
-        [sys.executable, "-m", "psychometrics.cli", *command.split()],
+        [sys.executable, "-m", "psychometrics", *command.split()],
         env=os.environ | {"PSYCHOMETRICS_STORE": str(folder / "store")},
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip

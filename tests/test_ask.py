@@ -191,7 +191,7 @@ def test_answers_are_kept_every_few_seconds_and_when_stopped(tmp_path, tiny_mode
     assert manifests(tmp_path)["answers"].sum() == sum(calls[:5])
     assert len(list(tmp_path.rglob("*.parquet"))) == 1
     monkeypatch.undo()
-    monkeypatch.setattr("psychometrics.store.answers.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("psychometrics.store.answers._SAVE_EVERY", 0.0)
     respondent.token_budget = 1500
     answers = pm.ask("gad7", respondent, tmp_path, progress=False)
     assert len(list(tmp_path.rglob("*.parquet"))) > 3

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics.reports.checklist import STATUSES
+from psychometrics.reports.checklist import _STATUSES
 
-KNOWN, AUTHOR, MISSING = STATUSES
+KNOWN, AUTHOR, MISSING = _STATUSES
 
 
 def test_the_items_are_the_fourteen_of_guide_llm_and_four_of_this_book():

@@ -61,7 +61,7 @@ def test_items_are_twins_two_directions_of_one_pair_of_sentences():
 
 def test_models_of_this_book_are_in_all_regimes_and_join_the_published_ones():
     live = diagnostic.models(live=True)
-    assert set(live["regime"]) == set(diagnostic.REGIMES.values())
+    assert set(live["regime"]) == set(diagnostic._REGIMES.values())
     assert not live.index.intersection(diagnostic.models().index).size
     assert diagnostic.answers(live=True).shape == (len(live), 812)
     assert live["accuracy"].between(live["low"], live["high"]).all()

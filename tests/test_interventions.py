@@ -342,7 +342,7 @@ def test_a_checkpoint_past_an_epoch_to_be_measured_is_not_taken_up(study, tmp_pa
 
 
 def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):
-    shipped = pd.read_csv(data_dir() / interventions.SHIPPED)
+    shipped = pd.read_csv(data_dir() / "interventions.csv")
 
     def fail(*work):
         raise AssertionError(f"{work[1]} was to be measured")

@@ -29,7 +29,7 @@ def drawn(parameters: pd.DataFrame, respondents: int = 1500, seed: int = 1) -> p
 
 
 @pytest.mark.parametrize("gaps", [0, 0.2])
-@pytest.mark.parametrize("model", irt.MODELS)
+@pytest.mark.parametrize("model", irt._MODELS)
 def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope(model, gaps):
     rng = np.random.default_rng(5)
     x = drawn(truth(4), 30).astype(float).mask(rng.random((30, 4)) < gaps)

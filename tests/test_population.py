@@ -11,7 +11,7 @@ import torch
 
 import psychometrics as pm
 from psychometrics import ask, load_questionnaire, load_respondent, prompts, training
-from psychometrics.asking.population import RECIPE, population, population_table
+from psychometrics.asking.population import population, population_table
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import embedded, sources
 from psychometrics.models.embedded import load_embedded
@@ -20,6 +20,7 @@ from psychometrics.models.sources import base_path, find
 from psychometrics.paths import data_dir
 from psychometrics.studies.untrained import PLACEBOS
 from recipes.decoders import WORDINGS
+from recipes.population import RECIPE
 from tests.conftest import needs
 
 MEMBERS = population()

@@ -561,7 +561,7 @@ def test_a_part_that_another_takes_for_a_leftover_while_it_is_written_is_written
 
 
 def test_closing_merges_many_small_parts_and_no_few(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_module, "MANY_PARTS", 8)
+    monkeypatch.setattr(store_module, "_MANY_PARTS", 8)
     for number, parts in ((8, 8), (0, 8), (1, 1)):  # who only reads changes nothing
         with StoredAnswers(tmp_path, *WHO) as kept:
             for more in range(len(kept), len(kept) + number):
@@ -634,7 +634,7 @@ def test_collected_rows_are_saved_after_20_seconds_which_are_counted_once(tmp_pa
 def test_many_short_runs_rewrite_a_row_few_times(tmp_path, monkeypatch):
     folder, merged = folder_module.Folder, []
     write = folder.write
-    monkeypatch.setattr(store_module, "MANY_PARTS", 4)
+    monkeypatch.setattr(store_module, "_MANY_PARTS", 4)
     monkeypatch.setattr(folder, "_sync", lambda *_: None)
     monkeypatch.setattr(folder, "write", lambda s, t: merged.append(len(t)) or write(s, t))
     for run in range(30):

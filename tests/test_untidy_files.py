@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from nbformat import v4
 
 import psychometrics as pm
-from psychometrics import cli, exceptions
+from psychometrics import exceptions
 from psychometrics.asking.ask import _KINDS
 from psychometrics.authoring.drafts import draft
 from psychometrics.checks import check_kinds
+from psychometrics.cli.asking import _show_scores
 from psychometrics.exceptions import PsychometricsError, RespondentError
 from psychometrics.models import chat_templates
 from psychometrics.models.chat_templates import check_template, fill_template
@@ -350,7 +351,7 @@ def test_what_a_reply_or_a_name_holds_is_text_on_every_page_and_in_every_export(
     odd = pm.load_questionnaire(tmp_path / "odd.yaml")
     answers = pm.ask(odd, 2, tmp_path, "simulated", progress=False)
     pm.figures.draw_scores(answers, [odd], tmp_path / "a.png")
-    cli._show_scores(answers, [odd], False, None, {})
+    _show_scores(answers, [odd], False, None, {})
     assert ",'=1+$x_{$," in capsys.readouterr().out
 
 

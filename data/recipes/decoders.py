@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 
 from psychometrics.exceptions import DataError
 from psychometrics.models.loading import load_config, load_tokenizer
-from psychometrics.models.sources import HUB_IDS, SMOLLM2, find
+from psychometrics.models.sources import SMOLLM2, find
 from psychometrics.training import nli_pairs
 
 ANSWERS = (" yes", " maybe", " no")
@@ -204,7 +204,8 @@ class _Decoder(torch.nn.Module):
         save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
         rank = self.recipe["rank"]
         config = {
-            "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": HUB_IDS[0],
+            "peft_type": "LORA", "task_type": "CAUSAL_LM", 
+            "base_model_name_or_path": "HuggingFaceTB/SmolLM2-135M-Instruct",
             "r": rank, "lora_alpha": 2 * rank, "lora_dropout": 0.0, "bias": "none",
             "target_modules": list(LINEARS), "layers_to_transform": layers,
             "layers_pattern": "layers", "inference_mode": True,

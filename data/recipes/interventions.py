@@ -20,7 +20,7 @@ from pathlib import Path
 import pandas as pd
 
 from psychometrics.asking.population import population_table
-from psychometrics.interventions import SHIPPED, trajectories
+from psychometrics.interventions import trajectories
 from psychometrics.modes import load_respondent
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
@@ -49,7 +49,7 @@ def _scales() -> None:
     scores["arm"] = scores["arm"].where(scores["epoch"] > 0)
     frame = scores.drop_duplicates(["run", "epoch", "scale"])
     columns = ["run", "respondent_id", "arm", "epoch", "questionnaire", "scale", "score"]
-    frame[columns].to_csv(data_dir() / SHIPPED, index=False, float_format="%.6f")
+    frame[columns].to_csv(data_dir() / "interventions.csv", index=False, float_format="%.6f")
 
 
 def _refit() -> None:

@@ -12,11 +12,14 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from psychometrics.asking.population import FAMILIES, RECIPE, population_table
+from psychometrics.asking.population import FAMILIES, population_table
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models.sources import BASE_MODEL, base_path
 from psychometrics.modes import load_respondent
 from psychometrics.paths import cache_dir, data_dir
+
+RECIPE = ["data", "share", "genre", "layers", "tuning", "epochs", "lr", "seed"]
+"""Columns that define a member of a family; a decoder's adapter also has a rank and a wording."""
 
 
 def _build_population(

@@ -24,8 +24,6 @@ from ..paths import data_dir
 from ..questionnaires.model import Part, checked, repeated
 from ..questionnaires.readers import read
 
-RECIPE = ["data", "share", "genre", "layers", "tuning", "epochs", "lr", "seed"]
-"""Columns that define a member of a family; a decoder's adapter also has a rank and a wording."""
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
 """Names of populations, and the family that each is of."""
 

@@ -30,7 +30,7 @@ from .conditional_likelihood import conditional_fit
 from .items import adjust, as_numbers
 from .marginal_likelihood import ability_grid, filled, marginal_fit, normalised
 
-MODELS = ("rasch", "1pl", "2pl", "3pl")
+_MODELS = ("rasch", "1pl", "2pl", "3pl")
 
 
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
@@ -99,7 +99,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     >>> fit(x, "conditional")["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
     [-0.549, 0.549]
     """
-    check_choice((*MODELS, "conditional"), model=model)
+    check_choice((*_MODELS, "conditional"), model=model)
     answers = _binary(answers)
 
     # Threads of many small products wait for each other longer than they take. The limit is that
@@ -213,7 +213,7 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"theta": mean, "se": spread}, index=answers.index)
 
 
-def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataFrame:
+def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.DataFrame:
     """Fits of nested models side by side.
 
     Parameters
@@ -241,7 +241,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = MODELS) -> pd.DataF
     [3, 4]
     """
     if not len(models):
-        raise ParameterError(f"name at least one model; they are {', '.join(MODELS)}.")
+        raise ParameterError(f"name at least one model; they are {', '.join(_MODELS)}.")
 
     answers = _binary(answers)
     n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())

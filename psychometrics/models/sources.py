@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 SMOLLM2 = "smollm2"
 """The name by which the conversational model is asked."""
-HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
+_HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
 """What an adapter may call it as its base."""
 _BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 # Beside an unpacked model: the SHA-256 of each of its files.
@@ -593,7 +593,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
 
 def _base(called: str) -> Source:
     """Find the model that an adapter calls its base, an embedded one by its usual names, too."""
-    if called in HUB_IDS:
+    if called in _HUB_IDS:
         return _indexed(SMOLLM2)
     if called in ("minilm", BASE_MODEL):
         base = Path(base_path())

@@ -23,7 +23,7 @@ ROLES: dict[str, str] = _LANGUAGES["en"]["roles"]
 """System texts by role; another text may be given instead of a name."""
 PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person: premises for respondents that answer by inference."""
-WORDINGS: dict[str, str] = _LANGUAGES["en"]["wordings"]
+_WORDINGS: dict[str, str] = _LANGUAGES["en"]["wordings"]
 """User prompts: v1 has the structure of the paper's own, v2 to v5 that of the four it compares."""
 # How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
 # is for a single statement, answered by the choice alone.
@@ -105,7 +105,7 @@ def messages(
     items : sequence of Item
         In the order in which they are numbered.
     role, wording : str
-        Names in ``ROLES`` and ``WORDINGS``, or texts of the user's; a wording has ``{statements}``
+        Names in ``ROLES`` and of wordings, or texts of the user's; a wording has ``{statements}``
         and may have ``{instructions}``, ``{levels}``, ``{range}`` and ``{things}``. The default
         role is the questionnaire's own system text, if it has one. The wording ``"file"`` is the
         questionnaire's own prompt, word by word: its ``prompt``, else its instructions and below

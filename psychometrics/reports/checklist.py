@@ -13,7 +13,7 @@ import pandas as pd
 from .. import __version__
 from ..data import shipped
 
-STATUSES = ("known", "to be added by the author", "missing")
+_STATUSES = ("known", "to be added by the author", "missing")
 """Whether an item is answered, only its author can answer it, or the record should and cannot."""
 _LOCAL = ("nli", "mlm", "nsp", "acceptability", "causal")
 """Modes that read weights on this machine alone; others may ask an endpoint."""
@@ -31,8 +31,8 @@ def checklist(known: Mapping[str, str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        By ``item``: ``asks``, ``status`` (one of ``STATUSES``), ``answer`` and the item's
-        ``source``.
+        By ``item``: ``asks``, ``status`` ("known", "to be added by the author" or "missing"),
+        ``answer`` and the item's ``source``.
 
     References
     ----------
@@ -48,8 +48,8 @@ def checklist(known: Mapping[str, str]) -> pd.DataFrame:
     table["answer"] = pd.Series(known, dtype=object).reindex(table.index).fillna("")
 
     by_author = table["known_by"] == "author"
-    table["status"] = by_author.map({True: STATUSES[1], False: STATUSES[2]})
-    table.loc[table["answer"] != "", "status"] = STATUSES[0]
+    table["status"] = by_author.map({True: _STATUSES[1], False: _STATUSES[2]})
+    table.loc[table["answer"] != "", "status"] = _STATUSES[0]
 
     return table[["asks", "status", "answer", "source"]]
 

@@ -60,9 +60,9 @@ from .watching import WATCH
 
 CHUNK = 512
 """Questions that are handed over at once, and at most between two saves."""
-SAVE_EVERY = 20.0
+_SAVE_EVERY = 20.0
 """Seconds between two saves within a chunk: what a killed run has to ask again at most."""
-MANY_PARTS = 64
+_MANY_PARTS = 64
 """Closing merges the parts of a respondent and questionnaire if there are more than this."""
 
 
@@ -284,13 +284,13 @@ class StoredAnswers:
     def collect(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
         """Store rows that answer a number of questions, together with those that follow soon.
 
-        They are added every ``CHUNK`` questions or ``SAVE_EVERY`` seconds, and when the rows are
+        They are added every ``CHUNK`` questions or ``_SAVE_EVERY`` seconds, and when the rows are
         read or the object is closed.
         """
         with self._lock:
             self._waiting.append(rows.set_index(pd.Index(keys, name="key")))
             self._questions += questions
-            if self._questions >= CHUNK or time.perf_counter() - self._began >= SAVE_EVERY:
+            if self._questions >= CHUNK or time.perf_counter() - self._began >= _SAVE_EVERY:
                 self._save()
 
     def _save(self) -> None:
@@ -302,13 +302,13 @@ class StoredAnswers:
             self._began = time.perf_counter()
 
     def close(self) -> None:
-        """Add what was collected; merge small parts if they are more than ``MANY_PARTS``.
+        """Add what was collected; merge small parts if they are more than ``_MANY_PARTS``.
 
         The work grows with what was added. Nothing is merged where the store does not allow it.
         """
         with self._lock:
             self._save()
-            if self._added and len(self._read_parts) > MANY_PARTS:
+            if self._added and len(self._read_parts) > _MANY_PARTS:
                 with contextlib.suppress(StoreError):
                     self._folder.compact(only_small=True)
                 self._read_parts.clear()

@@ -32,7 +32,7 @@ CATEGORIES = {
     "RLS": "richer logical structure",
     "WK": "world knowledge",
 }
-REGIMES = {
+_REGIMES = {
     (False, False): "untrained",
     (True, False): "pre-trained only",
     (False, True): "fine-tuned from scratch",
@@ -80,7 +80,7 @@ def models(live: bool = False) -> pd.DataFrame:
     """
     table = _models(live).drop(columns="answers")
     pairs = zip(table["pretrained"], table["finetuned"], strict=True)
-    return table.assign(regime=[REGIMES[bool(a), bool(b)] for a, b in pairs])
+    return table.assign(regime=[_REGIMES[bool(a), bool(b)] for a, b in pairs])
 
 
 def item_table(sentences: bool = False) -> pd.DataFrame:

@@ -155,8 +155,8 @@ def _models(place: Path) -> None:
 
 def _often() -> None:
     """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
-    importlib.import_module("psychometrics.store.answers").MANY_PARTS = 16
-    importlib.import_module("psychometrics.store.answers").SAVE_EVERY = 0.0
+    importlib.import_module("psychometrics.store.answers")._MANY_PARTS = 16
+    importlib.import_module("psychometrics.store.answers")._SAVE_EVERY = 0.0
     importlib.import_module("psychometrics.modes.option_shares")._BATCH = 4
 
 

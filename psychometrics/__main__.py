@@ -1,0 +1,5 @@
+"""``python -m psychometrics`` is the ``psychometrics`` command."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,53 @@
+"""The ``psychometrics`` command, a module for each panel of its help."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from typer import Option
+
+import psychometrics as pm
+
+from ..exceptions import MissingPackageError, PsychometricsError
+from .options import app
+
+# Each module adds its commands; their order is the order of the panels.
+# isort: off
+from . import questionnaires as questionnaires
+from . import asking as asking
+from . import models as models
+from . import reports as reports
+from . import book as book
+
+# isort: on
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(pm.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, Option("--version", is_eager=True, callback=_print_version, help="The version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command; what a user can mend ends in one sentence and exit status 1."""
+    try:
+        app()
+    except PsychometricsError as error:
+        typer.echo(f"psychometrics: {error}", err=True)
+        raise SystemExit(1) from None
+    except ModuleNotFoundError as error:
+        if error.name not in MissingPackageError.extras:
+            raise
+
+        typer.echo(f"psychometrics: {MissingPackageError(error.name)}", err=True)
+        raise SystemExit(1) from None

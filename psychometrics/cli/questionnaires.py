@@ -1,0 +1,209 @@
+"""Commands about a questionnaire's file: draft, check, print and improve it."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+import psychometrics as pm
+
+from ..exceptions import ParameterError, PsychometricsError, writing
+from .answers import without_formulas
+from .options import Conditions, Mode, Output, QuestionnaireName, Respondents, app, conditions_in
+
+_PANEL = "Questionnaires"
+
+
+@app.command("new-questionnaire", rich_help_panel=_PANEL)
+def _new_questionnaire(
+    table: Annotated[Path, Argument(metavar="TABLE", help="A CSV file, see above.")],
+    output: Output = None,
+    language: Annotated[Literal["en", "de", "es", "fr"], Option(help="Of the items.")] = "en",
+) -> None:
+    """Draft a questionnaire's file from a table of items, with comments on what is left to write.
+
+    The file is by default the table's name in .yaml. Columns: item, and where wanted scale,
+    reverse (yes), options (0=Not at all; 1=Often), source and inverse terms (with semicolons),
+    premise and hypothesis.
+    """
+    output = output or table.with_suffix(".yaml")
+    with warnings.catch_warnings(record=True) as left_out:
+        warnings.simplefilter("always")
+        path = pm.authoring.drafts.draft(table, output, language=language)
+    for warning in left_out:
+        typer.echo(f"psychometrics: {warning.message}", err=True)
+    typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
+    typer.echo(f"  psychometrics check {path} --watch")
+    _print_check(path, measured=False)
+
+
+@app.command("check", rich_help_panel=_PANEL)
+def _check(
+    questionnaire: QuestionnaireName,
+    measure: Annotated[bool, Option("--measure", help="Let models check, too.")] = False,
+    watch: Annotated[bool, Option("--watch", help="Check at each save.")] = False,
+) -> None:
+    """Check a questionnaire's file: its mistakes, what it holds, and what its wording breaks.
+
+    --measure lets small models check opposites and congruence.
+    """
+    path = Path(questionnaire)
+
+    if not watch:
+        _print_check(questionnaire, measure)
+        return
+
+    if not path.is_file():
+        raise ParameterError(f"{questionnaire} is no file: --watch needs one that you edit.")
+    seen = None
+
+    while True:
+        try:
+            saved = path.stat().st_mtime_ns
+        except FileNotFoundError:  # some editors replace the file
+            saved = seen
+
+        if saved != seen:
+            seen = saved
+            typer.echo(f"--- {time.strftime('%H:%M:%S')}")
+            try:
+                _print_check(path, measure)
+            except PsychometricsError as error:
+                typer.echo(str(error))
+
+        time.sleep(0.5)
+
+
+def _print_check(questionnaire: str | Path, measured: bool) -> None:
+    """What a questionnaire holds, and what the rules of wording find in it."""
+    questionnaire = pm.load_questionnaire(questionnaire, texts=False)
+    table = pm.questionnaires.counts(questionnaire)
+    asked = table[table["prompts"] > 0]
+    typer.echo(f"{questionnaire.short_title}: {questionnaire.title}")
+    typer.echo(f"licence: {questionnaire.licence}")
+    typer.echo(table.to_string(float_format="{:.2f}".format))
+    typer.echo(
+        f"{len(table)} items, {len(questionnaire.scales)} scales, {table['prompts'].sum()} prompts"
+    )
+
+    if len(asked):
+        typer.echo(
+            f"terms per template: {asked['source'].mean():.2f} source, "
+            f"{asked['inverse'].mean():.2f} inverse"
+        )
+
+    if questionnaire.wording == "upstream":
+        return
+    found = pm.authoring.wording.wording(questionnaire, measured)
+    for row in found.itertuples():
+        place = f"{row.item_id}, template {row.template}" if row.template else row.item_id
+        typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
+
+    nothing = "; the rules find nothing, which people may"
+    if asked.empty:
+        nothing = "; most rules are about prompts, and there are none yet"
+
+    typer.echo(
+        f"wording: {len(found)} finding(s)"
+        + ("" if len(found) else nothing)
+        + ("" if questionnaire.language == "en" else " (only the rule `language` is asked here)")
+    )
+
+
+@app.command("prompts", rich_help_panel=_PANEL)
+def _prompts(
+    questionnaire: QuestionnaireName,
+    mode: Mode = "nli",
+    condition: Conditions = None,
+    output: Output = None,
+) -> None:
+    """Print what a questionnaire sends, or write a .csv or .parquet file; nobody is asked.
+
+    By default its prompt table, for inference models; with --mode chat or options the messages,
+    under the conditions that -c names.
+    """
+    loaded = pm.load_questionnaire(questionnaire)
+
+    to_prompts = pm.modes.mode_named(mode).answers == "prompts"
+    if to_prompts and not any(item.templates for item in loaded.items):
+        raise ParameterError(
+            f"{loaded.id} has no prompts: see what other modes send by --mode chat or --mode "
+            "options, or add templates and terms."
+        )
+
+    table = pm.modes.mode_named(mode).preview(loaded, conditions_in(condition))
+    if output is None:
+        return without_formulas(table).to_csv(sys.stdout, index=False)
+
+    pm.exceptions.check_file(output, (".csv", ".parquet"))
+    with writing(output):
+        if output.suffix == ".csv":
+            without_formulas(table).to_csv(output, index=False)
+        else:
+            table.to_parquet(output, index=False)
+
+    requests = table["request"].nunique() if "request" in table else len(table)
+    typer.echo(f"{output}: {requests} {'requests' if 'request' in table else 'prompts'}")
+
+
+@app.command("questionnaires", rich_help_panel=_PANEL)
+def _questionnaires() -> None:
+    """List the questionnaires that come with the project: scales, items, ways to ask, norms."""
+    import pandas as pd
+
+    rows = []
+    for name in pm.questionnaires.questionnaire_names():
+        if name == pm.questionnaires.COMPASS:  # whose file is fetched
+            continue
+        loaded = pm.load_questionnaire(name, texts=False)
+        for part in loaded.scales:
+            ticked = all(map(loaded.choices, part.items))
+            low, high = loaded.span(part) if ticked else (None, None)
+            row = {"questionnaire": name, "scale": part.title, "items": len(part.items)}
+            row["reversed"] = sum(key < 0 for key in loaded.keys(part).values())
+            groups = sum(norm.scale == part.id for norm in loaded.norms)
+            rows.append(row | {"low": low, "high": high, "mode": part.mode, "groups": groups})
+
+        whole = {"questionnaire": name, "items": len(loaded.items), "reversed": 0, "groups": 0}
+        rows += [whole | {"scale": part, "mode": "category"} for part in loaded.categories]
+
+    pd.DataFrame(rows).to_csv(sys.stdout, index=False)
+
+
+@app.command("improve", rich_help_panel=_PANEL)
+def _improve(
+    questionnaire: QuestionnaireName,
+    respondents: Respondents = "embedded",
+    output: Output = None,
+    rules: Annotated[
+        bool, Option("--rules/--no-rules", help="Make candidates by rules, too.")
+    ] = True,
+    seed: Annotated[int, Option(help="Seed of the halves and of the random prompts.")] = 1,
+    condition: Conditions = None,
+) -> None:
+    """Choose better prompts on half of the respondents, and show them on the other half.
+
+    The file is by default NAME_improved.yaml beside the questionnaire.
+    """
+    loaded = pm.load_questionnaire(questionnaire)
+    beside = Path(questionnaire) if Path(questionnaire).is_file() else Path(f"{loaded.id}.yaml")
+    output = output or beside.with_name(f"{loaded.id}_improved.yaml")
+    report = output.with_name(f"{output.stem}_candidates.csv")
+    pm.improving.check_new(output, report)
+    how = pm.checks.parse_parameters(condition or [])
+    with pm.models.loading.computing_on(how.get("device")):
+        found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
+
+    found.write(output, report)
+    items = pm.improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
+    shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
+    typer.echo(items[shown].to_string(index=False, float_format="{:.2f}".format))
+    whole = pm.improving.held_out(found.silhouettes).drop(columns="questionnaire").T
+    typer.echo(whole.to_string(header=False, float_format="{:.2f}".format))
+    typer.echo(f"{output}: the improved prompts; {report}: all candidates")
