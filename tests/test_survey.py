@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics.asking.survey import kept_answers, screen, survey, write_survey
+from psychometrics.asking.survey import read_survey, screen, survey, write_survey
 from psychometrics.exceptions import ParameterError
 
 from .conftest import browser_path, needs_browser
@@ -36,13 +37,16 @@ def read(rows, conditions="seconds"):
     return pm.read_answers(pd.DataFrame(rows), IPIP, conditions=conditions, progress=False)
 
 
-def test_a_survey_has_checks_between_its_items_and_the_scores_of_the_questionnaire():
+def test_a_survey_has_checks_between_its_items_and_the_scores_of_the_questionnaire(tmp_path):
     ids = [item.id for item in IPIP.items]
     assert [name for name in ids if name in OWN] == OWN
     assert len(CHECKS) == 2
     assert not {ids[0], ids[-1]} & set(CHECKS)
     rows = [person(name="a"), person({OWN[0]: 1.0}, name="b")]
-    with_checks = pm.scale_scores(kept_answers(read(rows), screen(read(rows), IPIP)))
+    pd.DataFrame(rows).to_csv(tmp_path / "answers.csv", index=False)
+    answers, screened = read_survey([tmp_path / "answers.csv"], IPIP, progress=False)
+    assert screened["kept"].all()
+    with_checks = pm.scale_scores(answers)
     frame = pd.DataFrame(rows)[["respondent", *OWN]]
     without = pm.scale_scores(pm.read_answers(frame, "ipip20", progress=False))
     keys = ["respondent_id", "scale"]
@@ -118,6 +122,26 @@ def test_a_page_that_was_filled_in_saves_a_file_that_is_read(tmp_path):
     answers = pm.read_answers(tmp_path / "answers.csv", IPIP, progress=False)
     assert (answers["value"] == 4).all()
     assert len(answers) == len(IPIP.items)
+
+
+def test_the_command_writes_a_page_and_keeps_who_answered_with_care(tmp_path, ended):
+    page = tmp_path / "form.html"
+    code, shown, _ = ended("survey", "ipip20", "-o", page)
+    assert code == 0
+    assert page.is_file()
+    for name, seconds in (("a", 220), ("b", 20)):
+        row = person(name=name, seconds=seconds)
+        pd.DataFrame([row]).to_csv(tmp_path / f"{name}.csv", index=False)
+
+    kept = tmp_path / "kept.csv"
+    code, shown, _ = ended("survey", "ipip20", tmp_path / "a.csv", tmp_path / "b.csv", "-o", kept)
+    assert code == 0
+    screened = pd.read_csv(io.StringIO(shown)).set_index("respondent_id")
+    assert screened["kept"].to_dict() == {"a": True, "b": False}
+    assert set(pd.read_csv(kept)["respondent_id"]) == {"a"}
+    assert ended("scores", "ipip20", "--answers", kept)[0] == 0
+    assert ended("survey", "ipip20")[0] == 1
+    assert ended("survey", "ipip20", tmp_path / "a.csv", tmp_path / "a.csv")[0] == 1
 
 
 def test_what_cannot_be_a_survey_is_refused(tmp_path):

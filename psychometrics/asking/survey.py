@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from ..exceptions import ParameterError, check_file, writing
 from ..modes.messages import attention_text
 from ..questionnaires import Item, Option, Questionnaire, load_questionnaire
 from ..questionnaires.answers import COLUMNS
+from .answer_files import read_answers
+from .answer_tables import read_table
 
 _CHECK = "attention_"
 _FASTEST = 2.0
@@ -50,8 +53,7 @@ def survey(
 ) -> Questionnaire:
     """Return a questionnaire with items that ask for a certain answer: attention checks.
 
-    No scale contains them, so that scores stay as they are. Read the answers of people by
-    :func:`psychometrics.read_answers` with this questionnaire, and give both to :func:`screen`.
+    No scale contains them, so that scores stay as they are.
 
     Parameters
     ----------
@@ -214,26 +216,54 @@ def screen(
     return pd.DataFrame(rows)
 
 
-def kept_answers(answers: pd.DataFrame, screened: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers of those who were kept, without the attention checks.
+def read_survey(
+    files: Sequence[str | Path], questionnaire: Questionnaire, **settings: object
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read what people answered to a survey, and keep those who answered with care.
 
     Parameters
     ----------
+    files : sequence of str or Path
+        Files that the page saved, or tables of a survey tool; the seconds that a person took stand
+        in a column ``seconds``, if they are known.
+    questionnaire : Questionnaire
+        The survey.
+    **settings
+        As in :func:`psychometrics.read_answers`.
+
+    Returns
+    -------
     answers : DataFrame
-        As :func:`screen` takes them.
+        Of those who are kept, without the attention checks, as if they had not been asked.
     screened : DataFrame
-        As :func:`screen` gives it.
+        As from :func:`screen`, of all.
+
+    Raises
+    ------
+    ParameterError
+        A file cannot be read, or two files have a respondent in common.
 
     Examples
     --------
-    >>> answers = pd.DataFrame({"respondent_id": ["a", "b"], "run": 1, "item_id": "gad7_1"})
-    >>> screened = answers.assign(kept=[True, False])
-    >>> kept_answers(answers, screened)["respondent_id"].tolist()
-    ['a']
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "answers.csv"
+    >>> _ = file.write_text("respondent,seconds,gad7_1\\na,90,3\\n")
+    >>> answers, screened = read_survey([file], survey("gad7"), progress=False)
+    >>> len(answers), screened["why"].tolist()
+    (0, ['attention, missing'])
     """
+    parts = []
+    for file in files:
+        has_seconds = "seconds" in read_table(file).cells
+        how: dict[str, Any] = {"conditions": "seconds" if has_seconds else ()} | settings
+        parts.append(read_answers(file, questionnaire, **how))
+
+    answers = pd.concat(parts, ignore_index=True)
+    check_columns(answers, COLUMNS, once=["respondent_id", "run", "item_id"])
+    screened = screen(answers, questionnaire)
     kept = screened.loc[screened["kept"], ["respondent_id", "run"]]
     own = answers[~answers["item_id"].str.startswith(_CHECK)]
-    return own.merge(kept, on=["respondent_id", "run"])
+    return own.drop(columns="seconds", errors="ignore").merge(kept), screened
 
 
 def _wanted(questionnaire: Questionnaire) -> dict[str, float]:

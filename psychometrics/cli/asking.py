@@ -23,6 +23,7 @@ from .options import (
     Respondents,
     Store,
     app,
+    conditions_in,
 )
 
 _PANEL = "Ask and score"
@@ -162,6 +163,37 @@ def _fill_in(
         loaded = [pm.load_questionnaire(questionnaire)]
     answers = pm.ask(loaded, [name], store=store, mode="human", progress=False)
     _show_scores(answers, loaded, items, plot, {})
+
+
+@app.command("survey", rich_help_panel=_PANEL)
+def _survey(
+    questionnaire: QuestionnaireName,
+    files: Annotated[
+        list[Path] | None, Argument(metavar="[ANSWERS...]", help="What people answered.")
+    ] = None,
+    condition: Conditions = None,
+    output: Output = None,
+) -> None:
+    """Write a questionnaire for people, with attention checks, or screen what they answered.
+
+    Without answers, --output is a page (.html) that saves a file for each person, or a table
+    (.csv) for another survey tool. With answers, it gets those of people who answered with care
+    (as of `ask`), and who was left out and why is printed. -c takes settings of reading, as with
+    --answers; the seconds that a person took are read from a column `seconds`.
+    """
+    form = pm.asking.survey.survey(questionnaire)
+    if not files:
+        if output is None:
+            raise ParameterError("survey: name the page or table to write by --output.")
+        pm.asking.survey.write_survey(form, output)
+        typer.echo(f"{output}: {len(form.items)} items, attention checks among them")
+        return
+
+    answers, screened = pm.asking.survey.read_survey(files, form, **conditions_in(condition))
+    write_table(screened)
+    typer.echo(f"{screened['kept'].sum()} of {len(screened)} are kept", err=True)
+    if output is not None:
+        write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
