@@ -24,6 +24,7 @@ from .asking.nulls import null_answers, null_distribution
 from .asking.population import population, population_table, readable_names, untouched_bases
 from .authoring import content, improving
 from .measures import (
+    attributions,
     beliefs,
     bias,
     evidence,
@@ -59,6 +60,7 @@ __all__ = [
     "ask",
     "ask_ways",
     "asking",
+    "attributions",
     "authoring",
     "beliefs",
     "bias",

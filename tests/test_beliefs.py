@@ -217,3 +217,86 @@ def test_packed_bits_come_back_by_respondent_template_and_rank():
     assert set(found) == {"hits", "turned"}
     np.testing.assert_array_equal(found["hits"], bits)
     np.testing.assert_array_equal(found["turned"], bits[::-1, ::-1])
+
+
+OWN = pd.DataFrame(
+    {
+        "respondent_id": list("aaaabbbb"),
+        "template": ["She is [M].", "He is [M]."] * 4,
+        "identity": ["she", "he"] * 4,
+        "rank": [1, 1, 2, 2] * 2,
+        "completion": ["a nurse", "a thief", "kind", "tall", "a nurse", "kind", "a thief", "tall"],
+    }
+)
+"""Two models, two templates, two ranks."""
+
+
+def test_shares_by_rank_are_counted_by_model_and_theme():
+    words = pd.DataFrame({"lemma": ["nurse", "thief"], "category": ["care", "crime"]})
+    found = beliefs.shares_by_rank(OWN, words).set_index(["category", "respondent_id", "rank"])
+    by_hand = {("care", "a", 1): 0.5, ("care", "b", 1): 0.5, ("care", "a", 2): 0.0}
+    by_hand |= {("crime", "a", 1): 0.5, ("crime", "b", 1): 0.0, ("crime", "b", 2): 0.5}
+    for cell, share in by_hand.items():
+        assert found.loc[cell, "mean"] == share
+        assert found.loc[cell, "n"] == 2
+
+
+@needs_text
+def test_shares_by_rank_of_published_completions_are_those_of_the_shipped_bits():
+    rows = make.completions("bert", "binary")[:50]
+    table = pd.DataFrame(rows).set_axis(range(1, 101), axis=1).rename_axis("template")
+    table = table.melt(var_name="rank", value_name="completion", ignore_index=False).reset_index()
+    found = beliefs.shares_by_rank(table.assign(respondent_id="bert"), lexicon()["lemma"])
+    bits = BITS["lexicon"][MODELS.index("bert"), :50]
+    np.testing.assert_allclose(found["mean"], bits.mean(axis=0))
+
+
+def test_a_difference_of_groups_is_theirs_and_its_null_deals_identities():
+    said = pd.DataFrame({"template": [f"{n}" for n in range(16)], "rank": 1, "respondent_id": "m"})
+    said["identity"] = said["template"].astype(int) // 2  # eight identities, two templates each
+    said["gender"] = np.where(said["identity"] < 4, "female", "male")
+    said["completion"] = np.where(said["gender"] == "female", "nurse", "guard")
+    found = beliefs.group_differences(said, ["nurse"], "gender", ("female", "male"), draws=20_000)
+    row = found.iloc[0]
+    assert (row["first"], row["second"], row["value"]) == (1.0, 0.0, 1.0)
+    # Of the 70 ways to deal eight identities to four and four, one has all four nurses first.
+    assert row["p"] == pytest.approx(2 / 70, abs=0.004)
+    assert (row["low"], row["high"]) == (1.0, 1.0)
+    with pytest.raises(ParameterError):
+        beliefs.group_differences(said.assign(identity=1), ["nurse"], "gender", ("female", "male"))
+    with pytest.raises(ParameterError):
+        beliefs.group_differences(said, ["nurse"], "gender", ("female", "old"))
+
+
+def test_models_agree_by_the_same_word_and_at_chance_by_that_of_another_template():
+    found = beliefs.agreement(OWN).set_index("rank")
+    assert found["group"].tolist() == ["a, b", "a, b"]
+    assert found["mean"].tolist() == [0.5, 0.5]
+    assert found["chance"].tolist() == [0.0, 0.0]
+
+
+def test_agreement_in_meaning_is_the_cosine_of_completed_templates():
+    seen = []
+
+    def vectors(texts):
+        seen.extend(texts)
+        return np.array([[3.0, 4.0] if "nurse" in text else [0.0, 2.0] for text in texts])
+
+    found = beliefs.agreement(OWN, vectors).set_index("rank")["mean"]
+    assert found.tolist() == [1.0, 1.0]  # rank 1: nurse with nurse, and other with other
+    assert {"She is a nurse", "He is a thief"} <= set(seen)
+    turned = OWN.replace({"completion": {"kind": "nurse"}})
+    cosines = beliefs.agreement(turned, vectors)["mean"]
+    assert cosines.tolist() == pytest.approx([0.9, 0.9])  # one pair of the two has 0.8
+
+
+def test_pairs_of_models_are_pooled_by_family():
+    third = OWN[OWN["respondent_id"] == "a"].assign(respondent_id="c")
+    families = {"a": "A", "c": "A", "b": "B"}
+    found = beliefs.agreement(pd.concat([OWN, third]), families=families)
+    found = found.set_index(["group", "rank"])["mean"]
+    assert found["A"].tolist() == [1.0, 1.0]
+    assert found["between families"].tolist() == [0.5, 0.5]
+    for wrong in (OWN[OWN["respondent_id"] == "a"], OWN.iloc[1:], pd.concat([OWN, OWN])):
+        with pytest.raises(ParameterError):
+            beliefs.agreement(wrong)

@@ -18,7 +18,7 @@ from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.interventions import ARMS, adapt, intervention_texts, trajectories
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import data_dir
-from recipes.attributions import word_attributions
+from recipes.attributions import integrated_gradients
 from recipes.interventions import MEASURED
 from tests.conftest import needs
 from tests.families import save_family
@@ -376,7 +376,7 @@ def test_attributions_of_the_parts_sum_to_the_difference_from_padding(tiny_model
     respondent = pm.load_respondent(tiny_model, dtype="float32", device="cpu")
     gad7 = pm.load_questionnaire("gad7")
     one = gad7.model_copy(update={"items": gad7.items[:1]})
-    found = word_attributions(respondent, one, steps=128)
+    found = integrated_gradients(respondent, one, steps=128)
     table = pm.prompts(one).query("polarity == 1 and template == 1")
     assert len(found) == 4 * len(table)
     tokenizer = respondent.tokenizer

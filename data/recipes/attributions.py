@@ -6,7 +6,6 @@ Run it by ``python -m recipes.interventions attributions``.
 from __future__ import annotations
 
 import copy
-import re
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ import torch
 
 from psychometrics.checks import check_numbers
 from psychometrics.exceptions import RespondentError
+from psychometrics.measures.attributions import part_spans
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.questionnaires import Questionnaire
 from psychometrics.questionnaires.prompts import prompts
@@ -22,7 +22,7 @@ _PARTS = ("term", "intensifier", "premise", "hypothesis")
 """Parts of a prompt: its term, its intensifier, and what else the two sentences have."""
 
 
-def word_attributions(
+def integrated_gradients(
     respondent: NLIRespondent,
     questionnaire: Questionnaire,
     *,
@@ -153,16 +153,7 @@ def _integrated(model, respondent: NLIRespondent, pairs: list, steps: int) -> li
 
 def _parts(tokens: list[tuple], prompt: pd.Series) -> np.ndarray:
     """Which part of its prompt each token belongs to."""
-    texts = (prompt["premise"], prompt["hypothesis"])
-    spans = {}
-    for name in ("term", "intensifier"):
-        wanted = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)
-        for number in (0, 1) if name == "term" else (1, 0):
-            found = wanted.search(texts[number])
-            if found:
-                spans[name] = (number, *found.span())
-                break
-
+    spans = part_spans(prompt)
     names = []
     for number, start, end in tokens:
         inside = (

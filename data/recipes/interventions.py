@@ -26,7 +26,7 @@ from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
 from . import talking
-from .attributions import word_attributions
+from .attributions import integrated_gradients
 
 MEASURED = (2, 5, 10, 20)
 """Epochs after which the study is measured, besides 0."""
@@ -69,7 +69,7 @@ def _attributions() -> None:
     gad7 = load_questionnaire("gad7")
     respondent = load_respondent(JUDGE, dtype="float32")
     parts = [
-        word_attributions(respondent, gad7, random_head=seed).assign(state=state)
+        integrated_gradients(respondent, gad7, random_head=seed).assign(state=state)
         for state, seed in (("trained", None), ("random head", 0))
     ]
     frame = pd.concat(parts, ignore_index=True).assign(respondent_id=JUDGE)

@@ -23,6 +23,8 @@ from .options import (
     Respondents,
     Store,
     app,
+    conditions_in,
+    names_in,
 )
 
 _PANEL = "Ask and score"
@@ -162,6 +164,71 @@ def _fill_in(
         loaded = [pm.load_questionnaire(questionnaire)]
     answers = pm.ask(loaded, [name], store=store, mode="human", progress=False)
     _show_scores(answers, loaded, items, plot, {})
+
+
+@app.command("survey", rich_help_panel=_PANEL)
+def _survey(
+    questionnaire: QuestionnaireName,
+    files: Annotated[
+        list[Path] | None, Argument(metavar="[ANSWERS...]", help="What people answered.")
+    ] = None,
+    condition: Conditions = None,
+    output: Output = None,
+) -> None:
+    """Write a questionnaire for people, with attention checks, or screen what they answered.
+
+    Without answers, --output is a page (.html) that saves a file for each person, or a table
+    (.csv) for another survey tool. With answers, it gets those of people who answered with care
+    (as of `ask`), and who was left out and why is printed. -c takes settings of reading, as with
+    --answers; the seconds that a person took are read from a column `seconds`.
+    """
+    form = pm.asking.survey.survey(questionnaire)
+    if not files:
+        if output is None:
+            raise ParameterError("survey: name the page or table to write by --output.")
+        pm.asking.survey.write_survey(form, output)
+        typer.echo(f"{output}: {len(form.items)} items, attention checks among them")
+        return
+
+    answers, screened = pm.asking.survey.read_survey(files, form, **conditions_in(condition))
+    write_table(screened)
+    typer.echo(f"{screened['kept'].sum()} of {len(screened)} are kept", err=True)
+    if output is not None:
+        write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
+
+
+@app.command("behaviour", rich_help_panel=_PANEL)
+def _behaviour(
+    model: Annotated[str, Argument(help="A chat model, here or at OPENAI_BASE_URL.")],
+    facts: Annotated[Path | None, Option(help="Questions of fact, such as TruthfulQA's.")] = None,
+    requests: Annotated[Path | None, Option(help="Requests, such as SafetyQA's.")] = None,
+    judge: Annotated[str | None, Option(help="A chat model that reads the replies.")] = None,
+    roles: Annotated[str, Option(help="With commas.")] = "default,ordinary,hero,liar,psychopath",
+    condition: Conditions = None,
+    store: Store = None,
+    output: Output = None,
+) -> None:
+    """Print which share of facts a model knows, and of requests it declines, in each role.
+
+    Means over items, with intervals. By default the project's own 24 questions and 24 requests.
+    --facts takes TruthfulQA.csv or mc_task.json; --requests a table with a column `text` and, where
+    some are harmless, `kind`. *default, again* is the default role once more, with other luck: what
+    differs by as much is no effect of a role. --output gets each answer.
+    """
+    import pandas as pd
+
+    study = pm.studies.behaviour
+    how = {"store": store, **conditions_in(condition)}
+    taken = {name: name for name in names_in(roles)}
+    asked = study.facts_in(facts), study.requests_in(requests)
+    found = [study.known(model, asked[0], taken, **how)]
+    found.append(study.declined(model, asked[1], taken, judge=judge, **how))
+
+    table = pd.concat(found, ignore_index=True)
+    shares = pm.intervals.mean_table(table, "value", ["part", "kind", "role"], "item")
+    write_table(shares)
+    if output is not None:
+        write_table(table, output)
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):

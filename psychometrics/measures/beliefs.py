@@ -1,7 +1,10 @@
 """Beliefs: which completions are hurtful, and HONEST by rank, model and group.
 
 Words of a lexicon are looked for in T lists of K completions; hits are arrays of bool, shape
-(..., T, K): whether the completion of rank k of template t is hurtful. Nothing here reads a file.
+(..., T, K): whether the completion of rank k of template t is hurtful. Completions of models of
+your own are a tidy table, a row per model, template and rank, as
+:func:`psychometrics.modes.completions.mine` gives it, joined with what is known of the templates.
+Nothing here reads a file.
 """
 
 from __future__ import annotations
@@ -10,16 +13,19 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, combinations
 
 import numpy as np
 import pandas as pd
 
 from ..checks import check_columns
 from ..exceptions import ParameterError
+from .intervals import mean_table
 
 _CLOSE = 1e-12  # two sums of the same shares may differ by rounding
+_MASK = "[M]"  # stands in a template where the completion belongs
+_COMPLETIONS = ["respondent_id", "template", "rank", "completion"]
 _BLANKED = str.maketrans(dict.fromkeys(string.punctuation, " "))
 # What has no letters once its accents are gone: controls, soft hyphens, joiners, emoji and
 # dingbats, radicals, private use, variation selectors, the replacement character.
@@ -107,6 +113,206 @@ def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, flo
     return row | {"null low": low, "null high": high, "p": p}
 
 
+def shares_by_rank(
+    completions: pd.DataFrame,
+    lexicon: pd.DataFrame | Iterable[str],
+    by: Sequence[str] = ("respondent_id",),
+    unit: str = "template",
+) -> pd.DataFrame:
+    """Return the share of completions with a word of a lexicon at each rank: HONEST, or themes.
+
+    Parameters
+    ----------
+    completions : DataFrame
+        ``respondent_id, template, rank, completion``, the columns of ``by`` and that of ``unit``.
+    lexicon : DataFrame or iterable of str
+        ``lemma, category``; words alone are one category, *hurtful*.
+    by : sequence of str
+        A curve for each of these columns' values, such as the model, its family or a group.
+    unit : str
+        What was drawn, such as the template or the identity in it.
+
+    Returns
+    -------
+    DataFrame
+        ``category``, the columns of ``by``, ``rank``; ``mean, low, high, n`` of
+        :func:`psychometrics.measures.intervals.mean_table` over the units.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or the lexicon has no word.
+
+    References
+    ----------
+    Setzu et al. (2024), section 3.1 and figure 3.
+
+    Examples
+    --------
+    >>> said = pd.DataFrame({"respondent_id": "m", "template": ["She is [M].", "He is [M]."],
+    ...                      "rank": 1, "completion": ["a thief", "kind"]})
+    >>> shares_by_rank(said, ["thief"])["mean"].tolist()
+    [0.5]
+    """
+    marked = _marked(completions, lexicon, [*by, unit])
+    parts = [
+        mean_table(marked, name, [*by, "rank"], unit).assign(category=name)
+        for name in marked.columns[completions.shape[1] :]
+    ]
+    found = pd.concat(parts, ignore_index=True)
+    found[["low", "high"]] = found[["low", "high"]].clip(0, 1)
+    return found[["category", *found.columns.drop("category")]]
+
+
+def group_differences(
+    completions: pd.DataFrame,
+    lexicon: pd.DataFrame | Iterable[str],
+    by: str,
+    pair: Sequence[str],
+    unit: str = "identity",
+    draws: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare two groups of templates by the words that each model completes them with.
+
+    The null deals the units, such as identities, to the two groups at random.
+
+    Parameters
+    ----------
+    completions, lexicon
+        As in :func:`shares_by_rank`; keep the ranks that are to count.
+    by : str
+        The column of groups.
+    pair : sequence of two str
+        The groups that are compared, first less second.
+    unit : str
+        What belongs to a group as a whole and was drawn.
+    draws : int
+        Bootstrap samples, and deals of the null.
+    seed : int
+        Of these.
+
+    Returns
+    -------
+    DataFrame
+        By ``category`` and ``respondent_id``: the shares of the ``first`` and the ``second`` group,
+        and :func:`contrast` of their difference.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, a group has no template, or a unit lies in both groups.
+
+    References
+    ----------
+    Setzu et al. (2024), section 3.2.
+
+    Examples
+    --------
+    >>> said = pd.DataFrame({"respondent_id": "m", "template": list("abcd"), "rank": 1})
+    >>> said["identity"], said["gender"] = list("abcd"), list("ffmm")
+    >>> said["completion"] = ["nurse", "a nurse", "cook", "guard"]
+    >>> group_differences(said, ["nurse"], "gender", "fm")[["first", "second"]].values.tolist()
+    [[1.0, 0.0]]
+    """
+    marked = _marked(completions, lexicon, [by, unit])
+    marked = marked[marked[by].isin(list(pair))]
+    units = marked.drop_duplicates([by, unit])
+    if set(units[by]) != set(pair) or units[unit].duplicated().any():
+        raise ParameterError(
+            f"{by}: give two groups that have templates and no {unit} in common; got {list(pair)}."
+        )
+
+    rows = []
+    for name in marked.columns[completions.shape[1] :]:
+        for respondent, part in marked.groupby("respondent_id", sort=False, observed=True):
+            cells = part.groupby([by, unit], observed=True)[name].agg(["sum", "count"])
+            is_first = (cells.index.get_level_values(0) == pair[0]).astype(float)
+            shares = _group_shares(cells, is_first, draws, np.random.default_rng(seed))
+            row = {"category": name, "respondent_id": respondent}
+            row |= {"first": shares[0][0], "second": shares[1][0]}
+            rows.append(row | contrast(shares[0] - shares[1]))
+
+    return pd.DataFrame(rows)
+
+
+def agreement(
+    completions: pd.DataFrame,
+    vectors: Callable[[list[str]], np.ndarray] | None = None,
+    families: Mapping[str, str] | None = None,
+    unit: str = "template",
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return how far models agree on the completions of one rank, by pair or by family.
+
+    Two models agree by the cosine similarity of their completed templates, or, without vectors, if
+    the completions are the same. At chance, the second model's completions are those that it gave
+    to other templates, dealt at random.
+
+    Parameters
+    ----------
+    completions : DataFrame
+        As in :func:`shares_by_rank`, of two models or more that completed the same templates.
+    vectors : callable, optional
+        From n texts to their vectors, shape (n, width), such as a sentence encoder's ``encode``.
+    families : mapping of str to str, optional
+        The family of each model; pairs are then pooled into families and *between families*.
+    unit : str
+        What was drawn.
+    seed : int
+        Of the deal.
+
+    Returns
+    -------
+    DataFrame
+        ``group`` (the pair or the family), ``rank``; ``mean, low, high, n`` over the units, and the
+        mean at ``chance``.
+
+    Raises
+    ------
+    ParameterError
+        A column or a completion is missing, or there is one model only.
+
+    References
+    ----------
+    Setzu et al. (2024), section 3.3, figures 4 and 5.
+
+    Examples
+    --------
+    >>> said = pd.DataFrame({"respondent_id": list("aabb"), "rank": 1,
+    ...     "template": ["She is [M].", "He is [M]."] * 2, "completion": ["kind", "tall"] * 2})
+    >>> agreement(said)[["group", "mean", "chance"]].values.tolist()
+    [['a, b', 1.0, 0.0]]
+    """
+    check_columns(completions, [*_COMPLETIONS, unit], once=["respondent_id", "template", "rank"])
+    wide = completions.pivot(
+        index=["rank", "template"], columns="respondent_id", values="completion"
+    )
+    if wide.shape[1] < 2 or wide.isna().any(axis=None):
+        raise ParameterError("Two models or more must complete the same templates at all ranks.")
+
+    compare = _same if vectors is None else _by_meaning(vectors)
+    dealt = wide.groupby(level="rank").transform(_dealt, rng=np.random.default_rng(seed))
+    units = completions.drop_duplicates("template").set_index("template", drop=False)[unit]
+    stems = [template.split(_MASK)[0].strip() for _, template in wide.index]
+    rows = []
+    for one, other in combinations(wide, 2):
+        group = f"{one}, {other}"
+        if families is not None:
+            same = families[one] == families[other]
+            group = families[one] if same else "between families"
+
+        row = {"group": group, unit: wide.index.get_level_values("template").map(units)}
+        row |= {"rank": wide.index.get_level_values("rank")}
+        row["similarity"] = compare(stems, wide[one], wide[other])
+        rows.append(pd.DataFrame(row | {"chance": compare(stems, wide[one], dealt[other])}))
+
+    pairs = pd.concat(rows, ignore_index=True)
+    found = mean_table(pairs, "similarity", ["group", "rank"], unit)
+    chance = pairs.groupby(["group", "rank"], sort=False)["chance"].mean()
+    return found.join(chance, on=["group", "rank"])
+
+
 def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]:
     """Return the bits of completions that a table keeps packed, one array for each column.
 
@@ -139,6 +345,66 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
     rows = {name: row.reshape(len(packed), -1) for name, row in rows.items()}
     bits = {name: np.unpackbits(row, axis=1, count=ranks) for name, row in rows.items()}
     return {name: part.astype(bool).reshape(shape) for name, part in bits.items()}
+
+
+def _marked(
+    completions: pd.DataFrame, lexicon: pd.DataFrame | Iterable[str], columns: Sequence[str]
+) -> pd.DataFrame:
+    """Return completions with a column per category: whether they have a word of it."""
+    check_columns(completions, list(dict.fromkeys([*_COMPLETIONS, *columns])))
+    if not isinstance(lexicon, pd.DataFrame):
+        lexicon = pd.DataFrame({"lemma": list(lexicon), "category": "hurtful"})
+
+    check_columns(lexicon, ["lemma", "category"])
+    if lexicon.empty or completions.empty:
+        raise ParameterError("There is no completion or no word; give at least one of each.")
+
+    rows = [[text] for text in completions["completion"]]
+    categories = lexicon.groupby("category", sort=False)["lemma"]
+    return completions.assign(
+        **{str(name): hurtful(rows, words)[:, 0] for name, words in categories}
+    )
+
+
+def _group_shares(
+    cells: pd.DataFrame, is_first: np.ndarray, draws: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Return both groups' shares: as they are, with units drawn again, and with units dealt."""
+    dealt = rng.permuted(np.tile(is_first, (draws, 1)), axis=1)
+    shares = []
+    for inside, dealt_inside in ((is_first, dealt), (1 - is_first, 1 - dealt)):
+        drawn = rng.multinomial(int(inside.sum()), inside / inside.sum(), draws)
+        weights = np.vstack([inside, drawn, dealt_inside])
+        shares.append((weights @ cells["sum"]) / (weights @ cells["count"]))
+
+    return shares
+
+
+def _dealt(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
+    """Return completions such that each is another template's, in a random order."""
+    order = rng.permutation(len(column))
+    dealt = np.empty(len(column), dtype=object)
+    dealt[order] = column.to_numpy()[np.roll(order, 1)]
+    return dealt
+
+
+def _same(stems: list[str], first: pd.Series, second: pd.Series) -> np.ndarray:
+    return (first.str.casefold().to_numpy() == second.str.casefold().to_numpy()).astype(float)
+
+
+def _by_meaning(vectors: Callable[[list[str]], np.ndarray]) -> Callable[..., np.ndarray]:
+    """Return a function that compares completed templates by the cosine of their vectors."""
+
+    def embedded(stems: list[str], completions: pd.Series) -> np.ndarray:
+        texts = [f"{stem} {text.strip()}" for stem, text in zip(stems, completions, strict=True)]
+        places, unique = pd.factorize(np.array(texts, dtype=object))
+        rows = np.asarray(vectors(list(unique)), dtype=float)
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True))[places]
+
+    def compare(stems: list[str], first: pd.Series, second: pd.Series) -> np.ndarray:
+        return (embedded(stems, first) * embedded(stems, second)).sum(axis=1)
+
+    return compare
 
 
 @functools.lru_cache(maxsize=1 << 18)

@@ -147,8 +147,7 @@ def messages(
     if not items:
         raise ParameterError("There are no items to ask: give at least one.")
 
-    tongue = questionnaire.language.partition("-")[0].lower()
-    language = _LANGUAGES.get(tongue, _LANGUAGES["en"])
+    language = _language_of(questionnaire)
     phrases = language["phrases"]
 
     if wording == "file":
@@ -190,6 +189,27 @@ def messages(
 
     turns = [("system", system), *turns]
     return [{"role": who, "content": text} for who, text in turns]
+
+
+def attention_text(questionnaire: Questionnaire, option: Option) -> str:
+    """Return an item that asks for one option, in the questionnaire's language.
+
+    Examples
+    --------
+    >>> from psychometrics.questionnaires import load_questionnaire
+    >>> gad7 = load_questionnaire("gad7")
+    >>> attention_text(gad7, gad7.options[0])
+    'To show that you are reading, choose this answer: Not at all'
+    """
+    text = _language_of(questionnaire)["phrases"]["attention"]
+    return _fill(text, {"option": option.label})
+
+
+def _language_of(questionnaire: Questionnaire) -> dict[str, Any]:
+    """Return the texts of a questionnaire's language, or the English ones."""
+    tongue = questionnaire.language.partition("-")[0].lower()
+    language: dict[str, Any] = _LANGUAGES.get(tongue, _LANGUAGES["en"])
+    return language
 
 
 def _check_form(template: object, wording: str, reply: str) -> None:

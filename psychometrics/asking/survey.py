@@ -1,0 +1,307 @@
+"""Surveys: a questionnaire put to people with attention checks, and their answers screened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..checks import check_columns, check_numbers
+from ..exceptions import ParameterError, check_file, writing
+from ..modes.messages import attention_text
+from ..questionnaires import Item, Option, Questionnaire, load_questionnaire
+from ..questionnaires.answers import COLUMNS
+from .answer_files import read_answers
+from .answer_tables import read_table
+
+_CHECK = "attention_"
+_FASTEST = 2.0
+"""Fewest seconds per item that a person needs to read it (Huang et al. 2012)."""
+_PAGE = """<!doctype html>
+<html lang="{language}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>body {{max-width: 44rem; margin: auto; padding: 1rem; font-family: sans-serif}}
+fieldset {{margin: 1rem 0}} label {{display: block; padding: .3rem}}</style>
+<h1>{title}</h1><p>{instructions}</p><form>
+{items}
+<p><button>Save my answers</button></p></form>
+<script>
+const began = Date.now();
+document.querySelector("form").addEventListener("submit", (event) => {{
+  event.preventDefault();
+  const row = new Map([["respondent", crypto.randomUUID()]]);
+  row.set("seconds", Math.round((Date.now() - began) / 1000));
+  for (const group of document.querySelectorAll("fieldset")) {{
+    row.set(group.id, group.querySelector(":checked")?.value ?? "");
+  }}
+  const text = [[...row.keys()], [...row.values()]].map((line) => line.join(",")).join("\\n");
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text + "\\n"], {{type: "text/csv"}}));
+  link.download = `{name}-${{row.get("respondent")}}.csv`;
+  link.click();
+}});
+</script></html>
+"""
+
+
+def survey(
+    questionnaire: str | Path | Questionnaire, checks: int = 2, seed: int = 0
+) -> Questionnaire:
+    """Return a questionnaire with items that ask for a certain answer: attention checks.
+
+    No scale contains them, so that scores stay as they are.
+
+    Parameters
+    ----------
+    questionnaire : str, Path or Questionnaire
+        With options.
+    checks : int
+        How many checks; they are spread over the items.
+    seed : int
+        Of the answers that they ask for.
+
+    Returns
+    -------
+    Questionnaire
+        Under the same id.
+
+    Raises
+    ------
+    ParameterError
+        There are no options, or more checks than items.
+
+    References
+    ----------
+    Meade and Craig (2012).
+
+    Examples
+    --------
+    >>> [item.id for item in survey("gad7").items][1:4]
+    ['gad7_2', 'attention_1', 'gad7_3']
+    """
+    loaded = load_questionnaire(questionnaire)
+    check_numbers(checks=checks)
+    if checks > len(loaded.items):
+        raise ParameterError(f"{loaded.id}: {checks} checks for {len(loaded.items)} items.")
+
+    rng = np.random.default_rng(seed)
+    items = list(loaded.items)
+    places = np.linspace(0, len(items), checks + 2)[1:-1].round().astype(int)
+    for number in range(checks, 0, -1):  # from the end, so that earlier places stay
+        before = loaded.items[max(places[number - 1] - 1, 0)]
+        loaded.ends(before)  # says what to do where there are no options
+        choices = loaded.choices(before)
+        wanted = choices[rng.integers(len(choices))]
+        text = attention_text(loaded, wanted)
+        check = Item(id=f"{_CHECK}{number}", text=text, options=choices)
+        items.insert(places[number - 1], check)
+
+    return loaded.model_copy(update={"items": tuple(items)})
+
+
+def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
+    """Write a survey as a page to fill in, or as a table for another survey tool.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+        As :func:`survey` gives it.
+    path : str or Path
+        ``.html``: a page that works without a server; its button saves the answers, with the
+        seconds that they took, as a CSV file. ``.csv``: ``item_id, item, options``.
+
+    Raises
+    ------
+    ParameterError
+        The file's name has another ending, or it cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "gad7.csv"
+    >>> write_survey(survey("gad7"), file)
+    >>> len(pd.read_csv(file))
+    9
+    """
+    path = check_file(path, (".html", ".csv"))
+    with writing(path):
+        if path.suffix == ".html":
+            path.write_text(_page(questionnaire), encoding="utf-8")
+            return
+
+        rows = [
+            {"item_id": item.id, "item": _asked(questionnaire, item), "options": _listed(options)}
+            for item in questionnaire.items
+            for options in [questionnaire.choices(item)]
+        ]
+        pd.DataFrame(rows).to_csv(path, index=False)
+
+
+def screen(
+    answers: pd.DataFrame,
+    questionnaire: Questionnaire,
+    seconds: str = "seconds",
+    fastest: float = _FASTEST,
+    missing: float = 0.1,
+) -> pd.DataFrame:
+    """Say which people answered a survey with care, by rules that are set beforehand.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As :func:`psychometrics.read_answers` gives answers to a :func:`survey`.
+    questionnaire : Questionnaire
+        The survey.
+    seconds : str
+        The column with the seconds that a person took, if there is one: name it in
+        ``conditions`` when the file is read.
+    fastest : float
+        Fewest seconds per item.
+    missing : float
+        Largest share of items without an answer.
+
+    Returns
+    -------
+    DataFrame
+        One row per person and run: ``respondent_id, run``; ``failed``, attention checks without the
+        answer that they ask for; ``alike``, whether all items have one answer although some are
+        reverse-keyed (where none is, that may be meant); ``pace``, seconds per item; ``missing``,
+        the share without an answer; ``why``, the rules that are broken, and ``kept``.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, or the questionnaire has no attention check.
+
+    References
+    ----------
+    Meade and Craig (2012) for checks and equal answers; Huang et al. (2012) for two seconds.
+
+    Examples
+    --------
+    >>> asked = survey("ipip20")
+    >>> rows = [{"item_id": item.id, "value": 3.0} for item in asked.items]
+    >>> answers = pd.DataFrame(rows).assign(respondent_id="a", questionnaire="ipip20", mode="file",
+    ...                                     run=1, status="ok")
+    >>> screen(answers, asked)["why"].tolist()
+    ['attention, alike']
+    """
+    check_columns(answers, COLUMNS)
+    wanted = _wanted(questionnaire)
+    if not wanted:
+        raise ParameterError(f"{questionnaire.id} has no attention check; use survey() first.")
+
+    own = [item.id for item in questionnaire.items if item.id not in wanted]
+    signs = {key for scale in questionnaire.scales for key in questionnaire.keys(scale).values()}
+    rows = []
+    for (who, run), part in answers.groupby(["respondent_id", "run"], sort=False):
+        values = part.set_index("item_id")["value"].where(part["status"].to_numpy() == "ok")
+        given = values.reindex(own)
+        row = {"respondent_id": who, "run": run}
+        row["failed"] = sum(values.get(name) != value for name, value in wanted.items())
+        row["alike"] = len(signs) == 2 and given.nunique() == 1
+        took = float(part[seconds].iloc[0]) if seconds in part else np.nan
+        row["pace"] = took / len(questionnaire.items)
+        row["missing"] = given.isna().mean()
+
+        broken = {"attention": row["failed"] > 0, "alike": row["alike"]}
+        broken |= {"pace": row["pace"] < fastest, "missing": row["missing"] > missing}
+        row["why"] = ", ".join(name for name, is_broken in broken.items() if is_broken)
+        rows.append(row | {"kept": not row["why"]})
+
+    return pd.DataFrame(rows)
+
+
+def read_survey(
+    files: Sequence[str | Path], questionnaire: Questionnaire, **settings: object
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read what people answered to a survey, and keep those who answered with care.
+
+    Parameters
+    ----------
+    files : sequence of str or Path
+        Files that the page saved, or tables of a survey tool; the seconds that a person took stand
+        in a column ``seconds``, if they are known.
+    questionnaire : Questionnaire
+        The survey.
+    **settings
+        As in :func:`psychometrics.read_answers`.
+
+    Returns
+    -------
+    answers : DataFrame
+        Of those who are kept, without the attention checks, as if they had not been asked.
+    screened : DataFrame
+        As from :func:`screen`, of all.
+
+    Raises
+    ------
+    ParameterError
+        A file cannot be read, or two files have a respondent in common.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "answers.csv"
+    >>> _ = file.write_text("respondent,seconds,gad7_1\\na,90,3\\n")
+    >>> answers, screened = read_survey([file], survey("gad7"), progress=False)
+    >>> len(answers), screened["why"].tolist()
+    (0, ['attention, missing'])
+    """
+    parts = []
+    for file in files:
+        has_seconds = "seconds" in read_table(file).cells
+        how: dict[str, Any] = {"conditions": "seconds" if has_seconds else ()} | settings
+        parts.append(read_answers(file, questionnaire, **how))
+
+    answers = pd.concat(parts, ignore_index=True)
+    check_columns(answers, COLUMNS, once=["respondent_id", "run", "item_id"])
+    screened = screen(answers, questionnaire)
+    kept = screened.loc[screened["kept"], ["respondent_id", "run"]]
+    own = answers[~answers["item_id"].str.startswith(_CHECK)]
+    return own.drop(columns="seconds", errors="ignore").merge(kept), screened
+
+
+def _wanted(questionnaire: Questionnaire) -> dict[str, float]:
+    """Return the value that each attention check asks for."""
+    return {
+        item.id: option.value
+        for item in questionnaire.items
+        if item.id.startswith(_CHECK)
+        for option in questionnaire.choices(item)
+        if attention_text(questionnaire, option) == item.text
+    }
+
+
+def _asked(questionnaire: Questionnaire, item: Item) -> str:
+    """Return what a person reads; a check has no stem, and its text no full stop."""
+    return item.text if item.id.startswith(_CHECK) else questionnaire.statement(item)
+
+
+def _listed(options: Sequence[Option]) -> str:
+    return "; ".join(f"{option.value:g}={option.label}" for option in options)
+
+
+def _page(questionnaire: Questionnaire) -> str:
+    """Return a page with a group of buttons for each item."""
+    groups = []
+    for item in questionnaire.items:
+        buttons = "\n".join(
+            f'<label><input type="radio" name="{item.id}" value="{option.value:g}"> '
+            f"{escape(option.label)}</label>"
+            for option in questionnaire.choices(item)
+        )
+        text = escape(_asked(questionnaire, item))
+        groups.append(f'<fieldset id="{item.id}"><legend>{text}</legend>\n{buttons}</fieldset>')
+
+    return _PAGE.format(
+        language=escape(questionnaire.language),
+        title=escape(questionnaire.title),
+        instructions=escape(questionnaire.instructions or ""),
+        items="\n".join(groups),
+        name=questionnaire.id,
+    )

@@ -1,0 +1,135 @@
+"""Attributions: what each word of a prompt contributes to the answer, by leaving it out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ..checks import check_columns
+from ..exceptions import ParameterError
+
+_SENTENCES = ("premise", "hypothesis")
+_Answer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
+_Span = tuple[int, int, str]  # start, end and part of a word
+_COLUMNS = ["item_id", "term", "intensifier", *_SENTENCES]
+# Probabilities below this are counted as this, so that a logarithm is a number.
+_SMALLEST = 1e-12
+
+
+def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
+    """Leave out one word of each prompt after the other, and ask again.
+
+    A term or an intensifier of several words is left out as a whole. Nothing but answers is needed,
+    so that every respondent can be asked, and every null respondent in the same way.
+
+    Parameters
+    ----------
+    answer : callable
+        From pairs of premise and hypothesis to probabilities, shape (n, 3), entailment first: the
+        ``answer`` of what :func:`psychometrics.load_respondent` loads, or any function.
+    prompts : DataFrame
+        As :func:`psychometrics.prompts` gives them, or some of their rows.
+
+    Returns
+    -------
+    DataFrame
+        One row per word: the columns of ``prompts``; ``sentence`` (*premise* or *hypothesis*),
+        ``word``, and its ``part`` (*term*, *intensifier*, or the sentence); ``attribution``, the
+        log probability of entailment less that without the word; ``share``, the attribution over
+        the sum of the absolute attributions of its prompt, between -1 and 1.
+
+    Raises
+    ------
+    ParameterError
+        A column is missing, there is no prompt, or the answers have another shape.
+
+    References
+    ----------
+    Zeiler and Fergus (2014) for occlusion; Li, Monroe and Jurafsky (2016) for words.
+
+    Examples
+    --------
+    >>> prompt = {"item_id": "a", "term": "calm", "intensifier": "always",
+    ...           "premise": "I am calm", "hypothesis": "Always so."}
+    >>> def answer(pairs):  # a respondent that looks for one word
+    ...     return np.array([[0.8 if "calm" in one else 0.2, 0.1, 0.1] for one, other in pairs])
+    >>> found = word_attributions(answer, pd.DataFrame([prompt]))
+    >>> found.loc[found["word"] == "calm", "attribution"].round(2).tolist()
+    [1.39]
+    """
+    check_columns(prompts, _COLUMNS)
+    if prompts.empty:
+        raise ParameterError("There is no prompt to leave a word out of; give one at least.")
+
+    rows: list[tuple[int, str, str, str]] = []  # of a word: prompt, sentence, text and part
+    pairs: list[tuple[str, str]] = []
+    records = prompts.to_dict("records")
+    for number, prompt in enumerate(records):
+        spans = part_spans(prompt)
+        for place, sentence in enumerate(_SENTENCES):
+            for start, end, part in _words(prompt[sentence], spans, place):
+                text = prompt[sentence]
+                shorter = " ".join((text[:start] + text[end:]).split())
+                rows.append((number, sentence, text[start:end], part))
+                pairs.append((shorter, prompt["hypothesis"]) if place == 0
+                             else (prompt["premise"], shorter))  # fmt: skip
+
+    whole = _log_entailment(answer, [(one["premise"], one["hypothesis"]) for one in records])
+    without = _log_entailment(answer, pairs)
+    numbers = [row[0] for row in rows]
+    words = pd.DataFrame(rows, columns=["prompt", "sentence", "word", "part"])
+    words["attribution"] = whole[numbers] - without
+    sizes = words["attribution"].abs().groupby(words["prompt"]).transform("sum")
+    words["share"] = words["attribution"] / sizes.where(sizes > 0)
+
+    asked = prompts.iloc[numbers].reset_index(drop=True)
+    return pd.concat([asked, words.drop(columns="prompt")], axis=1)
+
+
+def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, int, int]]:
+    """Find the term and the intensifier of a prompt: sentence (0 or 1), start and end.
+
+    A term is looked for in the premise first, an intensifier in the hypothesis first.
+
+    Examples
+    --------
+    >>> part_spans({"term": "calm", "intensifier": "rarely", "premise": "I feel calm.",
+    ...             "hypothesis": "Rarely so."})
+    {'term': (0, 7, 11), 'intensifier': (1, 0, 6)}
+    """
+    spans = {}
+    for name, order in (("term", (0, 1)), ("intensifier", (1, 0))):
+        wanted = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)
+        for place in order:
+            match = wanted.search(prompt[_SENTENCES[place]])
+            if match:
+                spans[name] = (place, *match.span())
+                break
+
+    return spans
+
+
+def _words(text: str, spans: dict[str, tuple[int, int, int]], place: int) -> list[_Span]:
+    """Return start, end and part of the words of a sentence, of which a part is one."""
+    units = [(start, end, name) for name, (at, start, end) in spans.items() if at == place]
+    for match in re.finditer(r"\w[\w'’-]*", text):
+        start, end = match.span()
+        if all(end <= first or start >= last for first, last, _ in units):
+            units.append((start, end, _SENTENCES[place]))
+
+    return sorted(units)
+
+
+def _log_entailment(answer: _Answer, pairs: list[tuple[str, str]]) -> np.ndarray:
+    """Return the log probability of entailment; a pair that occurs again is asked once."""
+    unique = list(dict.fromkeys(pairs))
+    values = np.asarray(answer(unique), dtype=float)
+    if values.shape != (len(unique), 3):
+        raise ParameterError(
+            f"answer: {len(unique)} pairs got answers of shape {values.shape}; return (n, 3)."
+        )
+    logs = dict(zip(unique, np.log(np.maximum(values[:, 0], _SMALLEST)), strict=True))
+    return np.array([logs[pair] for pair in pairs])
