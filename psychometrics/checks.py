@@ -176,6 +176,28 @@ def check_numbers(**given: object) -> None:
             raise ParameterError(f"{name} must be at most {most:,}, got {value:,}.")
 
 
+def whole_depth(layers: object) -> int | None:
+    """Return a number of layers, None for all; refuse what is none.
+
+    Raises
+    ------
+    ParameterError
+        It is not a whole number from 1.
+
+    Examples
+    --------
+    >>> whole_depth(4.0), whole_depth(None)
+    (4, None)
+    """
+    if layers is None:
+        return None
+
+    is_number = isinstance(layers, int | float | np.number) and not isinstance(layers, bool)
+    if not is_number or not layers >= 1 or layers % 1:
+        raise ParameterError(f"layers must be whole numbers from 1, got {layers!r}.")
+    return int(layers)
+
+
 def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> None:
     """Refuse values that are not of their kind, such as conditions and settings.
 

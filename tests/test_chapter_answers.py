@@ -11,12 +11,8 @@ import psychometrics as pm
 from psychometrics import check_parameters, runs
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir
-from psychometrics.publishing.record import printed
 
-QUICK = {
-    "10-self-report": {"runs": 2, "wording": "none"},
-    "12-published-answers": {"draws": 20, "permutations": 99},
-}
+QUICK = {"10-self-report": {"runs": 2, "wording": "none"}}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +50,18 @@ def test_a_table_that_is_not_there_is_named_before_anything_runs(chapter):
 def test_a_questionnaire_without_a_table_is_refused(table):
     with pytest.raises(ParameterError, match="answers"):
         check_parameters("12-published-answers", {"questionnaire": "ipip20"})
-    check_parameters("12-published-answers", {"questionnaire": "ipip20", "answers": str(table)})
+    check_parameters("12-published-answers", {"questionnaire": "ipip50", "answers": str(table)})
+    with pytest.raises(ParameterError, match="ipip20"):  # the table answers another one
+        check_parameters("12-published-answers", {"questionnaire": "ipip20", "answers": str(table)})
+
+
+@pytest.mark.parametrize("rows", [1, 3, 9])
+def test_a_table_of_a_few_sheets_is_refused_before_anything_runs(table, tmp_path, rows):
+    path = tmp_path / "few.csv"
+    pd.read_csv(table).head(rows).to_csv(path, index=False)
+
+    with pytest.raises(ParameterError, match=f"{rows} without a gap"):
+        check_parameters("12-published-answers", {"answers": str(path)})
 
 
 @pytest.mark.timeout(1800)
@@ -67,15 +74,4 @@ def test_each_respondent_of_a_table_is_compared_with_peoples_norms(ran):
     answers = answers.query("source == 'llmpersonality' and respondent_id == 'gpt-4o'")
     own = pm.scale_scores(answers[list(pm.answers.COLUMNS)], "ipip50").set_index("scale")["score"]
     assert gpt["score"] == pytest.approx(own["agreeableness"])
-    assert "not the published run" in page
-
-
-@pytest.mark.timeout(1800)
-def test_a_table_joins_the_groups_of_published_answers_and_its_bias_is_its_own(ran, table):
-    folder, page = ran("12-published-answers")
-    assert printed('tab-alpha["Your answers", complete runs]', folder, "12-published-answers")
-    shown = pd.read_csv(folder / "12-published-answers" / "tab-bias.csv").set_index("trait")
-    items = pm.item_scores(pm.read_answers(table, "ipip50", progress=False))
-    ours = pm.bias.bias_shares(items, "ipip50", draws=1).query("statistic == 'bias'")
-    assert shown["share of bias"].tolist() == pytest.approx(ours["value"].tolist())
     assert "not the published run" in page

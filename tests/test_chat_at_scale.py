@@ -12,7 +12,6 @@ import pytest
 
 from psychometrics.asking.ask import ask
 from psychometrics.endpoints import pace as paces
-from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.questionnaires import load_questionnaire
@@ -184,14 +183,15 @@ def test_a_limit_that_is_known_is_never_exceeded(tmp_path):
         assert sum(inside) <= 2000 + 2 * largest
 
 
-def test_who_is_always_refused_is_given_up_after_a_while(tmp_path, monkeypatch):
-
-    monkeypatch.setattr(request_queue, "PATIENCE", 1.0)
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_who_refuses_every_request_is_given_up_within_the_patience(tmp_path, concurrency):
+    began = time.monotonic()
     with (
         served(per_second=1e-9, burst=0, says="nothing") as server,
-        pytest.raises(RespondentError, match="the last: status 429"),
+        pytest.raises(RespondentError, match="status 429"),
     ):
-        put(server, tmp_path, concurrency=8)
+        put(server, tmp_path, concurrency=concurrency, patience=2.0)
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("broken", [0, 7])

@@ -28,6 +28,7 @@ def run(monkeypatch, tmp_path):
     about = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=about), folder / "small.ipynb")
     monkeypatch.setattr(runs, "notebooks_dir", lambda: folder)
+    (tmp_path / "runs").mkdir()
     output, page = tmp_path / "runs" / "small.ipynb", tmp_path / "runs" / "small.html"
 
     def run(**parameters: object) -> Path:
@@ -86,16 +87,17 @@ def test_a_run_with_other_parameters_keeps_the_earlier_one_under_a_name_of_its_o
 
 
 def test_a_folder_that_no_run_wrote_is_kept(run, tmp_path):
-    (tmp_path / "runs" / "small").mkdir(parents=True)
+    (tmp_path / "runs" / "small").mkdir()
     (tmp_path / "runs" / "small" / "diary.txt").write_text("mine")
     run(x=1)
     (kept,) = (tmp_path / "runs").glob("small-kept-*")
     assert (kept / "diary.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["small", "small.html", "taken.ipynb"])
+@pytest.mark.parametrize("name", ["small", "small.html", "taken.ipynb", "nix/a.ipynb"])
 def test_an_executed_copy_that_could_not_be_written_is_refused(name, run, tmp_path):
     (tmp_path / "taken.ipynb").mkdir()
     with pytest.raises(ParameterError):
         runs.run_notebook("small", {}, tmp_path / name, progress=False)
     assert not list((tmp_path / "taken.ipynb").iterdir())
+    assert not (tmp_path / "nix").exists()

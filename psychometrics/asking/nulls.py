@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from .. import models  # torch is loaded where a model is
-from ..checks import check_choice, check_columns, check_numbers
+from ..checks import check_choice, check_columns, check_numbers, whole_depth
 from ..data import shipped
 from ..exceptions import ParameterError
 from ..measures.kernels import kernel_statistics as kernel_statistics  # read beside its kernel
@@ -225,7 +225,7 @@ def kernel(
     ((4, 4), True)
     """
     loaded = load_questionnaires(questionnaires)
-    layers = _depth(layers)
+    layers = whole_depth(layers)
     table, parts = _prompted(loaded)
     vectors = models.vectors.layer_vectors(base, {layers}, parts, wording)[layers]
     return kernel_of_vectors(loaded, table, vectors)
@@ -326,17 +326,6 @@ class _Stand(NamedTuple):
     wording: str | None
 
 
-def _depth(layers: Any) -> int | None:
-    """Return a number of layers; refuse what is none."""
-    if layers is None:
-        return None
-
-    is_number = isinstance(layers, int | float | np.number) and not isinstance(layers, bool)
-    if not is_number or float(layers) != float(layers) // 1:
-        raise ParameterError(f"layers must be whole numbers from 1, got {layers!r}.")
-    return int(layers)
-
-
 def _drawn(
     questionnaires: str | Path | Questionnaire | Iterable[Any],
     null: str,
@@ -353,10 +342,10 @@ def _drawn(
     check_numbers(respondents=n, draws=draws, seed=seed)
     bases = _listed(base)
     wordings = _listed(wording)
-    depths = [_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
+    depths = [whole_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
     counts = len(bases), len(depths), len(wordings)
 
-    if min(n, draws, *counts, *(x for x in depths if x is not None)) < 1:
+    if min(n, draws, *counts) < 1:
         raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
 
     stand = functools.partial(_stand_of, bases, depths, wordings)

@@ -24,6 +24,7 @@ _KINDS = {
     "retries": NonNegativeInt,
     "timeout": _POSITIVE,
     "pause": _FROM_ZERO,
+    "patience": _FROM_ZERO,
     **dict.fromkeys(("requests_per_minute", "tokens_per_minute"), _POSITIVE | None),
     **dict.fromkeys(("price_in", "price_out", "max_cost"), _FROM_ZERO | None),
     **dict.fromkeys(("batch", "dry_run"), bool),
@@ -61,6 +62,9 @@ class Endpoint:
         (503, ``Retry-After``). A request that came too soon (429) is sent again as long as the
         endpoint replies to others. Where this happens often, the model's requests are sent
         more slowly, but not more slowly than ``Retry-After`` asks, and soon faster again.
+    patience : float
+        Seconds after which an endpoint that refuses every request as coming too soon (429) is
+        given up.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
         minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.
@@ -106,6 +110,7 @@ class Endpoint:
     max_cost: float | None = None
     batch: bool = False
     dry_run: bool = False
+    patience: float = 300.0
     headers: Mapping[str, str] | str | None = field(default=None, repr=False, hash=False)
 
     def __post_init__(self) -> None:

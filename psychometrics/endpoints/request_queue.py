@@ -156,7 +156,7 @@ class RequestQueue:
         self.logprobs = bool(settings.get("logprobs"))
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
-        self._last_reply = time.monotonic()
+        self._too_soon_since = math.inf  # when requests began to be refused as coming too soon
         self._last_error = ""
         self._first_failure = math.inf
         self._tries = 0  # most of a request that had no reply
@@ -293,11 +293,12 @@ class RequestQueue:
         except NoReply as error:
             self._failures += 1
             self._last_error = str(error)
-            if self._failures < _GIVE_UP_AFTER and (self._replied or not error.unreachable):
+            goes_on = self._replied or not error.unreachable
+            if self._failures < _GIVE_UP_AFTER and goes_on and not error.slow:
                 return Reply(None, status=error.status, is_new=True)
 
             self.stopped = True
-            raise self._dead() from error
+            raise (self._refusing() if error.slow else self._dead()) from error
         except RespondentError:
             self.stopped = True  # at once, or the next request would be begun
             raise
@@ -325,9 +326,13 @@ class RequestQueue:
                 now = time.monotonic()
                 first = min(first, now)
                 self._first_failure = min(self._first_failure, now)
+                grown = min(self.endpoint.pause * 2 ** min(sent, 10), 60.0)
+                pause = grown * np.random.default_rng().uniform(0.75, 1.25)
+                pause = pause if error.after is None else error.after
 
                 if error.slow:  # no failure: as long as the endpoint replies to others
-                    enough = now - max(first, self._last_reply) >= PATIENCE
+                    self._too_soon_since = min(self._too_soon_since, now)
+                    enough = now + pause - self._too_soon_since > self.endpoint.patience
                 else:
                     failed += 1
                     unreadable += error.unreadable
@@ -338,12 +343,10 @@ class RequestQueue:
                 if enough:
                     self._tries = max(self._tries, sent + 1)
                     raise
-                grown = min(self.endpoint.pause * 2 ** min(sent, 10), 60.0)
-                pause = grown * np.random.default_rng().uniform(0.75, 1.25)
-                pause = pause if error.after is None else error.after
+
                 if self._first_failure == now and not self._replied:
                     most = f"{self.endpoint.retries} times (retries)"
-                    most = f"{PATIENCE / 60:g} minutes" if error.slow else most
+                    most = f"{self.endpoint.patience:g} s (patience)" if error.slow else most
                     self._say_wait(f"{error}; it is sent again for at most {most}")
 
             sent += 1
@@ -388,7 +391,7 @@ class RequestQueue:
             if completion is None:
                 raise self.client.unreadable(body)
 
-            self._last_reply = time.monotonic()
+            self._too_soon_since = math.inf
             pace.replied()
         except NoReply as error:
             paid = error.paid
@@ -416,6 +419,14 @@ class RequestQueue:
             f"{self.client.where} gave no reply to {self._failures} {requests} in a row, sent "
             f"{times} each (the last: {self._last_error}): see that it runs and that "
             "OPENAI_BASE_URL is its address, and run again to go on from there."
+        )
+
+    def _refusing(self) -> RespondentError:
+        """The error of an endpoint that refuses every request as coming too soon."""
+        return RespondentError(
+            f"{self.client.where} refuses every request as coming too soon ({self._last_error}), "
+            f"and is not asked for longer than {self.endpoint.patience:g} s (patience): a quota "
+            "may be used up; run again later to go on from there."
         )
 
     def _say_silence(self) -> None:

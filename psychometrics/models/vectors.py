@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..checks import whole_depth
 from ..exceptions import ParameterError
 from ..paths import cache_dir
 from ..store import key_of
@@ -76,7 +77,7 @@ def layer_vectors(
     Raises
     ------
     ParameterError
-        The base has fewer layers, or a wording is given to an encoder.
+        A number of layers is impossible, the base has fewer, or a wording is given to an encoder.
 
     Examples
     --------
@@ -85,7 +86,9 @@ def layer_vectors(
     """
     if wording is not None and not is_decoder(base):
         raise ParameterError(f"{base}: an encoder reads pairs; leave the wording out.")
-    depths = {layer: _depth(base, layer) for layer in layers}
+    if not isinstance(layers, set | frozenset) or not layers:
+        raise ParameterError(f"layers must be a set of numbers of layers, got {layers!r}.")
+    depths = {layer: _depth(base, whole_depth(layer)) for layer in layers}
     deep = tuple(sorted(set(depths.values())))
     vectors = dict(zip(deep, _vectors(base, deep, parts, wording), strict=True))
     return {layer: vectors[depth] for layer, depth in depths.items()}

@@ -8,16 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
+import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
+from ..asking.answer_files import read_answers
 from ..asking.population import population
 from ..checks import check_choice
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
+from ..measures.scoring import item_scores, keyed_items
 from ..models.devices import computing_on
 from ..models.sources import find
 from ..modes import identify, mode_named
 from ..modes.completions import lexicon, model_names, templates
 from ..questionnaires import load_questionnaire
+from ..questionnaires.model import Questionnaire
 
 
 def check_parameters(notebook: str, values: dict[str, object] | None = None) -> None:
@@ -106,6 +110,8 @@ def _identify_all(names: str) -> None:
 
 # Greatest number of draws, epochs and the like: more is a slip, and would never end.
 _MOST = 100_000
+# Fewest complete sheets of a table that is compared with published groups.
+_FEWEST_SHEETS = 10
 _Whole = Annotated[int, Field(ge=0, lt=2**32)]
 _Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Text = Annotated[str, Field(pattern=r"\S")]
@@ -277,6 +283,8 @@ class _Published(_Chapter, of="12-published-answers"):
             raise ParameterError(f"questionnaire: {asked.id} has no scales; name another.")
         if self.answers == "none" and asked.id != "ipip50":
             raise ParameterError("questionnaire: is what a table answers; give answers as well.")
+        if self.answers != "none":
+            _check_sheets(self.answers, asked)
 
 
 class _Executed(_Page, of="13-finding 14-scorecard"):
@@ -383,6 +391,19 @@ class _Sweep(_Page, of="sweep"):
     notebook: _Text = "03-assessment"
     folder: _Text = "runs/03-assessment-sweep"
     varied: list[str] = []
+
+
+def _check_sheets(path: str, questionnaire: Questionnaire) -> None:
+    """Refuse a table with too few complete sheets for alphas, factors and shares of bias."""
+    items = item_scores(read_answers(path, questionnaire, progress=False))
+    scales = [keyed_items(items, questionnaire, scale) for scale in questionnaire.scales]
+    complete = len(pd.concat(scales, axis=1).dropna())
+
+    if complete < _FEWEST_SHEETS:
+        raise ParameterError(
+            f"answers: {path} has {complete} without a gap, and {_FEWEST_SHEETS} are needed: the "
+            "intervals of fewer would say nothing; add respondents or runs."
+        )
 
 
 def _check_items(questionnaire: str, *numbers: int) -> None:

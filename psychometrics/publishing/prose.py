@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import unicodedata
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -31,6 +32,8 @@ _LABEL = re.compile(r"^\(([\w-]+)\)=\n+(?:#+ (.+)\n)?", re.M)
 _HEADING = re.compile(r"^(?:\([\w-]+\)=\n+)?#+ .+$", re.M)
 _SENTENCE = re.compile(r"\S.*?[.!?](?=[*)”\"']*(?:\s|$))[*)”\"']*|\S.*", re.S)
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
+# Directives whose text may say what the published run found.
+_CLAIMING = ("admonition", "exercise", "list-table", "note", "solution", "tip", "warning")
 FOR_THE_PUBLISHED_RUN = "*Written for the published run.*"
 _MATHML = re.findall(
     r"\w+",
@@ -228,6 +231,14 @@ class _OtherRun(_Prose):
         parts += self._sections(source[place:])
         return "\n\n".join(parts)
 
+    def captioned(self, output) -> list:
+        from nbformat.v4 import new_output
+
+        outputs = super().captioned(output)
+        if 'class="plan"' not in str(output.get("data")):
+            return outputs
+        return [new_output("display_data", {"text/markdown": FOR_THE_PUBLISHED_RUN}), *outputs]
+
     def caption(self, about: dict) -> str:
         parts = [f"{FOR_THE_PUBLISHED_RUN} {self.plain(self._marked(about['caption']))}"]
         own = self.sentences[self.sentences["shown"] == about["name"]]
@@ -256,7 +267,8 @@ class _OtherRun(_Prose):
         parts = []
         place = 0
         for heading in _HEADING.finditer(text):
-            parts += [self._quotation(text[place : heading.start()]), self.plain(heading[0])]
+            title = self.plain(self._marked(heading[0]))  # some titles are findings
+            parts += [self._quotation(text[place : heading.start()]), title]
             place = heading.end()
         parts.append(self._quotation(text[place:]))
         return [part for part in parts if part.strip()]
@@ -268,10 +280,10 @@ class _OtherRun(_Prose):
         return _quoted(f"{FOR_THE_PUBLISHED_RUN}\n\n{self.plain(self._marked(text))}")
 
     def _directive(self, fence: re.Match) -> str:
-        """Return a directive with marks; exercises and the questions of a chapter have none."""
+        """Return a directive with marks; the questions of a chapter have none."""
         kind = fence[2]
         body = fence[4]
-        if kind not in ("admonition", "solution", "note", "tip", "warning"):
+        if kind not in _CLAIMING:
             return fence[0]
 
         options = re.match(r"(?::\w+:.*\n)*\s*", body)[0]
@@ -279,6 +291,8 @@ class _OtherRun(_Prose):
         if "chapter-head" in options:
             finding = re.compile(r"^\*\*Finding\.\*\*.*$", re.M)
             rest = finding.sub(lambda found: self._finding(found[0]), rest)
+        elif kind == "exercise":
+            rest = self._marked(rest)
         else:
             rest = f"{FOR_THE_PUBLISHED_RUN}\n\n{self._marked(rest)}"
 
@@ -396,8 +410,10 @@ def _references() -> dict[str, tuple[str, str]]:
     path = book_dir() / "references.bib"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     found = {}
-    for key, entry in re.findall(r"^@\w+\{([\w-]+),\n(.*?)^\}", text, re.M | re.S):
-        fields = dict(re.findall(r"^\s*(author|year)\s*=\s*\{(.*?)\},?$", entry, re.M))
+    for entry in re.split(r"^@\w+\{", text, flags=re.M)[1:]:
+        key = entry.partition(",")[0]
+        plain = re.sub(r"\{\\([\"'`^~])(\w)\}", _accented, entry.replace("\\_", "_"))
+        fields = dict(re.findall(r"\b(author|year)\s*=\s*\{((?:[^{}]|\{[^{}]*\})*)\}", plain))
         names = [
             re.split(", | and ", name)[0].strip("{}")
             for name in fields.get("author", key).split(" and ")
@@ -406,3 +422,9 @@ def _references() -> dict[str, tuple[str, str]]:
         found[key] = said, fields.get("year", "n.d.")
 
     return found
+
+
+def _accented(letter: re.Match) -> str:
+    """Return the letter that TeX writes as an accent and a letter."""
+    accents = dict(zip("\"'`^~", "\u0308\u0301\u0300\u0302\u0303", strict=True))
+    return unicodedata.normalize("NFC", letter[2] + accents[letter[1]])

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..checks import check_choice, parse_parameters
-from ..exceptions import ParameterError, PsychometricsError, writing
+from ..exceptions import ParameterError, PsychometricsError, check_file, writing
 from ..paths import notebooks_dir
 from ..store import key_of
 from .page import write_page
@@ -49,7 +49,7 @@ def run_notebook(
     parameters : dict, optional
         Values for names of its parameters cell; the others keep theirs.
     output : str or Path, optional
-        The executed copy; by default ``runs/<name>.ipynb``.
+        The executed copy, in a folder that exists; by default ``runs/<name>.ipynb``.
     progress : bool
         Show a progress bar over the cells.
     pages : sequence of str or Path
@@ -65,7 +65,7 @@ def run_notebook(
     Raises
     ------
     ParameterError
-        There is no such notebook or parameter; nothing was executed.
+        There is no such notebook, parameter or folder; nothing was executed.
     PsychometricsError
         A cell failed; the message is the cell's error, and ``<output>.failed.ipynb`` shows where.
 
@@ -89,15 +89,17 @@ def run_notebook(
         if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
             given[parameter] = str(value)  # a text that looks like a number, such as one epoch
 
-    output = Path(output) if output is not None else RUNS / f"{name}.ipynb"
-    taken = [path for path in (output, *map(Path, pages)) if path.is_dir()]
+    output = RUNS / f"{name}.ipynb" if output is None else Path(output)
+    if output.parent == RUNS:  # any other folder is the user's to make: its name may be mistyped
+        with writing(RUNS):
+            RUNS.mkdir(exist_ok=True)
+
+    output = check_file(output, (".ipynb",))
+    taken = [path for path in map(Path, pages) if path.is_dir()]
     if taken:
         raise ParameterError(f"{taken[0]} is a folder: name a file.")
-    if output.suffix != ".ipynb":
-        raise ParameterError(f"{output}: end the file's name in .ipynb.")
 
     with writing(output):
-        output.parent.mkdir(parents=True, exist_ok=True)
         place = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.stem[:40]}-")
 
     with place as folder:
