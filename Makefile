@@ -45,6 +45,7 @@ population: $(VENV)/installed  ## train the embedded respondents and heads that 
 	$(RECIPES).datasheets
 
 # Resumes where it was stopped; half a day of one core for each of the larger bases (data/plans/six-bases.yml).
+# Each member's rows go into data/bases/members-*.csv: commit them.
 bases: $(VENV)/installed  ## train and ask the respondents of six bases, then compute what the plan says
 	OMP_NUM_THREADS=1 $(RECIPES).bases
 	$(RECIPES).bases analyse

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
+from scipy.special import softmax
 
 import psychometrics as pm
 from psychometrics.asking.nulls import head_logits
 from psychometrics.measures.reliability import alphas
 from psychometrics.models.loading import load_model
 from psychometrics.models.vectors import last_states, pair_vectors, worded
-from recipes import base_criterion, base_members, base_reading, base_tables, base_tests, bases
+from recipes import (
+    base_criterion,
+    base_members,
+    base_reading,
+    base_rows,
+    base_tables,
+    base_tests,
+    bases,
+)
 from recipes.bases import Base
 from tests.tiny import save_tiny_decoder
 
@@ -30,7 +42,7 @@ def study(tiny_model, tmp_path_factory):
     pairs = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
     names = {str(tiny_model): Base("tiny encoder", 1), str(decoder): Base("tiny decoder", 1)}
     (folder / "data").mkdir()
-    base_tables._places.cache_clear()
+    base_rows._places.cache_clear()
 
     with pytest.MonkeyPatch.context() as patch:
         small = {"PAIRS": 32, "TRIED": 32, "HEAD_STEPS": 20, "RATES": (1e-3, 2e-3)}
@@ -45,13 +57,13 @@ def study(tiny_model, tmp_path_factory):
         patch.setattr(bases, "drawn_words", lambda base, rng: rng.normal(size=(3, 32)))
         patch.setattr(bases, "cache_dir", lambda: folder / "cache")
         patch.setattr(base_tables, "HEADS", 4)
-        patch.setattr(base_tables, "OWN_HEADS", 4)
+        patch.setattr(base_rows, "OWN_HEADS", 4)
         patch.setattr(base_tables, "EXPECTED", {("challenges", "gad7"): 1})
-        patch.setattr(base_tables, "data_dir", lambda: folder / "data")
+        patch.setattr(base_members, "data_dir", lambda: folder / "data")
         bases.run()
         yield names
 
-    base_tables._places.cache_clear()
+    base_rows._places.cache_clear()
 
 
 def test_a_run_makes_every_member_once_and_a_second_run_nothing(study, monkeypatch):
@@ -63,6 +75,122 @@ def test_a_run_makes_every_member_once_and_a_second_run_nothing(study, monkeypat
     monkeypatch.setattr(base_members, "train", None)
     bases.run()
     assert [path.stat().st_mtime_ns for path in made] == times
+
+
+def test_members_whose_rows_are_kept_are_not_made_again_when_the_cache_is_lost(
+    study, monkeypatch, tmp_path
+):
+    before = {base: base_rows.rows_path(base).read_bytes() for base in study}
+    monkeypatch.setattr(bases, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(bases, "read_untouched", lambda base: None)
+    monkeypatch.setattr(base_members, "make", None)
+    bases.run()
+    assert {base: base_rows.rows_path(base).read_bytes() for base in study} == before
+
+
+def test_a_run_of_one_base_leaves_the_other_alone(study, monkeypatch):
+    longer = {name: base._replace(blocks=2) for name, base in study.items()}
+    monkeypatch.setattr(bases, "BASES", longer)
+    made = []
+    monkeypatch.setattr(bases, "_make", made.append)
+    base = next(iter(study))
+    bases.run([base])
+    assert {member.base for member in made} == {base}
+    assert len(made) == 2 * len(bases.GROUPS)
+
+
+def test_rows_of_another_plan_or_of_other_prompts_are_refused(study, monkeypatch):
+    base = next(iter(study))
+    assert len(base_rows.kept_rows(base))
+    for name in base_rows.digests():
+        other = base_rows.digests() | {name: "other"}
+        with monkeypatch.context() as patch:
+            patch.setattr(base_rows, "digests", lambda other=other: other)
+            with pytest.raises(ValueError, match=f"rows of another {name}"):
+                base_rows.kept_rows(base)
+
+
+@pytest.mark.parametrize("family", ["encoder", "decoder"])
+def test_statistics_from_kept_rows_are_those_of_the_answers(study, family):
+    base = list(study)[family == "decoder"]
+    real = sum(len(bases.prompted(name)) for name in bases.REAL)
+    for group in bases.GROUPS:
+        folder = bases.folder_of(base) / f"{group}-1"
+        for head in base_rows.heads_of(group):
+            cell = base_tables.Cell(base, group, head, [1])
+            logits = _logits(base, folder, head)
+            scores = base_rows.scored(logits[:, :real])
+            for kind, kept in zip(base_rows.KINDS, cell.scores, strict=True):
+                assert kept[0] == pytest.approx(scores[kind].mean(axis=0), abs=1e-7)
+
+            row = cell.rows.iloc[0]
+            criterion = base_criterion.criterion(softmax(logits[:, real:], axis=2)[..., 0])
+            expected = criterion.mean().to_dict() | {
+                "silhouette": scores["silhouette"].mean(),
+                "silhouette as answered": base_rows.scored(logits[:, :real], None)[
+                    "silhouette"
+                ].mean(),
+                "silhouette gad7": scores["silhouette"][:, -7:].mean(),
+                "decisiveness": scores["decisiveness"].mean(),
+            }
+            assert row[list(expected)].to_dict() == pytest.approx(expected, abs=1e-6)
+
+
+def _logits(base, folder, head):
+    """Return a respondent's logits from the files that training leaves in the cache."""
+    if head == "untrained":
+        vectors = load_file(folder / "vectors.safetensors")["prompts"].numpy()
+        linear = "llama" in base
+        numbers = range(30_000 + base_rows.OWN_HEADS, 30_000 + 2 * base_rows.OWN_HEADS)
+        return np.stack(
+            [head_logits(vectors, np.random.default_rng([0, n]), linear) for n in numbers]
+        )
+    answers = pd.read_parquet(folder / "answers.parquet")
+    return np.log(answers.loc[answers["head"] == head, ["e", "n", "c"]].to_numpy(float))[None]
+
+
+def test_a_row_has_scores_of_the_planned_items_and_of_placebos(tmp_path, monkeypatch):
+    monkeypatch.setattr(bases, "BASES", PLANNED)
+    prompted = bases.asked_of_members()
+    shares = np.random.default_rng(0).dirichlet([1, 1, 1], len(prompted)).astype("float32")
+    answers = pd.DataFrame(shares, columns=["e", "n", "c"]).assign(head="own")
+    answers.to_parquet(tmp_path / "answers.parquet")
+    facts = dict.fromkeys(base_rows.FACTS, 1.0) | {"accuracy, own": 0.5}
+    facts["prompts"] = base_members.prompts_digest(prompted)
+    (tmp_path / "facts.json").write_text(json.dumps(facts))
+    row = base_rows.respondent_row(bases.Member("embedded", "inference", 1), "own", tmp_path)
+    table = pd.DataFrame([row])
+    items = [name for name in row if name.startswith("silhouette: ")]
+    real = base_rows.item_scores(table, "silhouette")
+    assert real.shape == (1, 29)
+    assert row["silhouette"] == pytest.approx(real.mean())
+    assert row["silhouette gad7"] == pytest.approx(real[:, :7].mean())
+    assert len(items) == 29 + 7 + 7
+    assert not table.isna().to_numpy().any()
+
+
+def test_the_analysis_needs_nothing_but_kept_rows(study, monkeypatch, tmp_path):
+    blocks = {base: [1] for base in study}
+    whole = base_tables.member_tables(blocks)
+    monkeypatch.setattr(bases, "cache_dir", lambda: tmp_path)
+    alone = base_tables.member_tables(blocks)
+    assert alone.keys() == whole.keys()
+    for name, table in whole.items():
+        pd.testing.assert_frame_equal(alone[name], table)
+
+
+def test_nulls_of_bases_that_are_not_read_here_stay_in_the_tables(study, monkeypatch):
+    folder = base_members.tables_dir()
+    base_tables.write()
+    names = ("kernels", "nulls", "items")
+    before = {name: (folder / f"{name}.csv").read_bytes() for name in names}
+    last = list(study)[-1]
+    monkeypatch.setattr(bases, "is_read", lambda base: base == last)
+    base_tables.write()
+    assert {name: (folder / f"{name}.csv").read_bytes() for name in names} == before
+    for path in folder.glob("*.csv"):
+        if not path.name.startswith(("members-", *names, "words")):
+            path.unlink()
 
 
 def test_members_of_a_block_differ_in_what_adapted_them_and_share_their_start(study):
@@ -101,10 +229,11 @@ def test_a_member_that_was_stopped_after_training_is_asked_without_being_trained
 
 
 def test_a_rate_at_which_training_breaks_down_is_not_chosen(study, monkeypatch, tmp_path):
+    monkeypatch.setattr(base_members, "data_dir", lambda: tmp_path)
     losses = {1e-3: [1.0, 0.9], 2e-3: [1.0, float("nan")]}
     monkeypatch.setattr(base_members, "train", lambda *given: losses[given[-1]])
     base = next(iter(study))
-    assert base_members.learning_rate(base, tmp_path / "new" / "rates.json") == 1e-3
+    assert base_members.learning_rate(base) == 1e-3
 
 
 def test_shuffled_labels_keep_pairs_and_counts_and_hypotheses_lose_their_premises():
@@ -162,12 +291,13 @@ def test_who_ignores_the_premise_does_not_meet_the_criterion():
 
 
 def test_an_analysis_waits_for_complete_bases_and_an_interim_one_says_so(study, monkeypatch):
-    folder = base_tables.data_dir() / "bases"
+    folder = base_members.tables_dir()
     longer = {name: base._replace(blocks=3) for name, base in study.items()}
     monkeypatch.setattr(bases, "BASES", longer)
     base_tables.write()
     written = {path.stem for path in folder.iterdir()}
-    assert written == {"kernels", "items", "nulls", "words", "words-components"}
+    kept = {f"{kind}-{Path(base).name}" for kind in ("members", "rates") for base in study}
+    assert written - kept == {"kernels", "items", "nulls", "words", "words-components"}
     base_tables.write(interim=True)
     assert pd.read_csv(folder / "interim-members.csv")["interim"].all()
     assert not (folder / "members.csv").exists()
@@ -209,8 +339,8 @@ def test_closed_form_alpha_is_that_of_simulated_heads_on_the_same_vectors(study)
     loaded = [pm.load_questionnaire(name) for name in bases.NULLS]
     kernels = base_tables.kernel_rows("tiny", base, "prompts").set_index(["statistic", "scale"])
     vectors = np.concatenate([bases.untouched(base, name) for name in bases.NULLS])
-    heads = base_tables.drawn_heads(vectors, 0, 400, linear=True)
-    source = base_tables.scored(heads, None)["source"][:, -len(loaded[1].items) :]
+    heads = base_rows.drawn_heads(vectors, 0, 400, linear=True)
+    source = base_rows.scored(heads, None)["source"][:, -len(loaded[1].items) :]
     alpha = np.squeeze(alphas(np.cov(source.T)[None]))
     assert kernels.loc[("alpha", "gad7"), "value"] == pytest.approx(float(alpha), rel=0.1)
 
@@ -231,10 +361,10 @@ def test_a_common_size_makes_answers_as_decided_and_leaves_their_order(study):
     logits = (
         np.random.default_rng(0).normal(size=(3, 2832, 3)) * np.array([0.1, 1, 9])[:, None, None]
     )
-    base_tables._places.cache_clear()
-    found = base_tables.scored(logits)
+    base_rows._places.cache_clear()
+    found = base_rows.scored(logits)
     assert found["decisiveness"] == pytest.approx([0.08, 0.8, 7.2], rel=0.1)
-    larger = base_tables.scored(logits * 5)
+    larger = base_rows.scored(logits * 5)
     assert larger["silhouette"] == pytest.approx(found["silhouette"], abs=1e-9)
 
 
@@ -302,7 +432,7 @@ def _simulated_cells(seed, effect, names=base_tests.PRIMARY, accuracy=0.6, block
     for base in names:
         shared = rng.normal(0, 0.1, blocks)  # members of a block share their pairs
         for group in bases.GROUPS:
-            for head in base_tables.heads_of(group):
+            for head in base_rows.heads_of(group):
                 gain = effect if (group, head) == base_tests.INFERENCE else 0.0
                 noise = shared + rng.normal(0, 0.05, blocks)
                 cells[base, group, head] = Simulated(gain, noise, accuracy)

@@ -407,6 +407,33 @@ def test_a_profile_says_what_untrained_heads_on_the_models_base_give(store, chal
     pd.testing.assert_frame_equal(found, expected)
 
 
+def test_a_profile_shows_untrained_heads_on_its_base_and_on_the_three_nearest_in_size(store):
+    name = "minilm-both-l6-s1"
+    tables = assess(name, ["gad7", "challenges"], against=None, store=store)
+    found = tables["sizes"]
+    assert found["questionnaire"].unique().tolist() == ["gad7"]  # nobody else was asked challenges
+    rows = found.set_index("respondents")
+    on_base = "heads on its own base"
+    same = "heads on MiniLM, 6 layers"
+    assert list(rows.index[:2]) == ["this model", on_base]
+    assert set(rows.index[2:]) == {"heads on MiniLM, 4 layers", same, "heads on MPNet"}
+
+    # The embedded encoder is one of the bases: other heads, drawn in the same way.
+    assert rows.loc[on_base, "alpha"] == pytest.approx(rows.loc[same, "alpha"], abs=1e-3)
+    assert rows.loc[on_base, "silhouette"] == pytest.approx(rows.loc[same, "silhouette"], abs=0.03)
+    own = pm.evidence.profiles(pm.ask("gad7", name, store), [pm.load_questionnaire("gad7")])
+    expected = own["silhouette"].mean(axis=1).iloc[0]
+    assert rows.loc["this model", "silhouette"] == pytest.approx(expected, abs=1e-6)
+    size = rows.loc["this model", "million parameters"]
+    assert size == pytest.approx(rows.loc[same, "million parameters"], abs=0.1)
+
+
+def test_a_questionnaire_that_the_bases_were_not_asked_leaves_the_table_out(store, challenges):
+    found = assess(SMALL, challenges, against=None, store=store)
+    assert found["sizes"].empty
+    assert "left out: sizes" in found["asked"].index
+
+
 def test_accuracy_forbids_to_read_where_guessing_has_as_much_and_others_decide_nothing(
     challenges, noise
 ):

@@ -33,6 +33,7 @@ from transformers import DataCollatorForLanguageModeling, get_linear_schedule_wi
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.models.vectors import is_decoder, worded
+from psychometrics.paths import data_dir
 from psychometrics.store import key_of
 
 from . import base_reading, dose
@@ -54,6 +55,11 @@ TRIED = 1000
 """Rates of which each base gets one, and pairs of the member that is trained to choose it."""
 HEAD_RATE = 1e-3
 HEAD_STEPS = 800
+
+
+def tables_dir() -> Path:
+    """Return the folder of the study's tables in the repository."""
+    return data_dir() / "bases"
 
 
 class Member(NamedTuple):
@@ -179,11 +185,12 @@ class Adapted:
         return read
 
 
-def learning_rate(base: str, path: Path) -> float:
+def learning_rate(base: str) -> float:
     """Return the rate of a base: that with the least training loss, of a member of no block.
 
-    Nothing else of these members is computed or kept; `path` keeps the losses.
+    Nothing but the losses of these members is computed; ``data/bases/rates-*.json`` keeps them.
     """
+    path = tables_dir() / f"rates-{Path(base).name}.json"
     losses = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     member = Member(base, "inference", 0)
 
@@ -193,7 +200,7 @@ def learning_rate(base: str, path: Path) -> float:
             found = train(member, Adapted(base, member.block), pairs, rate)
             losses[str(rate)] = _last_quarter(found)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(losses), encoding="utf-8")
+            path.write_text(json.dumps(losses) + "\n", encoding="utf-8")
 
     return float(min(losses, key=losses.get))
 
@@ -340,7 +347,7 @@ def _trained(member: Member, adapted: Adapted, path: Path) -> dict:
     losses_of = path.with_name("losses.json")
     if not path.is_file():
         pairs = drawn(member, pool("train"), PAIRS)
-        rate = learning_rate(member.base, path.parents[1] / "rates.json")
+        rate = learning_rate(member.base)
         untouched = member.group == "untouched"
         losses = [] if untouched else train(member, adapted, pairs, rate)
         losses_of.write_text(json.dumps([round(loss, 4) for loss in losses]), encoding="utf-8")
@@ -349,7 +356,8 @@ def _trained(member: Member, adapted: Adapted, path: Path) -> dict:
 
     adapted.restore(load_file(path))
     losses = json.loads(losses_of.read_text(encoding="utf-8"))
-    return {"steps": len(losses), "last loss": _last_quarter(losses) if losses else None}
+    last_loss = _last_quarter(losses) if losses else None
+    return {"rate": learning_rate(member.base), "steps": len(losses), "last loss": last_loss}
 
 
 def _heads(member: Member, adapted: Adapted, read) -> dict[str, list[torch.Tensor]]:

@@ -16,22 +16,20 @@ import pandas as pd
 from safetensors.torch import load_file
 from scipy import stats
 
-from psychometrics.asking.nulls import head_logits, kernel_of_vectors
+from psychometrics.asking.nulls import kernel_of_vectors
 from psychometrics.measures.evidence import evidence_of_draws
 from psychometrics.measures.kernels import kernel_statistics
 from psychometrics.models.vectors import is_decoder
-from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.untrained import EXPECTED
 
-from . import base_members, base_tests, bases, dose
-from .base_criterion import criterion, criterion_prompts
+from . import base_rows, base_tests, bases, dose
+from .base_members import tables_dir
+from .base_rows import COMMON, criterion_of, drawn_heads, means_by_questionnaire, scored
 
 SIZES = {"start": None, "0.25": 0.25, "1": 1.0, "4": 4.0}
 """Sizes of heads: root mean squares of the log probabilities; the start leaves them as they are."""
-COMMON = 1.0
 HEADS = 200
-OWN_HEADS = 20
 RESPONDENTS = 24
 FEWEST_BLOCKS = 3
 
@@ -42,20 +40,19 @@ def write(interim: bool = False) -> None:
     nulls = list(_nulls(read))
 
     if nulls:
-        _save(pd.concat([kernel_rows(*null) for null in nulls]), "kernels")
-        _save(pd.concat([null_rows(*null) for null in nulls]), "nulls")
-        columns = {label: item_correlations(*rest) for label, *rest in nulls}
-        _save(pd.DataFrame(columns).rename_axis(["one", "other"]).reset_index(), "items")
+        _save_with_others(pd.concat([kernel_rows(*null) for null in nulls]), "kernels")
+        _save_with_others(pd.concat([null_rows(*null) for null in nulls]), "nulls")
+        _save_items({label: item_correlations(*rest) for label, *rest in nulls})
 
     decoders = [base for base in read if is_decoder(base)]
     if decoders:
         words = pd.concat([word_rows(base) for base in decoders])
-        _save(words, "words")
-        _save(word_components(words), "words-components")
+        _save_with_others(words, "words")
+        _save_with_others(word_components(words), "words-components")
 
     blocks = {
         base: bases.done_blocks(base)
-        for base in read
+        for base in bases.BASES
         if bases.is_complete(base) or (interim and bases.done_blocks(base))
     }
     if blocks:
@@ -66,55 +63,37 @@ def write(interim: bool = False) -> None:
 
 
 def _save(table: pd.DataFrame, name: str) -> None:
-    path = data_dir() / "bases" / f"{name}.csv"
+    path = tables_dir() / f"{name}.csv"
     path.parent.mkdir(exist_ok=True)
     table.to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
 
 
-# --- scores
+def _save_with_others(table: pd.DataFrame, name: str) -> None:
+    """Save rows of the bases that were read here, and leave those of other bases as they are."""
+    path = tables_dir() / f"{name}.csv"
+    if path.is_file():
+        shipped = pd.read_csv(path)
+        table = pd.concat([shipped[~shipped["base"].isin(table["base"])], table])
+
+    order = _null_labels()
+    _save(table.sort_values("base", key=lambda base: base.map(order.index), kind="stable"), name)
 
 
-@functools.cache
-def _places() -> tuple:
-    return tuple(dose.templates(bases.REAL)[1])
+def _save_items(columns: dict[str, pd.Series]) -> None:
+    """Save correlations of items, a column a base, and leave the columns of other bases."""
+    path = tables_dir() / "items.csv"
+    table = pd.DataFrame(columns).rename_axis(["one", "other"])
+    if path.is_file():
+        shipped = pd.read_csv(path, index_col=["one", "other"])
+        table = pd.concat([table, shipped[shipped.columns.difference(table.columns)]], axis=1)
+
+    kept = [label for label in _null_labels() if label in table]
+    _save(table[kept].reset_index(), "items")
 
 
-def scored(
-    logits: np.ndarray, size: float | None = COMMON, how: str = "entailment"
-) -> dict[str, np.ndarray]:
-    """Return ``source, inverse, silhouette``, each (R, items), and ``decisiveness``, (R,).
-
-    Parameters
-    ----------
-    logits : ndarray, shape (R, prompts, 3)
-        Of the prompts of GAD-7, PHQ-9 and SOC-13.
-    size : float, optional
-        Root mean square to which the centred log probabilities are scaled; None leaves them.
-    how : {"entailment", "contrast"}
-        Whether answers are scored by entailment or against contradiction.
-    """
-    logs = dose.centred_logs(logits)
-    own = np.sqrt((logs**2).mean(axis=(1, 2)))
-    scaled = logits if size is None else logs * (size / own)[:, None, None]
-    return dose.score(dose.shares(scaled, how), _places()) | {"decisiveness": own}
-
-
-def drawn_heads(vectors: np.ndarray, first: int, number: int, linear: bool) -> np.ndarray:
-    """Return the logits of untrained heads, (heads, prompts, 3), numbered from `first`."""
-    numbers = range(first, first + number)
-    return np.stack([head_logits(vectors, np.random.default_rng([0, n]), linear) for n in numbers])
-
-
-def _criterion(logits: np.ndarray) -> pd.DataFrame:
-    return criterion(dose.shares(logits, "entailment"))
-
-
-def _by_questionnaire(values: np.ndarray) -> dict[str, np.ndarray]:
-    """Return means over the items of each questionnaire, and over all, of values (R, items)."""
-    numbers = [len(load_questionnaire(name).items) for name in bases.REAL]
-    parts = np.split(values, np.cumsum(numbers)[:-1], axis=1)
-    own = {name: part.mean(axis=1) for name, part in zip(bases.REAL, parts, strict=True)}
-    return {"all": values.mean(axis=1)} | own
+def _null_labels() -> list[str]:
+    """Return the labels of all nulls, in the order of tables."""
+    return [bases.SHALLOW_LABEL, *(base.label for base in bases.BASES.values())]
 
 
 # --- nulls of the untouched bases
@@ -124,7 +103,7 @@ def _nulls(read: list[str]) -> Iterator[tuple[str, str, str]]:
     """Yield label, base and which of its vectors, of every null."""
     for base in read:
         if base == "embedded":
-            yield "MiniLM, 4 layers", base, "shallow"
+            yield bases.SHALLOW_LABEL, base, "shallow"
         yield bases.BASES[base].label, base, "prompts"
 
 
@@ -172,10 +151,10 @@ def null_rows(label: str, base: str, key: str) -> pd.DataFrame:
     rows = []
     for kind, (logits, of_criterion) in kinds.items():
         for size, goal in SIZES.items():
-            found = _by_questionnaire(scored(logits, goal)["silhouette"])
+            found = means_by_questionnaire(scored(logits, goal)["silhouette"])
             rows += [(kind, size, "silhouette", name, *_spread(v)) for name, v in found.items()]
 
-        for name, values in _criterion(of_criterion).items():
+        for name, values in criterion_of(of_criterion).items():
             rows.append((kind, "start", name, "", *_spread(values.to_numpy())))
 
     names = ["kind", "size", "statistic", "questionnaire", "mean", "sd", "low", "high"]
@@ -225,7 +204,7 @@ def _word_statistics(vectors: np.ndarray, asked: np.ndarray, triples: np.ndarray
     logs = dose.centred_logs(logits)
     size = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
     shares = dose.shares(logs / size * COMMON, "entailment")
-    of_criterion = _criterion(np.einsum("pd,htd->hpt", asked.astype(float), triples))
+    of_criterion = criterion_of(np.einsum("pd,htd->hpt", asked.astype(float), triples))
     silhouette = dose.score(shares, places)["silhouette"].mean(axis=1)
     return {"silhouette": silhouette, "criterion": of_criterion["criterion"].to_numpy()}
 
@@ -252,11 +231,11 @@ class Cell:
     """Respondents of one base, group and head, a row a block: scores and statistics."""
 
     def __init__(self, base: str, group: str, head: str, blocks: list[int]) -> None:
-        read = [_respondent(base, group, head, block) for block in blocks]
-        self.rows = pd.DataFrame([row for row, _ in read])
+        rows = base_rows.kept_rows(base).query("group == @group and head == @head")
+        rows = rows.set_index("block").loc[blocks].reset_index()
+        self.rows = base_rows.statistics(rows)
         self.rows.insert(0, "block", blocks)
-        kinds = ("source", "inverse", "silhouette")
-        self.scores = tuple(np.stack([of[kind] for _, of in read]) for kind in kinds)
+        self.scores = tuple(base_rows.item_scores(rows, kind) for kind in base_rows.KINDS)
 
     def statistics(self, chosen: np.ndarray) -> dict[str, float]:
         """Return alpha and the least correlation of some blocks."""
@@ -266,51 +245,13 @@ class Cell:
         return {name: float(found[name]) for name in base_tests.GROUP_STATISTICS}
 
 
-def heads_of(group: str) -> list[str]:
-    """Return the heads that the members of a group have."""
-    own = ["own"] if group in ("inference", "shuffled", "hypotheses") else []
-    refitted = ["refitted"] if group in base_members.REFITTED else []
-    return ["untrained", *own, *refitted]
-
-
-def _respondent(base: str, group: str, head: str, block: int) -> tuple[dict, dict]:
-    """Return a respondent's statistics, and its scores of items; of untrained heads the means."""
-    folder = bases.folder_of(base) / f"{group}-{block}"
-    facts = pd.read_json(folder / "facts.json", typ="series")
-    if facts["prompts"] != base_members.prompts_digest(bases.asked_of_members()):
-        raise ValueError(f"{folder}: other prompts were asked; remove it and run again.")
-
-    if head == "untrained":
-        vectors = load_file(folder / "vectors.safetensors")["prompts"].numpy()
-        first = 30_000 + OWN_HEADS * block
-        logits = drawn_heads(vectors, first, OWN_HEADS, is_decoder(base))
-    else:
-        answers = pd.read_parquet(folder / "answers.parquet").query("head == @head")
-        values = np.maximum(answers[["e", "n", "c"]].to_numpy(dtype=float), 1e-12)
-        logits = np.log(values)[None]
-
-    real = sum(len(bases.prompted(name)) for name in bases.REAL)
-    scores = scored(logits[:, :real])
-    row = {f"silhouette {k}": v.mean() for k, v in _by_questionnaire(scores["silhouette"]).items()}
-    row["silhouette"] = row.pop("silhouette all")
-    row["silhouette medians"] = np.median(scores["silhouette"], axis=1).mean()
-    row["silhouette as answered"] = scored(logits[:, :real], None)["silhouette"].mean()
-    against = scored(logits[:, :real], how="contrast")
-    row["silhouette against contradiction"] = against["silhouette"].mean()
-    row |= _criterion(logits[:, -len(criterion_prompts()) :]).mean().to_dict()
-    row["decisiveness"] = scores["decisiveness"].mean()
-    row["accuracy"] = facts.get(f"accuracy, {head}", np.nan)
-
-    return row, {kind: scores[kind].mean(axis=0) for kind in ("source", "inverse", "silhouette")}
-
-
 def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:
     """Return the tables of members: each one, the cells of the crossing, the tests, covariates."""
     cells = {
         (base, group, head): Cell(base, group, head, numbers)
         for base, numbers in blocks.items()
         for group in bases.GROUPS
-        for head in heads_of(group)
+        for head in base_rows.heads_of(group)
     }
     members = pd.concat(
         [

@@ -1,10 +1,13 @@
 """Asks and trains respondents on six bases: ``make bases``, or ``python -m recipes.bases``.
 
-The plan is ``data/plans/six-bases.yml``. Without an argument the work goes on where it was stopped:
-first what the untouched bases make of the prompts, then the members, block by block. Everything is
-kept in the user's cache, and nothing is computed from it. ``python -m recipes.bases analyse``
-computes the planned statistics of what is complete and writes ``data/bases/``; with ``--interim``
-also of bases whose blocks are not complete, into tables that say so. One process at a time.
+The plan is ``data/plans/six-bases.yml``. The work goes on where it was stopped: first what the
+untouched bases make of the prompts, then the members, block by block, of all bases or of those that
+are named: ``python -m recipes.bases embedded mpnet``. After each member its statistics and scores
+go into ``data/bases/members-*.csv``, which are part of the repository; a member that is there is
+not made again, whether or not the user's cache still has it. ``python -m recipes.bases analyse``
+computes the planned tests from these rows and writes the other tables of ``data/bases/``; with
+``--interim`` also of bases whose blocks are not complete, into tables that say so. One process a
+base at a time.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ from __future__ import annotations
 import argparse
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from safetensors.torch import load_file, save_file
 
@@ -35,7 +39,7 @@ from psychometrics.paths import cache_dir
 
 from . import base_members, dose
 from .base_criterion import criterion_prompts
-from .base_members import GROUPS, WORDING, Member
+from .base_members import GROUPS, WORDING, Member, tables_dir
 
 NULLS = (
     "gad7", "phq9", "soc13", "ipip20",
@@ -79,6 +83,7 @@ BASES = {
 }
 LARGEST = "qwen2.5-coder-1.5b"
 SHALLOW = 4
+SHALLOW_LABEL = "MiniLM, 4 layers"
 """The embedded encoder is also read after four layers."""
 
 
@@ -116,6 +121,10 @@ def read_untouched(base: str) -> None:
     folder = folder_of(base) / "untouched"
     folder.mkdir(parents=True, exist_ok=True)
     parts = untouched_parts(base)
+    for_nulls = not has_nulls(base)
+    if not for_nulls:  # its nulls are in the tables, and members read less
+        parts = {name: parts[name] for name in (*ASKED, CRITERION)}
+
     missing = {k: v for k, v in parts.items() if not (folder / f"{k}.safetensors").is_file()}
     read = _untouched_reader(base) if missing else None
 
@@ -125,7 +134,7 @@ def read_untouched(base: str) -> None:
         _say(f"{base}: {name} read in {time.perf_counter() - began:.0f} s")
 
     read = None  # the largest base would not fit into memory twice
-    if is_decoder(base) and not (folder / "words.safetensors").is_file():
+    if for_nulls and is_decoder(base) and not (folder / "words.safetensors").is_file():
         _keep(_words(base), folder / "words.safetensors")
         word_vectors.cache_clear()
 
@@ -173,6 +182,12 @@ def untouched(base: str, name: str, key: str = "prompts") -> np.ndarray:
     return load_file(folder_of(base) / "untouched" / f"{name}.safetensors")[key].numpy()
 
 
+def has_nulls(base: str) -> bool:
+    """Return whether the tables have the nulls of an untouched base."""
+    path = tables_dir() / "nulls.csv"
+    return path.is_file() and BASES[base].label in set(pd.read_csv(path)["base"])
+
+
 def is_read(base: str) -> bool:
     """Return whether everything about an untouched base is there."""
     folder = folder_of(base) / "untouched"
@@ -199,27 +214,29 @@ def order() -> Iterator[list[Member]]:
 
 
 def is_complete(base: str) -> bool:
-    """Return whether all members of a base are there."""
+    """Return whether the rows of all members of a base are there."""
     return BASES[base].blocks > 0 and len(done_blocks(base)) == BASES[base].blocks
 
 
 def done_blocks(base: str) -> list[int]:
-    """Return the blocks of which all members are there."""
+    """Return the blocks of which the rows of all members are there."""
+    from . import base_rows  # has the scores, and needs the names that are defined here
+
+    kept = base_rows.kept_members(base)
     numbers = range(1, 1 + BASES[base].blocks)
-    return [number for number in numbers if all(_is_done(Member(base, g, number)) for g in GROUPS)]
+    return [number for number in numbers if kept >= {Member(base, g, number) for g in GROUPS}]
 
 
-def _is_done(member: Member) -> bool:
-    return (_member_folder(member) / "facts.json").is_file()
+def run(names: Sequence[str] = ()) -> None:
+    """Do everything that is missing: nulls, members, and the largest base's nulls in between.
 
-
-def _member_folder(member: Member) -> Path:
-    return folder_of(member.base) / member.name
-
-
-def run() -> None:
-    """Do everything that is missing: nulls, members, and the largest base's nulls in between."""
-    for base in BASES:
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Bases; by default all.
+    """
+    chosen = names or list(BASES)
+    for base in chosen:
         if base in registry():
             fetch_indexed(base)
 
@@ -227,22 +244,28 @@ def run() -> None:
             read_untouched(base)
 
     for turn, members in enumerate(order(), start=1):
-        if turn == 3 and LARGEST in BASES:
+        if turn == 3 and LARGEST in BASES and LARGEST in chosen:
             read_untouched(LARGEST)
 
         for member in members:
-            _make(member)
+            if member.base in chosen:
+                _make(member)
 
 
 def _make(member: Member) -> None:
-    if _is_done(member):
+    """Make a member and keep its rows, if they are not there."""
+    from . import base_rows
+
+    if member in base_rows.kept_members(member.base):
         return
     known = None
     if member.group == "untouched":
         parts = [untouched(member.base, part) for part in (*ASKED, CRITERION)]
         known = np.concatenate(parts)
 
-    facts = base_members.make(member, asked_of_members(), _member_folder(member), known)
+    folder = folder_of(member.base) / member.name
+    facts = base_members.make(member, asked_of_members(), folder, known)
+    base_rows.keep(member, folder)
     _say(f"{member.base} {member.name}: {facts['seconds']:.0f} s")
 
 
@@ -252,16 +275,19 @@ def _say(text: str) -> None:
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("step", nargs="?", choices=["run", "analyse"], default="run")
+    parser.add_argument("names", nargs="*", metavar="BASE", help=f"{', '.join(BASES)}; or: analyse")
     parser.add_argument("--interim", action="store_true")
     given = parser.parse_args()
 
-    if given.step == "run":
-        run()
-    else:
+    if given.names == ["analyse"]:
         from . import base_tables
 
         base_tables.write(given.interim)
+        return
+
+    if unknown := set(given.names) - set(BASES):
+        parser.error(f"{', '.join(sorted(unknown))}: no base of the plan; name some of {[*BASES]}.")
+    run(given.names)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from ..asking.population import population, population_table, untouched_bases
 from ..checks import check_choice
 from ..data import shipped
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
+from ..measures.evidence import profiles
 from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.kernels import kernel_statistics
 from ..measures.norms import compare_norms, norm_table
@@ -29,7 +30,8 @@ from ..models.loading import load_config, load_model
 from ..models.model_files import read_json
 from ..models.sources import SMOLLM2, find
 from ..modes import identify, load_respondent
-from ..questionnaires import Questionnaire, Scale, load_questionnaires
+from ..paths import data_dir
+from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .rules import flags, item_means, verdict
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 _HEADS = 99
 _ERROR = 0.05  # the probability that a respondent who knows nothing passes on a page
+_ENDS = {"": "value", " low": "low", " high": "high"}
+_NEAREST = 3  # bases of the study that are shown beside a model, by size
 _RESPONDENTS = 24  # for which the interval of a statistic without learning is shown
 _SENTENCE = "The students' exam wasn't easy, but they passed it in 2026!"
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
@@ -86,6 +90,10 @@ def assess(
         ``questionnaire, scale, who, score``; ``norms``, of answers to items; ``items`` and
         ``null_items``, item scores of the model and the null respondents; ``kernel``, of answers to
         prompts :func:`psychometrics.measures.kernels.kernel_statistics` on the model's base;
+        ``sizes``, of answers to prompts of GAD-7, PHQ-9 or SOC-13: ``questionnaire, respondents,
+        million parameters``, ``silhouette`` and ``alpha`` with ``low, high``, of the model, of
+        random heads on its base, and of those on the three bases of ``data/bases`` that are
+        nearest in size;
         ``asked``: ``how`` by ``what``.
 
     Raises
@@ -228,7 +236,7 @@ def _assessed(
         others = _others(against, who["respondent_id"], loaded, how)
 
     tables = _judge_all(loaded, answers, null, others, accuracy, stand)
-    tables |= {"norms": pd.DataFrame(), "kernel": pd.DataFrame()}
+    tables |= dict.fromkeys(("norms", "kernel", "sizes"), pd.DataFrame())
     if null is None:
         with _leaving_out(left_out, "norms"):
             tables["norms"] = _norms(tables["scores"], loaded, who)
@@ -237,6 +245,12 @@ def _assessed(
         with _leaving_out(left_out, "kernel"):  # a scale of one item has no alpha
             K = kernel(loaded, stand["base"], stand["layers"], stand["wording"])
             tables["kernel"] = kernel_statistics(K, _RESPONDENTS)
+
+        with _leaving_out(left_out, "sizes"):
+            weights = load_respondent(model, mode, dtype=who["dtype"], **conditions).model
+            million = sum(weight.numel() for weight in weights.parameters()) / 1e6
+            own_null = null if stand["own"] else None
+            tables["sizes"] = _by_size(loaded, million, tables["flags"], own_null, tables["kernel"])
 
     tables["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
@@ -264,6 +278,63 @@ def _own_null(
 
     stand["heads"] = null["respondent_id"].nunique()
     return stand, null
+
+
+def _by_size(
+    loaded: list[Questionnaire],
+    million: float,
+    found: pd.DataFrame,
+    null: pd.DataFrame | None,
+    own_kernel: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return a model's evidence with that of random heads on its base and on bases of its size."""
+    bases = _study_bases()
+    size = bases.groupby(level="base", sort=False)["million parameters"].first()
+    nearest = size[np.log(size / million).abs().nsmallest(_NEAREST).index].sort_values().index
+    values = found[found["check"] == "terms"].set_index("scale")["value"]
+    known = bases.index.get_level_values("questionnaire")
+    parts = []
+
+    for questionnaire in loaded:
+        name = questionnaire.id
+        if name not in known or questionnaire != load_questionnaire(name):
+            continue
+        rows = pd.DataFrame({"silhouette": {"this model": values[name]}})
+
+        if null is not None:
+            own = profiles(null, [questionnaire])["silhouette"].mean(axis=1)
+            low, high = np.quantile(own, [0.025, 0.975])
+            alpha = own_kernel.query("statistic == 'alpha' and scale == @name").iloc[0]
+            spread = {"silhouette": own.mean(), "silhouette low": low, "silhouette high": high}
+            spread |= {f"alpha{end}": alpha[column] for end, column in _ENDS.items()}
+            rows = pd.concat([rows, pd.DataFrame(spread, index=["heads on its own base"])])
+
+        rows["million parameters"] = million
+        of_bases = bases.loc[name].loc[nearest].rename(index="heads on {}".format)
+        parts.append(pd.concat({name: pd.concat([rows, of_bases])}))
+
+    if not parts:
+        raise ParameterError("No questionnaire of this page was put to the bases of the study.")
+    table = pd.concat(parts)[bases.columns]
+    return table.rename_axis(["questionnaire", "respondents"]).reset_index()
+
+
+def _study_bases() -> pd.DataFrame:
+    """Return what the study of six bases found in random heads, by questionnaire and base."""
+    folder = data_dir() / "bases"
+    sizes = pd.read_csv(folder / "sizes.csv", index_col="base")
+    heads = pd.read_csv(folder / "nulls.csv").query("kind == 'heads' and size == 'start'")
+    heads = heads.query("statistic == 'silhouette'").rename(columns={"mean": "value"})
+    heads = heads.set_index(["questionnaire", "base"])
+    alphas = pd.read_csv(folder / "kernels.csv").query("statistic == 'alpha'")
+    alphas = alphas.rename(columns={"scale": "questionnaire"}).set_index(["questionnaire", "base"])
+    found = pd.DataFrame(index=heads.index.intersection(alphas.index)).join(sizes, on="base")
+
+    for end, column in _ENDS.items():
+        found[f"silhouette{end}"] = heads[column]
+        found[f"alpha{end}"] = alphas[column]
+
+    return found
 
 
 def _part_of(frame: pd.DataFrame | None, questionnaire: Questionnaire) -> pd.DataFrame | None:

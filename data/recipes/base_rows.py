@@ -1,0 +1,244 @@
+"""What is kept of each respondent of six bases: ``data/bases/members-*.csv``, a table a base.
+
+Training is long and a user's cache may be lost, so a member's statistics and scores of items go
+into the repository's own tables as soon as it has answered. A row is a member with one of its
+heads. The analysis reads these rows and nothing else; a member whose rows are kept is not made
+again. Rows name the digests of the plan and of the prompts, and rows of others are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from safetensors.torch import load_file
+
+from psychometrics.asking.nulls import head_logits
+from psychometrics.models.vectors import is_decoder
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.store import key_of
+
+from . import base_members, bases, dose
+from .base_criterion import criterion, criterion_prompts
+from .base_members import Member, prompts_digest, tables_dir
+
+PLAN = "plans/six-bases.yml"
+COMMON = 1.0
+"""Root mean square of the log probabilities to which every respondent is scaled."""
+OWN_HEADS = 20
+KINDS = ("source", "inverse", "silhouette")
+FACTS = ("steps", "rate", "last loss", "training", "reading", "seconds")
+ABOUT = ("base", "group", "block", "head", "plan", "prompts", *FACTS)
+"""Columns that say which respondent a row is; the others are its statistics and its items."""
+
+
+# --- the table of a base
+
+
+def rows_path(base: str) -> Path:
+    """Return where the rows of a base's members are kept."""
+    return tables_dir() / f"members-{Path(base).name}.csv"
+
+
+@functools.cache
+def plan_digest() -> str:
+    """Return a key of all that the plan decides: everything but the notes of its deviations.
+
+    Examples
+    --------
+    >>> len(plan_digest())
+    32
+    """
+    plan = yaml.safe_load((data_dir() / PLAN).read_text(encoding="utf-8"))
+    del plan["deviations"]
+    return key_of(json.dumps(plan, sort_keys=True))
+
+
+def digests() -> dict[str, str]:
+    """Return the keys of the plan and of the prompts."""
+    return {"plan": plan_digest(), "prompts": prompts_digest(bases.asked_of_members())}
+
+
+def kept_rows(base: str) -> pd.DataFrame:
+    """Return the rows that are kept of a base's members.
+
+    Raises
+    ------
+    ValueError
+        If they were made by another plan or from other prompts.
+    """
+    path = rows_path(base)
+    if not path.is_file():
+        return pd.DataFrame(columns=["group", "block", "head"])
+    table = pd.read_csv(path)
+
+    for name, digest in digests().items():
+        if (table[name] != digest).any():
+            raise ValueError(f"{path}: rows of another {name}; move the file away and run again.")
+
+    return table
+
+
+def kept_members(base: str) -> set[Member]:
+    """Return the members of which there is a row of each head."""
+    heads = kept_rows(base).groupby(["group", "block"])["head"].agg(set)
+    return {
+        Member(base, group, block)
+        for (group, block), found in heads.items()
+        if found >= set(heads_of(group))
+    }
+
+
+def keep(member: Member, folder: Path) -> None:
+    """Add the rows of a member that has answered to the table of its base."""
+    rows = pd.DataFrame([respondent_row(member, head, folder) for head in heads_of(member.group)])
+    table = kept_rows(member.base)
+    is_own = (table["group"] == member.group) & (table["block"] == member.block)
+    table = pd.concat([part for part in (table[~is_own], rows) if len(part)])
+    path = rows_path(member.base)
+    path.parent.mkdir(exist_ok=True)
+    # Nine digits are as many as answers in float32 have.
+    table.to_csv(path.with_suffix(".part"), index=False, float_format="%.9g", lineterminator="\n")
+    path.with_suffix(".part").replace(path)
+
+
+def heads_of(group: str) -> list[str]:
+    """Return the heads that the members of a group have."""
+    own = ["own"] if group in ("inference", "shuffled", "hypotheses") else []
+    refitted = ["refitted"] if group in base_members.REFITTED else []
+    return ["untrained", *own, *refitted]
+
+
+def statistics(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of a table of rows that are statistics."""
+    kept = [name for name in table if name not in ABOUT and ": " not in name]
+    return table[kept]
+
+
+def item_scores(table: pd.DataFrame, kind: str) -> np.ndarray:
+    """Return scores of one kind, shape (rows, items), of the items of GAD-7, PHQ-9 and SOC-13."""
+    loaded = [load_questionnaire(name) for name in bases.REAL]
+    names = [f"{kind}: {item.id}" for one in loaded for item in one.items]
+    return table[names].to_numpy(float)
+
+
+# --- the row of a respondent
+
+
+def respondent_row(member: Member, head: str, folder: Path) -> dict[str, object]:
+    """Return a respondent's statistics and its scores of items; of untrained heads the means.
+
+    Parameters
+    ----------
+    member : Member
+    head : str
+        ``"own"``, ``"refitted"`` or ``"untrained"``.
+    folder : Path
+        Where :func:`recipes.base_members.make` left what the member answered.
+    """
+    facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+    if facts["prompts"] != digests()["prompts"]:
+        raise ValueError(f"{folder}: other prompts were asked; remove it and run again.")
+
+    logits = _logits(member, head, folder)
+    end = _number_of_prompts(bases.REAL)
+    real = logits[:, :end]
+    scores = scored(real)
+    by_questionnaire = means_by_questionnaire(scores["silhouette"])
+    row = {f"silhouette {name}": values.mean() for name, values in by_questionnaire.items()}
+    row["silhouette"] = row.pop("silhouette all")
+    row["silhouette medians"] = np.median(scores["silhouette"], axis=1).mean()
+    row["silhouette as answered"] = scored(real, None)["silhouette"].mean()
+    row["silhouette against contradiction"] = scored(real, how="contrast")["silhouette"].mean()
+    row |= criterion_of(logits[:, -len(criterion_prompts()) :]).mean().to_dict()
+    row["decisiveness"] = scores["decisiveness"].mean()
+    row["accuracy"] = facts.get(f"accuracy, {head}", np.nan)
+    row |= _named_items(scores, bases.REAL)
+    placebos = bases.ASKED[len(bases.REAL) :]
+
+    if placebos:  # scores of their items alone: the plan has no statistic of them
+        asked = logits[:, end : _number_of_prompts(bases.ASKED)]
+        row |= _named_items(scored(asked, names=placebos), placebos)
+
+    about = {"base": bases.BASES[member.base].label, "group": member.group, "block": member.block}
+    return about | {"head": head} | digests() | {name: facts[name] for name in FACTS} | row
+
+
+def _logits(member: Member, head: str, folder: Path) -> np.ndarray:
+    """Return logits of all prompts, (1, prompts, 3), or of all untrained heads."""
+    if head == "untrained":
+        vectors = load_file(folder / "vectors.safetensors")["prompts"].numpy()
+        first = 30_000 + OWN_HEADS * member.block
+        return drawn_heads(vectors, first, OWN_HEADS, is_decoder(member.base))
+
+    answers = pd.read_parquet(folder / "answers.parquet").query("head == @head")
+    return np.log(np.maximum(answers[["e", "n", "c"]].to_numpy(dtype=float), 1e-12))[None]
+
+
+def _number_of_prompts(names: Sequence[str]) -> int:
+    return sum(len(bases.prompted(name)) for name in names)
+
+
+def _named_items(scores: dict[str, np.ndarray], names: Sequence[str]) -> dict[str, float]:
+    """Return the mean scores of items over heads, by kind and item."""
+    items = list(dict.fromkeys(place.item for place in _places(tuple(names))))
+    return {
+        f"{kind}: {item}": value
+        for kind in KINDS
+        for item, value in zip(items, scores[kind].mean(axis=0), strict=True)
+    }
+
+
+@functools.cache
+def _places(names: tuple[str, ...]) -> tuple:
+    return tuple(dose.templates(names)[1])
+
+
+def scored(
+    logits: np.ndarray,
+    size: float | None = COMMON,
+    how: str = "entailment",
+    names: Sequence[str] | None = None,
+) -> dict[str, np.ndarray]:
+    """Return ``source, inverse, silhouette``, each (R, items), and ``decisiveness``, (R,).
+
+    Parameters
+    ----------
+    logits : ndarray, shape (R, prompts, 3)
+    size : float, optional
+        Root mean square to which the centred log probabilities are scaled; None leaves them.
+    how : {"entailment", "contrast"}
+        Whether answers are scored by entailment or against contradiction.
+    names : sequence of str, optional
+        Questionnaires of the prompts; by default GAD-7, PHQ-9 and SOC-13.
+    """
+    logs = dose.centred_logs(logits)
+    own = np.sqrt((logs**2).mean(axis=(1, 2)))
+    scaled = logits if size is None else logs * (size / own)[:, None, None]
+    places = _places(tuple(bases.REAL if names is None else names))
+    return dose.score(dose.shares(scaled, how), places) | {"decisiveness": own}
+
+
+def drawn_heads(vectors: np.ndarray, first: int, number: int, linear: bool) -> np.ndarray:
+    """Return the logits of untrained heads, (heads, prompts, 3), numbered from `first`."""
+    numbers = range(first, first + number)
+    return np.stack([head_logits(vectors, np.random.default_rng([0, n]), linear) for n in numbers])
+
+
+def criterion_of(logits: np.ndarray) -> pd.DataFrame:
+    """Return the criterion of respondents from their logits, (R, prompts, 3), of its prompts."""
+    return criterion(dose.shares(logits, "entailment"))
+
+
+def means_by_questionnaire(values: np.ndarray) -> dict[str, np.ndarray]:
+    """Return means over the items of each questionnaire, and over all, of values (R, items)."""
+    numbers = [len(load_questionnaire(name).items) for name in bases.REAL]
+    parts = np.split(values, np.cumsum(numbers)[:-1], axis=1)
+    own = {name: part.mean(axis=1) for name, part in zip(bases.REAL, parts, strict=True)}
+    return {"all": values.mean(axis=1)} | own
