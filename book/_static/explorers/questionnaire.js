@@ -176,8 +176,8 @@ window.explorerScripts.questionnaire = function (body, data, tools) {
     results.replaceChildren(
       tools.table("Scales: each item's score by its key, averaged; alpha of untrained heads is computed, not simulated.",
         ["scale", "score", "low", "high", "items", "alpha, untrained"], scales, { digits: [3, 3, 3, 0, 2] }),
-      tools.table("Items: score before its key, its 95 % interval over the source terms, and how decided its answers are, in per cent.",
-        ["item", "score", "low", "high", "decided"], asked, { digits: [3, 3, 3, 0] }),
+      tools.table("Items: score before its key, its 95 % interval over the source terms, and how decisive its answers are, in per cent.",
+        ["item", "score", "low", "high", "decisive"], asked, { digits: [3, 3, 3, 0] }),
     );
     profile.element.hidden = false;
     profile.draw();
