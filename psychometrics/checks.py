@@ -47,8 +47,8 @@ def check_columns(
     ------
     ParameterError
         The table is not a DataFrame, lacks a column or has one twice, or holds text or infinity
-        where a number belongs, or in ``status`` what is no status; or two rows are alike in all
-        columns of which there is one.
+        where a number belongs, or an unknown ``status``; or two rows agree in all
+        columns of ``once``.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def check_columns(
 
 
 def check_three(answers: pd.DataFrame) -> None:
-    """Refuse answers of a respondent that does not tell neutral from contradiction.
+    """Refuse answers of a respondent that does not separate neutral from contradiction.
 
     Raises
     ------

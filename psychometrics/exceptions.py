@@ -173,7 +173,7 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
     ----------
     path : str or Path
     endings : tuple of str
-        How its name may end.
+        Endings that the file's name may have.
 
     Returns
     -------
@@ -198,20 +198,22 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
         os.stat(path.absolute().parent / path.name)
     except (OSError, ValueError) as error:
         if isinstance(error, ValueError):
-            raise ParameterError(f"{str(path)!r} is no name of a file: name another.") from None
+            raise ParameterError(
+                f"{str(path)!r} is not a valid name of a file: name another."
+            ) from None
 
     if path.suffix.lower() not in endings:
         raise ParameterError(f"{path}: end the file's name in {' or '.join(endings)}.")
     if not path.absolute().parent.is_dir():
         raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
     if len(path.name.encode()) > 255 or (path.exists() and not path.is_file()):
-        raise ParameterError(f"{path} is no file, or too long a name: name a file.")
+        raise ParameterError(f"{path} is not a file, or its name is too long: name a file.")
 
     return path.with_suffix(path.suffix.lower())
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that memory ran out, of a processor or a GPU."""
+    """Return whether an error means that the memory of a processor or a GPU ran out."""
     # torch.OutOfMemoryError, without importing torch for it
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True

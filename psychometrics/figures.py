@@ -87,7 +87,7 @@ def forest(
     xlabel : str
         Name of the value, with its unit.
     reference : float, optional
-        Where the line stands; None draws none.
+        Position of the line; None draws none.
     colours : mapping, optional
         Colours of groups that have a role in the book, such as the null.
 

@@ -1,4 +1,4 @@
-"""Hash files and texts, and write a file so that nobody reads half of it."""
+"""Hash files and texts, and write files so that no reader sees half of one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     Yields
     ------
     Path
-        A file beside it, of this process alone.
+        A temporary file in the same folder, for this process alone.
 
     Examples
     --------

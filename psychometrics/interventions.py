@@ -68,7 +68,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
         VADER finds negative (compound score of -0.05 or less, its authors' threshold), which belong
         to others and are offensive.
     seed : int
-        Of the choice of hate-speech sentences.
+        Seed of the choice of hate-speech sentences.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     Raises
     ------
     DataError
-        There is no such arm, its file has no text, or the hate-speech data cannot be had.
+        There is no such arm, its file has no text, or the hate-speech data cannot be fetched.
     ParameterError
         The file has no column ``text``.
 
@@ -140,13 +140,13 @@ def adapt(
     after_epoch : callable
         Called with the number of the epoch after each.
     masked_lm : str
-        Where the language model's head comes from, ``"embedded"``, a folder or a hub id; of the
-        same architecture as the respondent. It is trained along. A respondent that answers by a
-        word is a language model itself.
+        Source of the language model's head: ``"embedded"``, a folder or a hub id. Its architecture
+        is that of the respondent. The head is trained together with the network. A respondent that
+        answers by a word is a language model itself.
     epochs, lr
         The paper's settings by default, as is the batch size of 8; the learning rate is constant.
     seed : int
-        Of the order of sentences and of the masks.
+        Seed of the order of sentences and of the masks.
     checkpoint : Path, optional
         File in which the state is kept from time to time; a stopped run goes on from it, to the
         same end as one that was not stopped, and calls ``after_epoch`` for the later epochs only.
@@ -339,7 +339,7 @@ def trajectories(
         The store of answers, where measurements are kept; unfinished training lies in the user's
         cache. A stopped study goes on where it was and measures nothing twice.
     shipped : bool
-        Whether measurements that come with the project count as being in the store.
+        Whether the project's shipped measurements count as stored.
     progress : bool
         Show a progress bar.
     **training
@@ -419,7 +419,8 @@ def _settings(training: dict) -> dict:
 
 
 def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
-    """Return the measurements of each run, the one before it first, with what tells runs apart."""
+    """Return the measurements of each run, starting before the intervention, with the settings that
+    distinguish runs."""
     parts = []
     for (name, arm, seed), (run, settings) in runs.items():
         part = table[table["run"].isin([before[name], run])]
@@ -562,7 +563,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
 
 
 def _measurements(store, name: str, run: str) -> pd.DataFrame:
-    """What the store has of a run."""
+    """The stored measurements of a run."""
     rows = StoredAnswers(store, "interventions", "scales", name, {}).rows
     if rows.empty:
         return pd.DataFrame(columns=_COLUMNS)

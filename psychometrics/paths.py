@@ -1,4 +1,4 @@
-"""Where things lie: in a clone at its top level, in an installed package beside the code."""
+"""Paths of the project's folders: at the top level of a clone, inside an installed package."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Progress(tqdm):
         Answers that were in the store, that were asked now, and that a budget left out.
     unused : int
         Answers of the same respondents in the store to other prompts, by other weights or in
-        another precision, which are no answers to these questions.
+        another precision, which do not answer these questions.
     spending : Spending
         Tokens and cost of the replies of endpoints.
     """
@@ -77,7 +77,7 @@ class Progress(tqdm):
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """How many pairs were begun, and how many questions they have, in all, stored and asked."""
+        """Numbers of pairs begun and of their questions: in all, stored and asked."""
         return self.begun, self._expected, self.stored, self.asked
 
     def show_sum(self, counts: Iterable[tuple[int, int, int, int]]) -> None:

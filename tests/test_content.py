@@ -64,7 +64,7 @@ def test_similarity_is_to_the_wording_of_the_readers_own_file(tmp_path, monkeypa
 
     assert wording() == {"paraphrase"}
     monkeypatch.setenv("PSYCHOMETRICS_WORDING", str(path))
-    with pytest.raises(DataError, match="is no file"):
+    with pytest.raises(DataError, match="is not a file"):
         wording()
     pd.DataFrame({"instrument": "SOC-13", "wording": [f"w{n}" for n in range(13)]}).to_csv(path)
     assert wording() == {"original"}

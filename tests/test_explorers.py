@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,9 @@ import psychometrics as pm
 from psychometrics import exercises
 from psychometrics.authoring.wording import word_lists, wording
 from psychometrics.exceptions import ParameterError
-from psychometrics.paths import book_dir, data_dir, notebooks_dir
+from psychometrics.measures import score_tables
+from psychometrics.measures.kernels import kernel_statistics
+from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from recipes.beliefs import hit_parts
 from recipes.explorers import multiverse
 from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until
@@ -133,7 +137,8 @@ def built(tmp_path_factory) -> tuple[Path, str]:
     (folder / "dead.md").write_text(PAGE.format(name="ex-nowhere") + dead)
     pages = ["exercises", "dead", "two", *explorers.TITLES]
     if find_spec("onnxscript") and live_model.files():
-        for name, how in (("ask", ""), ("small", ":small:\n:words: seldom -2")):
+        boxes = ("ask", ""), ("small", ":small:\n:words: seldom -2"), ("whole", ":questionnaire:")
+        for name, how in boxes:
             (folder / f"{name}.md").write_text(BOX.format(how))
             pages.append(name)
     pages = "".join(f"- file: '{page}'\n" for page in pages)
@@ -787,6 +792,115 @@ def test_the_rules_in_the_page_find_what_python_finds(tab):
         for (item, own), rules in zip(places, found, strict=True):
             expected = python[(python["item_id"] == item) & python["template"].isin(own)]["rule"]
             assert sorted(rules) == sorted(expected), item
+
+
+# --- a whole questionnaire
+
+
+@pytest.fixture(scope="module")
+def whole(browser, tab):
+    """The page of a whole questionnaire, as it was first served."""
+    context = browser.new_context(viewport={"width": 400, "height": 800})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.set_default_timeout(240_000)
+    page.goto(tab[0].url.partition("#")[0].replace("ask.html", "whole.html"))
+    yield page
+    context.close()
+
+
+def _ask_all(page, text: str) -> dict[str, float]:
+    """Paste a questionnaire, ask it, and return the numbers of the sentence."""
+    page.get_by_label("The questionnaire, as CSV or YAML").fill(text)
+    page.get_by_role("button", name="Ask all items").click()
+    page.get_by_text("Answered in").wait_for()
+    return _values(page)
+
+
+def _expected(questionnaire, member: str) -> dict[str, float]:
+    """Return what Python says of the questionnaire's first scale."""
+    answers = pm.ask(questionnaire, [member], dtype="float32", progress=False)
+    table = score_tables.score_table(answers, [questionnaire]).iloc[0]
+    statistics = kernel_statistics(pm.nulls.kernel(questionnaire))
+    alpha = statistics.loc[statistics["statistic"] == "alpha", "value"].iloc[0]
+    return {"scale": table["score"], "low": table["low"], "high": table["high"], "alpha": alpha}
+
+
+def test_a_pasted_file_gets_the_scores_of_python_and_the_alpha_of_its_kernel(whole, tmp_path):
+    text = (questionnaires_dir() / "gad7.yaml").read_text(encoding="utf-8")
+    content = yaml.safe_load(text)
+    content |= {"id": "three", "items": content["items"][:3]}  # each with two templates
+    file = tmp_path / "three.yaml"
+    file.write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
+    questionnaire = pm.load_questionnaire(file)
+    found = _ask_all(whole, file.read_text(encoding="utf-8"))
+    assert found == pytest.approx(_expected(questionnaire, page_model.MEMBER), abs=0.003)
+
+    answers = pm.ask(questionnaire, [page_model.MEMBER], dtype="float32", progress=False)
+    items = score_tables.score_table(answers, [questionnaire], items=True)
+    cells = _cells(whole, 1)
+    np.testing.assert_allclose(cells[:, :3], items[["score", "low", "high"]], atol=0.01)
+    assert whole.locator(".explorer-plot circle").count() == 3
+    assert whole.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_a_pasted_table_has_reversed_items_and_is_copied_as_a_file_that_python_scores_alike(
+    whole, tmp_path
+):
+    table = pd.read_csv(questionnaires_dir() / "trust10.csv").head(4)
+    table["reverse"] = ["", "yes", "", "no"]
+    bare = pd.DataFrame({"item": ["Suspect, with a comma, others."], "reverse": ["x"]})
+    text = pd.concat([table, bare]).to_csv(index=False, sep=";", quoting=csv.QUOTE_ALL)
+    found = _ask_all(whole, text)
+    assert "not asked and not scored: 5" in whole.locator(".ask-findings").inner_text()
+
+    found = _ask_all(whole, table.to_csv(index=False))
+    whole.get_by_role("button", name="Copy as YAML").click()
+    name = whole.get_by_text("Save it as").inner_text().rpartition("Save it as ")[2].strip(".")
+    file = tmp_path / name
+    file.write_text(whole.evaluate("navigator.clipboard.readText()"), encoding="utf-8")
+    questionnaire = pm.load_questionnaire(file)
+    assert questionnaire.scales[0].reverse == (questionnaire.items[1].id,)
+    assert found == pytest.approx(_expected(questionnaire, page_model.MEMBER), abs=0.003)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "Paste a questionnaire"), ("item,colour\nA,red", "column \u201ccolour\u201d"),
+        ("premise\nA", "no column"), ("item,reverse\nA,maybe", "reverse is yes or no"),
+        ("item\nA", "No item has prompts"), ("items: [", "cannot be read"),
+        ("items: 5", "no items"),
+        ("items: [{id: a}]\nscales: [{title: S, items: [b]}]", "names \u201cb\u201d"),
+        ("items: [{id: a, terms: 5, templates: [{premise: 7}]}]", "Item 1: "),
+        ("items: [5, null]", "No item has prompts"),
+        ("categories: [a]\nitems: [{id: a}]", "categories"),
+        ('item,premise\n"<b>A</b>,{term}', "No item has prompts"),
+    ],
+)  # fmt: skip
+def test_what_is_no_questionnaire_is_said_and_not_asked(whole, text, said):
+    whole.get_by_label("The questionnaire, as CSV or YAML").fill(text)
+    whole.locator(".ask-wrong", has_text=said).first.wait_for()
+    assert whole.get_by_role("button", name="Ask all items").is_disabled()
+
+
+def test_too_many_pairs_and_another_language_are_said_before_asking(whole):
+    head = "item;source;inverse;premise;hypothesis\n"
+    row = "Tea {};{};bad;I think of {{term}}.;It is {{intensifier}} so."
+    many = "; ".join(f"good{n}" for n in range(40)).replace(";", "\\")
+    rows = [row.format(n, many) for n in range(9)]
+    field = whole.get_by_label("The questionnaire, as CSV or YAML")
+    field.fill(head.replace(";", ",") + "\n".join(rows).replace(";", ",").replace("\\", ";"))
+    whole.locator(".ask-wrong", has_text="too many for this page").wait_for()
+
+    field.fill((questionnaires_dir() / "gad7_es.yaml").read_text(encoding="utf-8"))
+    whole.locator("[data-rule=language]", has_text="\u201ces\u201d").wait_for()
+    assert whole.locator(".ask-findings li").count() == 1
+    field.fill(
+        head
+        + "Ich bin traurig und m\u00fcde;traurig;froh;Ich bin oft {term}.;Das ist {intensifier} so."
+    )
+    whole.locator("[data-rule=language]", has_text="reads as German").first.wait_for()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+import yaml
+from bs4 import BeautifulSoup
 
 from psychometrics.modes import MODES
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
@@ -173,7 +176,9 @@ def test_a_mode_made_by_the_guide_answers(tmp_path):
 
 def test_a_published_book_has_canonical_addresses_and_a_sitemap_of_all_pages(tmp_path):
     pages = _extension("pages")
-    config = SimpleNamespace(book_repository="noether/book", html_theme_options={})
+    config = SimpleNamespace(
+        book_repository="noether/book", book_version="stable", html_theme_options={}
+    )
     pages._say(None, config)
     assert config.html_baseurl == "https://noether.github.io/book/"
     app = SimpleNamespace(
@@ -188,6 +193,55 @@ def test_a_published_book_has_canonical_addresses_and_a_sitemap_of_all_pages(tmp
         "https://noether.github.io/book/chapters/01-first-score.html",
         "https://noether.github.io/book/index.html",
     ]
+
+
+def _published(folder: Path, version: str) -> dict[str, str]:
+    """Build a book of two pages as the workflow does; return the links of its menu of versions."""
+    for name in ("index", "one"):
+        (folder / f"{name}.md").write_text(f"# Page {name}\n", encoding="utf-8")
+    (folder / "_toc.yml").write_text("format: jb-book\nroot: index\nchapters:\n- file: one\n")
+    for name in ("_config.yml", "_ext", "_static", "references.bib"):
+        source = book_dir() / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / name)
+    start = "from jupyter_book.cli.main import main; main()"
+    environment = os.environ | {"GITHUB_REPOSITORY": "noether/book", "BOOK_VERSION": version}
+    command = [sys.executable, "-c", start, "build", str(folder), "-W", "--keep-going"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert not run.returncode, run.stderr
+
+    page = BeautifulSoup((folder / "_build/html/one.html").read_bytes(), "html.parser")
+    assert f", {version}. Text" in page.get_text()
+    menu = page.select_one(".dropdown-version-buttons")
+    return {link.get_text(strip=True): link["href"] for link in menu.select("a")}
+
+
+def test_a_published_page_leads_to_itself_in_the_other_version_and_to_the_printed_book(tmp_path):
+    home = "https://noether.github.io/book/"
+    assert _published(tmp_path, "development") == {
+        "stable": f"{home}one.html",
+        "development (shown here)": f"{home}dev/one.html",
+        "PDF": f"{home}dev/book.pdf",
+    }
+
+
+def test_the_workflow_keeps_each_version_in_its_folder(tmp_path):
+    """A commit replaces dev/ alone, a release all else; before a release, both are the commit."""
+    workflow = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text(encoding="utf-8"))
+    steps = {step["name"]: step for step in workflow["jobs"]["publish"]["steps"] if "name" in step}
+    script = steps["Lay out both versions"]["run"]
+    for version, text in [("development", "1"), ("stable", "2"), ("development", "3")]:
+        (tmp_path / "html").mkdir()
+        (tmp_path / "html" / "index.html").write_text(text)
+        environment = os.environ | {"BOOK_VERSION": version}
+        subprocess.run(["bash", "-ec", script], check=True, cwd=tmp_path, env=environment)
+        shutil.rmtree(tmp_path / "html")
+        shown = [
+            (tmp_path / "site" / name).read_text() for name in ("index.html", "dev/index.html")
+        ]
+        assert shown == {"1": ["1", "1"], "2": ["2", "1"], "3": ["2", "3"]}[text]
+        waits = (tmp_path / "site" / "before-release").exists()
+        assert waits == (text == "1"), "the first release takes the place of the commits"
 
 
 def test_the_first_cell_on_colab_installs_what_chapters_import():

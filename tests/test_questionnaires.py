@@ -333,7 +333,7 @@ BAD = {
     "an alias of itself": ("items: &a [*a]\n", "nested too deeply"),
 }
 BAD_JSON = {
-    "nan": (json.dumps(changed(PSYCHOBENCH, "scale", to=float("nan"))), "NaN is no number"),
+    "nan": (json.dumps(changed(PSYCHOBENCH, "scale", to=float("nan"))), "NaN is not a number"),
     "overflow": (json.dumps(LIKERT).replace("0.5", "1e999"), "finite number"),
     "key twice": ('{"data": {}, "data": {}}', "'data' is given twice"),
     "unknown key": (LIKERT | {"seeds": 1}, "seeds: is not a known key"),

@@ -78,9 +78,9 @@ STATISTICS = {
 }
 SIZES = {
     "start": "heads at their start",
-    "quarter": "heads a quarter as decided",
-    "matched": "heads as decided as ours",
-    "fourfold": "heads four times as decided",
+    "quarter": "heads a quarter as decisive",
+    "matched": "heads as decisive as ours",
+    "fourfold": "heads four times as decisive",
 }
 """What the page calls the sizes of untrained heads."""
 CHOICES = {

@@ -1,7 +1,8 @@
 """The directive ``ask-a-model``: a real model that answers in the page once a reader starts it.
 
 ```` ```{ask-a-model} ```` is the whole workshop; with ``:small:`` it asks one template of an item
-with the terms and words that the options give. Where the model or what runs it cannot be had when
+with the terms and words that the options give, with ``:questionnaire:`` it asks all items of a
+questionnaire that a reader pastes. Where the model or what runs it cannot be had when
 the book is built, the box says so and all else is built.
 """
 
@@ -24,12 +25,17 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 from psychometrics.authoring.wording import word_lists
-from psychometrics.paths import data_dir
+from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import load_questionnaire
 
 FOLDER = "_static/live"
 PAGE = "ask"
+TITLE = "Ask a model"
 LISTED = ("gad7", "phq9", "soc13", "esteem10", "challenges", "placebo_weather")
+EXAMPLES = {
+    "gad7.yaml": "GAD-7, seven items on anxiety (YAML)",
+    "placebo_weather.yaml": "A placebo about wet weather (YAML)",
+}
 LABELS = {
     "text": "The item, as a person would read it",
     "premise": "Premise, with {term}",
@@ -89,31 +95,48 @@ class AskAModel(SphinxDirective):
 
     option_spec: ClassVar = {
         "small": directives.flag,
+        "questionnaire": directives.flag,
         **dict.fromkeys(("source", "inverse", "words"), directives.unchanged),
     }
 
     def run(self):
         app = self.env.app
-        small = "small" in self.options
         if app.builder.format != "html":
             return []
 
-        sizes = {name: path.stat().st_size for name, path in files().items()}
         folder = Path(app.outdir, FOLDER)
         for name, path in files().items():
             folder.mkdir(parents=True, exist_ok=True)
-            if not (folder / name).is_file() or (folder / name).stat().st_size != sizes[name]:
+            if not (folder / name).is_file() or _size(folder / name) != _size(path):
                 shutil.copyfile(path, folder / name)
 
+        whole = "questionnaire" in self.options
+        name, title = ("questionnaire", "Ask a whole questionnaire") if whole else ("ask", TITLE)
+        data = self._of_a_questionnaire() if whole else self._of_an_item()
+        text = json.dumps(self._shared() | data, separators=(",", ":")).replace("</", "<\\/")
+        html = (
+            f'<div class="explorer" id="explorer-{name}" data-explorer="{name}" role="group" '
+            f'aria-labelledby="explorer-{name}-title">\n'
+            f'<p class="explorer-title" id="explorer-{name}-title">{title}</p>\n'
+            '<div class="explorer-body"></div>\n'
+            "<noscript><p>With scripts a model answers here.</p></noscript>\n"
+            f'<script type="application/json" class="explorer-data">{text}</script>\n'
+            "</div>\n"
+        )
+
+        return [
+            nodes.raw("", html, format="html", explorer=part)
+            for part, html in ({"ask": ""} | {name: html}).items()
+        ]
+
+    def _shared(self) -> dict:
+        """Return what each box needs to load the model."""
+        app = self.env.app
         here = app.builder.get_target_uri(self.env.docname)
-        given = {name: self.options[name] for name in LABELS if name in self.options}
+        sizes = {name: _size(path) for name, path in files().items()}
         versions = json.dumps([sizes, page_model.PACKAGES])
-        data = {
-            "small": small,
-            "labels": LABELS,
-            "first": templates("gad7")[0] | {"seed": "1"} | given,
-            "items": [] if small else [one for name in LISTED for one in templates(name)],
-            "rules": None if small else word_lists(),
+
+        return {
             "t": stats.t.isf(0.025, range(1, 31)).round(6).tolist(),
             "files": [{"name": name, "size": size} for name, size in sizes.items()],
             "size": sum(sizes.values()),
@@ -125,18 +148,37 @@ class AskAModel(SphinxDirective):
             "serve": SERVE,
             "missing": MISSING,
         }
-        text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
-        html = (
-            '<div class="explorer" id="explorer-ask" data-explorer="ask" role="group" '
-            'aria-labelledby="explorer-ask-title">\n'
-            '<p class="explorer-title" id="explorer-ask-title">Ask a model</p>\n'
-            '<div class="explorer-body"></div>\n'
-            "<noscript><p>With scripts a model answers here.</p></noscript>\n"
-            f'<script type="application/json" class="explorer-data">{text}</script>\n'
-            "</div>\n"
-        )
 
-        return [nodes.raw("", html, format="html", explorer="ask")]
+    def _of_an_item(self) -> dict:
+        small = "small" in self.options
+        given = {name: self.options[name] for name in LABELS if name in self.options}
+
+        return {
+            "small": small,
+            "labels": LABELS,
+            "first": templates("gad7")[0] | {"seed": "1"} | given,
+            "items": [] if small else [one for name in LISTED for one in templates(name)],
+            "rules": None if small else word_lists(),
+        }
+
+    def _of_a_questionnaire(self) -> dict:
+        folder = questionnaires_dir()
+        table = (folder / "trust10.csv").read_text(encoding="utf-8").splitlines()[:5]
+        examples = [{"label": "Trust, four items (CSV)", "text": "\n".join(table)}]
+        examples += [
+            {"label": label, "text": (folder / name).read_text(encoding="utf-8")}
+            for name, label in EXAMPLES.items()
+        ]
+
+        return {
+            "examples": examples,
+            "words": templates("gad7")[0]["words"],
+            "rules": word_lists(),
+        }
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
 
 
 class MeasuredError(SphinxDirective):

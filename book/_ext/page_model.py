@@ -39,6 +39,11 @@ PACKAGES = {
         "sha512-LidMHe1FpcSYH4vcSjXooda34pC0M8m1gmDOv7SQi6Iv+ib1zX7J3sHBCC9/3FPCkn2k1b55FneVqMRxrr99pg==",
         ["tokenizers.min.mjs"],
     ),
+    "js-yaml": (
+        "5.5.0",
+        "sha512-paNr4LFIFPjeeSmwNYdrb8FafLLG/Cr2Af3GjbsHJ5CxIjH4r0c2emlmRdAtpPAieP1gRVzk6buBbVP5gBMGAg==",
+        ["js-yaml.mjs"],
+    ),
 }
 """Version, integrity as npm states it, and the files of ``dist`` that the page loads."""
 

@@ -11,6 +11,9 @@ from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 
 BRANCH = "gh-pages"  # where the publishing workflow puts the built book
+STABLE = "stable"
+VERSIONS = {STABLE: "", "development": "dev/"}
+"""Where the workflow puts each version, below the book's address."""
 
 
 class AuthorYearLabels(BaseLabelStyle):
@@ -50,9 +53,11 @@ register_plugin("pybtex.style.formatting", "author_year", AuthorYearStyle)
 
 def setup(app):
     app.add_config_value("book_repository", os.environ.get("GITHUB_REPOSITORY", ""), "html", [str])
+    app.add_config_value("book_version", os.environ.get("BOOK_VERSION", STABLE), "html", [str])
     app.connect("config-inited", _say)
     app.connect("html-page-context", _mend)
     app.connect("html-page-context", _launch, priority=901)
+    app.connect("html-page-context", _switch_version, priority=902)
     app.connect("build-finished", _notebooks)
     app.connect("build-finished", _sitemap)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}
@@ -61,8 +66,9 @@ def setup(app):
 def _say(app, config):
     """The licences and version on each page, and the address that links to pages show."""
     config.html_theme_options["extra_footer"] = (
-        f"<p>Version {version('psychometrics-of-language-models')}. Text and figures under "
-        '<a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>, code under MIT.</p>'
+        f"<p>Version {version('psychometrics-of-language-models')}, {config.book_version}. "
+        'Text and figures under <a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0'
+        "</a>, code under MIT.</p>"
     )
     if config.book_repository:
         owner, name = config.book_repository.split("/")
@@ -102,6 +108,33 @@ def _launch(app, pagename, templatename, context, doctree):
             ],
         }
     )  # fmt: skip
+
+
+def _switch_version(app, pagename, templatename, context, doctree):
+    """Lead to this page in the other version and to the printed book, if the address is known."""
+    base = app.config.html_baseurl
+    if not base:
+        return
+
+    page = f"{pagename}.html" if pagename in app.env.found_docs else ""
+    buttons = []
+    for name, folder in VERSIONS.items():
+        shown = f"{name} (shown here)" if name == app.config.book_version else name
+        tip = f"This page in the {name} version"
+        buttons.append({"type": "link", "text": shown, "tooltip": tip, "url": base + folder + page})
+
+    printed = base + VERSIONS[app.config.book_version] + "book.pdf"
+    tip = "This version as one file to print"
+    buttons.append({"type": "link", "text": "PDF", "tooltip": tip, "url": printed})
+    context["header_buttons"].append(
+        {
+            "type": "group",
+            "tooltip": "Versions of the book",
+            "icon": "fas fa-code-branch",
+            "label": "version-buttons",
+            "buttons": buttons,
+        }
+    )
 
 
 def _is_chapter(app, pagename):

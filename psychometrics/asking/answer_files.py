@@ -198,8 +198,8 @@ def write_answers(
     Parameters
     ----------
     table : DataFrame
-        As :func:`psychometrics.asking.ask` or :func:`read_answers` gives it; scores, too, where the
-        form does not need items.
+        As :func:`psychometrics.asking.ask` or :func:`read_answers` gives it; a table of scores is
+        allowed where the form does not need items.
     path : str or Path
         ``.wide.csv``, a row for each run and a column for each item; ``.irw.csv``, the long form
         of the Item Response Warehouse (``id, item, resp``, with runs as ``wave``); ``.parquet``;

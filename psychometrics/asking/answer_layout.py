@@ -187,7 +187,7 @@ def _long_columns(table: AnswerTable, names: ItemNames, asked: dict[str, Any]) -
 
 
 def _headers(table: AnswerTable, asked: dict[str, Any]) -> list[str]:
-    """Return the headers that were not named for something else than items."""
+    """Return the headers that may name items."""
     taken = {*_names(asked["respondent"]), asked["run"], *asked["conditions"]}
     return [name for name in table.cells.columns if name not in taken]
 
@@ -226,7 +226,7 @@ def _named_columns(
     columns: str | Path | Mapping[str, str | int],
     headers: list[str],
 ) -> dict[str, str]:
-    """Return the items by headers, as the setting ``columns`` says."""
+    """Map headers to items by the setting ``columns``."""
     wide: dict[str, str] = {}
     if isinstance(columns, str) and not Path(columns).is_file():
         wide = names.find_all(headers, prefix=columns)

@@ -37,7 +37,7 @@ class AnswerTable:
     cells : DataFrame
         One row per row of the file; headers are text without blanks at their ends.
     rows : list of str
-        What the file calls each row, such as ``line 2``.
+        Name of each row, such as ``line 2``.
     place : str
         Name of the file, or ``the frame``.
     texts : dict of str to str
@@ -47,7 +47,7 @@ class AnswerTable:
     replies : bool
         Whether the cells may be whole replies of models.
     notes : list of str
-        What was decided while the file was read.
+        Decisions made while the file was read.
     """
 
     cells: pd.DataFrame
@@ -60,7 +60,7 @@ class AnswerTable:
 
 
 class Notes:
-    """What was read, decided and left out, in the order in which it is to be read.
+    """Notes on what was read, decided and left out, in the order of reading.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _inspect_log(path: Path) -> AnswerTable:
-    """Read a log of inspect: what each scorer took as the answer, else the whole completion."""
+    """Read a log of inspect: the answer that each scorer extracted, or the whole completion."""
     log = library("inspect_ai.log", f"{path.name}: a log of inspect")
     try:
         content = log.read_eval_log(str(path))

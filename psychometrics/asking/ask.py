@@ -79,7 +79,7 @@ def ask(
     engine : {"local", "ray"}
         Where models are loaded and asked: here, one after the other, or on the machines of a Ray
         cluster, as many at once as there is room for; see
-        :mod:`psychometrics.asking.cluster`. What is returned is the same.
+        :mod:`psychometrics.asking.cluster`. The result is the same.
     address : str, optional
         Address of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the one running here,
         else a new one on this machine.
@@ -194,7 +194,7 @@ def _check_engine(
 
 
 def _add_removed(plan: Plan, removed: Mapping[str, int]) -> None:
-    """Count respondents as failed whose answers somebody removed during the call."""
+    """Count respondents as failed if their answers were removed from the store during the call."""
     for name, count in removed.items():
         said = f"{name}: {count} of its answers were removed from the store while others were added"
         plan.failures.add(name, RespondentError(f"{said}; ask again, which asks these alone."))

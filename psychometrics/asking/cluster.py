@@ -190,7 +190,7 @@ class _StandIn:
 
 @dataclass(frozen=True)
 class _Order:
-    """What a worker is to do: put questionnaires, or a part of their prompts, to one respondent."""
+    """The task of a worker: put questionnaires, or a part of their prompts, to one respondent."""
 
     identity: Identity
     respondent: str | Path

@@ -25,7 +25,8 @@ _Name = TypeVar("_Name")
 
 
 class Cell(NamedTuple):
-    """What a cell says: ``number``, ``value`` (of an option), ``missing`` or ``unreadable``."""
+    """The content of a cell: ``number``, ``value`` (of an option), ``missing`` or
+    ``unreadable``."""
 
     kind: str
     value: float | str | None = None
@@ -44,7 +45,7 @@ def plain(text: object) -> str:
 
 
 class ItemNames:
-    """What the items of a questionnaire may be called: by their ids, texts or places.
+    """The names that a table may use for items: their ids, texts or places.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class ItemNames:
         return best
 
     def within(self, text: object) -> str | None:
-        """Return the only item whose text stands in a longer text, such as a prompt."""
+        """Return the only item whose text occurs in a longer text, such as a prompt."""
         whole = plain(text)
         inside = [item for item, own in self._texts.items() if own in whole]
         # a short item may be part of a longer one
@@ -161,7 +162,7 @@ def numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
 
 
 class OptionNames:
-    """What cells may hold for the options of an item: numbers, labels, or both.
+    """The values that cells may have for the options of an item: numbers, labels, or both.
 
     Parameters
     ----------

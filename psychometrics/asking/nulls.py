@@ -1,8 +1,8 @@
-"""What would be found if nothing were there: null respondents, null scorings, and power.
+"""Null respondents, null scorings and power: the results to expect if there is nothing to find.
 
-A *null respondent* answers by the same procedure without the ability in question. What is found
-for a population of them is what the method finds by itself. This file is one subject: heads, words
-and noise differ in a line each, and share the bases, the drawing and the shipped answers.
+A *null respondent* answers by the same procedure without the ability in question. A result for a
+population of them comes from the method alone. This file is one subject: heads, words and noise
+differ in a line each, and share the bases, the drawing and the shipped answers.
 """
 
 from __future__ import annotations
@@ -71,16 +71,18 @@ def null_answers(
         How many.
     base : str or sequence of str
         The untouched model: ``"embedded"`` for the encoder, ``"smollm2"`` for the decoder, a folder
-        or a hub id. Of several each respondent in turn has one.
+        or a hub id. If several are given, respondents take them in turn.
     layers : int or sequence of int, optional
-        How many of its layers are used; by default, and where a number is None, all. Of several
-        numbers each respondent in turn has one. As a population has them both, see
+        How many of its layers are used; by default, and where a number is None, all. If several
+        numbers are given, respondents take them in turn. For the bases and layers of a population,
+        see
         :func:`psychometrics.asking.population.untouched_bases`.
     seed : int
         Respondents are numbered from ``seed``, so that others have other random numbers.
     wording : str or sequence of str, optional
         Text that a decoder reads, with ``{premise}`` and ``{hypothesis}``; by default, and where
-        it is None, the pair as a classifier reads it. Of several each respondent in turn has one.
+        it is None, the pair as a classifier reads it. If several are given, respondents take them
+        in turn.
 
     Returns
     -------
@@ -129,8 +131,8 @@ def null_distribution(
     respondents : int
         Size of each population.
     draws : int
-        How many populations. They have no respondent in common, but for the shipped kind
-        (``"shuffled-labels"``), whose respondents are drawn from the few that there are.
+        How many populations. Populations share no respondent, except of the shipped kind
+        (``"shuffled-labels"``), whose few respondents are drawn with repetition.
 
     Returns
     -------
@@ -319,7 +321,7 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
 
 
 class _Stand(NamedTuple):
-    """What a null respondent reads: an untouched model, its layers, and a decoder's wording."""
+    """The inputs of a null respondent: an untouched model, its layers, and a decoder's wording."""
 
     base: str
     layers: int | None

@@ -52,7 +52,7 @@ class Plan:
     questionnaires : list of Questionnaire
     respondents : list of Participant
     conditions : dict
-        Of the first persona, if there are several.
+        Conditions of the first persona, if there are several.
     ways : list of (dict, dict)
         The conditions of each persona of a table, and its row; else the conditions and nothing.
     failures : object
@@ -191,7 +191,7 @@ class _Failures:
         self.errors: dict[str, RespondentError] = {}
         self._path = None if path is None else Path(path).expanduser()
         if self._path is not None and self._path.suffix != ".csv":
-            raise ParameterError(f"failures: {path} is no .csv file; end its name in .csv.")
+            raise ParameterError(f"failures: {path} is not a .csv file; end its name in .csv.")
 
         listed = ", ".join(f"{name}={value}" for name, value in conditions.items())
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}

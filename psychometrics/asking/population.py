@@ -238,7 +238,7 @@ class _LeftOut(_Entry):
 
 
 class _PopulationFile(Part):
-    """What a population's file holds."""
+    """The content of a population's file."""
 
     title: str
     written: str | None = None
@@ -259,7 +259,7 @@ def _is_file(name: str) -> bool:
 
 
 def _listed_names(name: str) -> list[str]:
-    """Names of a file's respondents; folders are looked for beside it."""
+    """Names of a file's respondents; folders are relative to the file."""
     path = Path(name).expanduser()
     names = []
     for entry in _read(path).respondents:

@@ -191,7 +191,7 @@ def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
 
     path = Path(named).expanduser()
     if not path.is_file():
-        raise DataError(f"{_WORDING_VARIABLE} names {named}, which is no file: correct it.")
+        raise DataError(f"{_WORDING_VARIABLE} names {named}, which is not a file: correct it.")
 
     table = text_table(path, ("instrument", "wording"))
     rows = table.loc[table["instrument"] == questionnaire.short_title, "wording"].tolist()

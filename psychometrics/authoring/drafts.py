@@ -73,10 +73,11 @@ def draft(
     path : str or Path
         A ``.yaml`` file; its name becomes the questionnaire's id.
     overwrite : bool
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
     language : {"en", "de", "es", "fr"}
-        Of the items: it gives the draft its words of frequency and its hypothesis, from
-        ``data/languages.yml``, which has words of agreement, too, and says where they come from.
+        Language of the items. It determines the draft's words of frequency and its hypothesis,
+        taken from ``data/languages.yml``, which also has words of agreement and names their
+        sources.
 
     Returns
     -------
@@ -171,7 +172,7 @@ def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
 
 
 def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
-    """Write the draft if it loads; its mistakes are told by the lines of the table."""
+    """Write the draft if it loads; report its mistakes by the lines of the table."""
     with tempfile.TemporaryDirectory() as folder:  # a draft that does not load is not left behind
         written = Path(folder) / path.name
         written.write_text(text, encoding="utf-8")
@@ -317,5 +318,5 @@ def _options(text: str, place: str) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """As YAML reads it back: quoted, which JSON does as YAML wants it."""
+    """Quote a text for YAML, which reads JSON strings."""
     return json.dumps(text, ensure_ascii=False)

@@ -60,7 +60,7 @@ def new_population(
     search : sequence of str
         A model's id holds at least one of these words, such as ``["mnli", "nli"]``.
     top : int
-        How many models to examine, the most downloaded (in 30 days) first.
+        Number of models to examine, the most downloaded (in 30 days) first.
     min_downloads : int
         The ranking ends at the first model with fewer.
     licences : sequence of str
@@ -81,7 +81,7 @@ def new_population(
     ParameterError
         The file exists already, a value is wrong, or no model passes.
     RespondentError
-        The hub cannot be reached. What was fetched stays in the cache, so another try is quick.
+        The hub cannot be reached. Fetched files stay in the cache, so another try is quick.
 
     Examples
     --------

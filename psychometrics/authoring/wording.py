@@ -1,6 +1,6 @@
 """Rules for the wording of NLI prompts, checked without a model or, for two of them, with one.
 
-A rule finds what a rule can find. Whether a prompt asks what its item asks is for people to say.
+A rule finds what a rule can find. People must judge whether a prompt asks what its item asks.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -57,7 +58,7 @@ _COMMON_WORDS = frozenset({"like", "well", "want", "share", "care", "help", "ple
 
 
 def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.DataFrame:
-    """What the rules for well-made prompts find in a questionnaire, item by item.
+    """Apply the rules for well-made prompts to a questionnaire, item by item.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def _degrees(language: str) -> set[str]:
     return {term for level in levels for term in level["terms"]}
 
 
-def word_lists() -> dict[str, list[str]]:
+def word_lists() -> dict[str, Any]:
     """Return the words that the rules look for, for a page that applies them while one types.
 
     Returns
@@ -182,6 +183,8 @@ def word_lists() -> dict[str, list[str]]:
     dict
         ``frequency``, ``leading``, ``negations``; ``common``, words that never take a side; and
         the lexicon's words, ``sided`` where they take a side and ``plain`` where they do not.
+        ``languages`` holds for each language its common ``words`` and its ``degrees``, the words of
+        frequency and agreement.
 
     Examples
     --------
@@ -195,7 +198,12 @@ def word_lists() -> dict[str, list[str]]:
     lists["sided"] = {word for word, value in known.items() if abs(value) >= _VALENCE}
     # only these can be what a longer word begins with
     lists["plain"] = {word for word in known.keys() - lists["sided"] if len(word) > 4}
-    return {name: sorted(words) for name, words in lists.items()}
+    languages = {
+        name: {"words": sorted(words), "degrees": sorted(_degrees(name))}
+        for name, words in _COMMON.items()
+    }
+
+    return {name: sorted(words) for name, words in lists.items()} | {"languages": languages}
 
 
 def _of_item(item: Item) -> list[tuple]:
@@ -301,7 +309,7 @@ def _valences() -> dict[str, float]:
 
 
 def _valence(word: str) -> float:
-    """Of the word, or of the longest word that it begins with."""
+    """Return the valence of the word, or of the longest known word that it begins with."""
     known = _valences()
     ends = range(len(word), 4, -1)
     return next((known[word[:end]] for end in ends if word[:end] in known), known.get(word, 0.0))

@@ -1,4 +1,4 @@
-"""What the requests to an endpoint may cost, before and after their replies."""
+"""The budget of the requests to an endpoint, before and after their replies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _OVERHEAD = 32
 
 
 class Budget:
-    """What requests may cost: reserved before a request is sent, settled when its reply is there.
+    """A budget for requests: an amount is reserved before a request is sent, and settled when its
+    reply has come.
 
     Parameters
     ----------

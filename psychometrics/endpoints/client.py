@@ -53,7 +53,7 @@ class NoReply(Exception):
     unreadable : bool
         The endpoint replied, but not with a completion, and is likely to do so again.
     status : str
-        The status of the answers that there are not.
+        The status of the missing answers.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Client:
         Raises
         ------
         NoReply
-            There was no whole reply, or one that asks to come again.
+            No complete reply came, or the reply asks to send the request again.
         RespondentError
             The endpoint refuses.
         """
@@ -208,7 +208,7 @@ class Client:
         return response, bytes(body)
 
     def _connections(self) -> aiohttp.ClientSession:
-        """As many as are asked at the same time, made by the loop that asks."""
+        """One client for each concurrent request, made by the event loop that sends them."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers=self._headers,

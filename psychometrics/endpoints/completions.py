@@ -1,4 +1,4 @@
-"""What an endpoint's replies say: their text, why they ended, and how many tokens they took."""
+"""The content of an endpoint's replies: text, reason of ending, and numbers of tokens."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Completion:
     finish_reason : str, optional
         Why it ended, if the endpoint says so.
     usage : mapping, optional
-        What the endpoint says of its tokens; None if it does not count those of the request.
+        The endpoint's count of tokens; None if it does not count those of the request.
     tokens : (int, int)
-        Of the request and of the reply; 0 where the endpoint counts none.
+        Tokens of the request and of the reply; 0 where the endpoint counts none.
     """
 
     text: str
@@ -109,7 +109,7 @@ def _first_tokens(logprobs: Any) -> dict[str, float]:
 
 
 def _whole(count: object) -> int:
-    """Return a number of tokens; 0 for what is no number."""
+    """Return a number of tokens; 0 for anything that is not a number."""
     if isinstance(count, bool) or not isinstance(count, int | float):
         return 0
     return int(count) if 0 < count < 1e12 else 0

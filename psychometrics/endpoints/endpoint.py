@@ -1,4 +1,4 @@
-"""Where chat models are, how fast they may be asked, and for how much."""
+"""Addresses of chat models, with limits of speed and cost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where chat models are, how fast they may be asked, and for how much.
+    """Addresses of chat models, with limits of speed and cost.
 
     None of this is part of an answer's key: a question that was answered is not asked again if the
     endpoint's settings change.
@@ -47,8 +47,8 @@ class Endpoint:
         have a query, which goes with every request, such as Azure's ``?api-version=2024-10-21``.
     headers : mapping or its JSON text, optional
         Sent with each request. If one of them holds ``{api_key}``, the key is sent there alone:
-        ``{"api-key": "{api_key}"}`` for Azure. Nothing else is sent as a password: no ``~/.netrc``
-        is read. Proxies are those of ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``, ``NO_PROXY``.
+        ``{"api-key": "{api_key}"}`` for Azure. No other password is sent: ``~/.netrc`` is not read.
+        Proxies are those of ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``, ``NO_PROXY``.
     timeout : float
         Seconds that a whole reply may take.
     concurrency : int
@@ -56,12 +56,12 @@ class Endpoint:
     requests_per_minute, tokens_per_minute : float, optional
         Most requests begun, and most tokens of them and their replies, in a minute.
     retries : int
-        How often a request without a reply is sent again (no connection, a time-out, status 408,
-        409 or 5xx), and at most once if its reply cannot be read. An endpoint that has never
-        replied is given up after two requests and some seconds, unless it says that it is busy
-        (503, ``Retry-After``). A request that came too soon (429) is sent again as long as the
-        endpoint replies to others. Where this happens often, the model's requests are sent
-        more slowly, but not more slowly than ``Retry-After`` asks, and soon faster again.
+        Number of times that a request without a reply is sent again (no connection, a time-out,
+        status 408, 409 or 5xx), and at most once if its reply cannot be read. An endpoint that has
+        never replied is given up after two requests and some seconds, unless it says that it is
+        busy (503, ``Retry-After``). A request that came too soon (429) is sent again as long as the
+        endpoint replies to others. Where this happens often, the model's requests are sent more
+        slowly, but not more slowly than ``Retry-After`` asks, and soon faster again.
     patience : float
         Seconds after which an endpoint that refuses every request as coming too soon (429) is
         given up.
@@ -75,8 +75,8 @@ class Endpoint:
     max_cost : float, optional
         The budget of one call of ``ask``, whatever earlier calls have cost. A request is sent only
         if the budget covers it, what was spent, and the most that the requests under way may cost;
-        this needs ``max_tokens``. What does not fit gets the status ``unasked`` and is asked in the
-        next call.
+        this needs ``max_tokens``. A request that does not fit gets the status ``unasked`` and is
+        sent in the next call.
     batch : bool
         Send the requests as files (``/files`` and ``/batches``), which some endpoints have for
         half the price and within a day. A run that was stopped finds its batches again.
@@ -229,7 +229,7 @@ def _check_headers(headers: Mapping[Any, Any]) -> None:
             raise ParameterError("headers hold what cannot be sent: names and values are text.")
         if not _HEADER_NAME.fullmatch(name):
             raise ParameterError(
-                f"headers: {name!r} is no header's name; use letters, digits and hyphens."
+                f"headers: {name!r} is not a header's name; use letters, digits, hyphens."
             )
 
         if name.lower() in _HEADERS_OF_THE_BODY:

@@ -136,6 +136,6 @@ def _limits_of(endpoint: Endpoint) -> _Limits:
 def pace_of(endpoint: Endpoint, model: str) -> Pace:
     """Return the pace of a model at an endpoint; it lasts over questionnaires and calls.
 
-    Endpoints limit each model by itself, so a refusal of one model says nothing about another.
+    Endpoints limit each model separately, so a refusal of one model says nothing about another.
     """
     return Pace(_limits_of(endpoint))

@@ -1,7 +1,7 @@
-"""Which proxy a request goes through, by the environment's variables and nothing else.
+"""Choose the proxy of a request by the environment's variables alone.
 
 An HTTP client that trusts the whole environment also reads ``~/.netrc``, and sends a host's user
-and password to whoever answers at its address. So the variables are read here, and no such file.
+and password to any server at its address. So the variables are read here, and no such file.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..exceptions import RespondentError
 def proxy_for(address: str) -> str | None:
     """Return the proxy for an address, or None if requests go to it directly.
 
-    ``HTTPS_PROXY`` or ``HTTP_PROXY`` counts by the address's scheme, else ``ALL_PROXY``, unless
-    ``NO_PROXY`` names the host.
+    ``HTTPS_PROXY`` or ``HTTP_PROXY`` applies by the address's scheme, otherwise ``ALL_PROXY``; none
+    applies if ``NO_PROXY`` names the host.
 
     Raises
     ------

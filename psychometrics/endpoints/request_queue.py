@@ -1,4 +1,5 @@
-"""How requests reach a chat endpoint: at its pace, within a budget, each reply saved before use."""
+"""Send requests to a chat endpoint at its pace and within a budget, and save each reply before
+use."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ class _GroupedSaves:
 
 
 class _Forecast(NamedTuple):
-    """What conversations would send, as far as that is known before the first reply."""
+    """Requests that conversations would send, as far as they are known before the first reply."""
 
     stored: int
     """Replies that the store has."""
@@ -125,7 +126,7 @@ class RequestQueue:
     name : str
         The respondent's.
     settings : dict
-        What each request says besides its messages.
+        Settings that each request has in addition to its messages.
     bar : Progress
     stored : dict of StoredReplies
         The replies about each questionnaire, by its id.

@@ -49,7 +49,7 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     rows : sequence of T sequences of K str
         Completions.
     words : iterable of str
-        Lemmas; upper and lower case are told apart, as in the paper.
+        Lemmas; case matters, as in the paper.
 
     Returns
     -------
@@ -322,7 +322,7 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
         ``respondent_id``, perhaps ``template``, and columns of bytes, as ``numpy.packbits`` gives
         them.
     ranks : int
-        How many bits each row holds.
+        Number of bits in each row.
 
     Returns
     -------

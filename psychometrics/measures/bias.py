@@ -76,9 +76,9 @@ def bias_shares(
     unit : str
         The column whose values are the sample: respondents, or models that were asked repeatedly.
     draws : int
-        How many samples of each null, with as many units and rows as there are.
+        Number of samples of each null, each with as many units and rows as the answers.
     seed : int
-        Of the nulls.
+        Seed of the nulls.
 
     Returns
     -------
@@ -373,7 +373,7 @@ def runs_and_units(
         answer, scaled to run from −1 to 1 where items have options), ``share, low, high``, the
         intraclass correlation :math:`\rho` with its 95 % interval, and ``effective``,
         :math:`n_\text{eff}`, no more than the rows. By chance the variance between units can be
-        estimated below 0, where units differ less than their rows let expect.
+        estimated below 0, where units differ less than the variation of their rows predicts.
         Missing where no unit has two rows; of one unit only ``within`` is known.
 
     Raises

@@ -345,8 +345,8 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     """Return answers of heads with other sizes of weights and no preference for a class.
 
     The *size* of a respondent is the root mean square of its log probabilities, less their means
-    over classes and over prompts. That of an untrained head is arbitrary, and with it how far its
-    answers lie from an even spread.
+    over classes and over prompts. The size of an untrained head's weights is arbitrary, and so is
+    the distance of its answers from an even spread.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     like : DataFrame
         Answers of as many respondents, whose sizes the heads get.
     factor : float
-        What these sizes are multiplied by.
+        Factor that multiplies these sizes.
 
     Returns
     -------

@@ -39,11 +39,11 @@ def congruence(
         Columns are matched by label. Items that do not vary in one of them are left out, and rows
         with a gap.
     factors : int
-        Of both.
+        Number of factors in both tables.
     draws : int
         Exchanges of the items, and bootstrap samples of the other's rows (at most 200).
     seed : int
-        Of these.
+        Seed of these draws.
     order : sequence of str, optional
         Items in the order in which they were asked. If given, items are not exchanged but pushed
         along it by 1, 2, … places, the last to the front: items that were neighbours stay so.
@@ -60,8 +60,8 @@ def congruence(
     Raises
     ------
     ParameterError
-        Items are fewer than factors plus two, rows fewer than three, the order lacks an item, or
-        something is no finite number.
+        Items are fewer than factors plus two, rows fewer than three, the order lacks an item, or a
+        value is not a finite number.
 
     References
     ----------
@@ -236,7 +236,7 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
 
 
 def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:
-    """Of the first principal components of correlation matrices, shape (D, I, F)."""
+    """Loadings of the first principal components of correlation matrices, shape (D, I, F)."""
     values, vectors = np.linalg.eigh(matrices)
     return vectors[:, :, -factors:] * np.sqrt(values[:, None, -factors:].clip(min=0))
 

@@ -26,9 +26,9 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     .. math:: \mu \in \bar x - \frac{s}{\sqrt n}\, g^{-1}(\pm t_{n-1}), \qquad
               g^{-1}(y) = \frac{\bigl(1 + 3 a (y - a/2)\bigr)^{1/3} - 1}{a}
 
-    The skewness of a handful of numbers is hardly known, and an extreme one makes an arm longer
-    than all of them. So no arm is longer than 1.5 times Student's. Of samples of 7,
-    9 and 13 the 95 % intervals hold the mean of a normal distribution in 95 % and that of an
+    Few numbers hardly determine the skewness, and an extreme estimate makes one arm of the interval
+    longer than the range of the numbers. So no arm is longer than 1.5 times Student's. Of samples
+    of 7, 9 and 13 the 95 % intervals hold the mean of a normal distribution in 95 % and that of an
     exponential one in 92, 93 and 94 % (Student's own: 95 %, and 89, 90 and 91 %; the percentile
     bootstrap's: 87, 88 and 92 %, and 83, 85 and 88 %). Shares of few yes and no are not such
     numbers: use Wilson's interval.
@@ -102,7 +102,7 @@ def fisher_interval(
     n : int
         Number of pairs.
     ranks : bool
-        Whether they are Spearman's.
+        Whether the correlations are Spearman's.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def mean_table(
 ) -> pd.DataFrame:
     """Means with intervals over the units that were drawn: items, prompts or respondents.
 
-    Rows of one unit are averaged first, since rows of the same item or respondent are no
+    Rows of one unit are averaged first, since rows of the same item or respondent are not
     independent observations.
 
     Parameters
@@ -250,13 +250,13 @@ def runs_needed(
 
     .. math:: 2\, t_{n-1, .975} \frac{s}{\sqrt n} \le w
 
-    for the wanted width w and the standard deviation s of the runs that there are. The s of a few
-    runs is itself uncertain: with n runs by it the interval is wider than wanted in nearly half of
-    the cases. So a second number takes the upper end of s's one-sided 80 % interval,
+    for the wanted width w and the standard deviation s of the runs. An s from few
+    runs is itself uncertain: if n is computed from it, the interval is wider than wanted in nearly
+    half of the cases. So a second number takes the upper end of s's one-sided 80 % interval,
     :math:`s \sqrt{(m-1) / \chi^2_{m-1, .2}}` of m runs.
 
-    More runs say more about the model that was asked. They do not make up for more models: an
-    interval over models is no narrower than the models differ, however often each is asked.
+    More runs say more about the model that was asked. More runs do not replace more models: however
+    often each model is asked, an interval over models stays as wide as their differences make it.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     -----
     Abilities are averaged out in equal steps of 0.12 (less for more than 156 items) from -7.2 to
     7.2, to at least four decimals of every parameter. Where abilities are *not* normal,
-    difficulties are off all the same: use ``conditional``.
+    difficulties are biased even so: use ``conditional``.
 
     References
     ----------
@@ -335,7 +335,8 @@ def item_fit(
 
 
 def _likelihood_ratio_p(fit: tuple[float, int], before: tuple[float, int] | None) -> float:
-    """P value of a fit against a less flexible one; each a log likelihood and its parameters."""
+    """Return the p value of a fit against a less flexible one, from both log likelihoods and
+    numbers of parameters."""
     if before is None or fit[1] <= before[1]:
         return np.nan
     return float(chi2.sf(max(2 * (fit[0] - before[0]), 0), fit[1] - before[1]))
@@ -421,7 +422,8 @@ def _posterior(
 def _mean_squares(
     answers: pd.DataFrame, parameters: pd.DataFrame, axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Infit and outfit of items (axis 0) or respondents (1), over the answers that there are."""
+    """Return infit and outfit of items (axis 0) or respondents (1), over the answers that are not
+    missing."""
     answers = _matched(answers, parameters)
     theta = abilities(answers, parameters)["theta"].to_numpy()
     p = probability(theta, parameters)

@@ -4,9 +4,10 @@ Every function takes R respondents (rows) by I items (columns) and knows nothing
 answers come from. Correlations between items are ``answers.corr()``: for 0/1 answers, phi, each
 over the respondents who answered both.
 
-Gaps and constants have one rule. What is undefined is missing, and so are its p value and its
-interval; what cannot be computed from answers with gaps says so in one :class:`ParameterError`.
-Two tables of the same items are matched by their labels, whatever the order of the columns.
+Gaps and constants have one rule. An undefined statistic is missing, with its p value and its
+interval; a statistic that cannot be computed from answers with gaps raises a
+:class:`ParameterError`. Two tables of the same items are matched by their labels, whatever the
+order of the columns.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Scores. A sum with a gap is no sum: respondents who left out an item are left out.
+        Scores. Respondents who left out an item have no sum and are left out.
 
     Returns
     -------

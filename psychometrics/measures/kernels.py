@@ -1,4 +1,4 @@
-"""What a covariance of items implies for scales: reliability, correlations, dimensions."""
+"""Compute what a covariance of items implies for scales: reliability, correlations, dimensions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
         As :func:`psychometrics.asking.nulls.kernel` gives it: scales are told apart by
         ``questionnaire`` and ``scale``.
     respondents : int, optional
-        How many respondents a sample has, of 1,000 samples; without it there is no interval.
+        Number of respondents in each of 1,000 samples; without it there is no interval.
 
     Returns
     -------
@@ -63,7 +63,9 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     """
     square = isinstance(covariance, pd.DataFrame) and covariance.index.equals(covariance.columns)
     if not square or covariance.empty or covariance.index.nlevels < 2:
-        raise ParameterError("kernel_statistics: the covariance is not that of kernel; make it so.")
+        raise ParameterError(
+            "kernel_statistics: this is not a covariance as kernel() returns it; pass that."
+        )
 
     labels = [" ".join(dict.fromkeys(filter(None, name[:2]))) for name in covariance.index]
     sizes = pd.Series(labels).value_counts(sort=False)

@@ -147,7 +147,7 @@ class _Data(NamedTuple):
 def _patterns(
     x: np.ndarray, observed: np.ndarray, model: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows that stand for all respondents with the same likelihood, and how many those are.
+    """Return one row for all respondents with the same likelihood, and their number.
 
     Where all items have one slope it depends on a respondent's sum alone, and is linear in the
     answers otherwise: the mean answers of those with one sum stand for all of them, exactly.
@@ -260,7 +260,8 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
 def _standard_errors(
     vector: np.ndarray, free: np.ndarray, data: _Data, model: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of difficulties (by the delta method) and slopes, from the observed information."""
+    """Return standard errors of difficulties (by the delta method) and slopes, from the observed
+    information."""
     places = np.flatnonzero(free)
     step = 1e-4
     n = data.x.shape[1]

@@ -83,9 +83,9 @@ def compare_means(
         Of the runs. With ``n`` 1 there is no variance to compare and the single value is set
         against the norm's distribution (Crawford and Howell).
     norm_mean, norm_sd, norm_n : array-like, shape (K,)
-        Of the people, or of what else is compared with.
+        Mean, standard deviation and size of the norm group.
     level : float
-        Of the F test: below it, Welch's test; else Student's.
+        Level of the F test: below it Welch's test is used, otherwise Student's.
 
     Returns
     -------
@@ -193,9 +193,9 @@ def compare_norms(
         A table of norms, or the questionnaires (a name, a path, loaded) that hold them; by default
         those that come with the project. Scales without a norm are left out.
     level : float
-        Of the F test and of significance.
+        Level of the F test and of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        How ``p`` is corrected over the tests of a respondent, as statsmodels names it.
+        Correction of ``p`` over the tests of a respondent, by its name in statsmodels.
 
     Returns
     -------
@@ -249,10 +249,9 @@ def corrected(
     table : DataFrame
         With a column ``p``; tests without a p-value count as not significant.
     level : float
-        Of significance.
+        Level of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        How the tests of a respondent are corrected, by
-        :func:`psychometrics.measures.items.adjust`.
+        Correction of a respondent's tests, by :func:`psychometrics.measures.items.adjust`.
 
     Returns
     -------

@@ -45,7 +45,7 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        Something is no finite number, or there are fewer than three respondents.
+        A value is not a finite number, or there are fewer than three respondents.
 
     References
     ----------
@@ -76,10 +76,10 @@ def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
     r"""Return alpha and omega of answers, and of the tendencies assumed behind them.
 
     Ordinal alpha and omega are those of :func:`polychoric` correlations. They say how reliable a
-    sum of the *tendencies* would be, which nobody has; of a sum of the answers that are scored,
-    alpha and omega speak. With few options, or skewed ones, the ordinal values are mostly higher,
-    as coarse options lose something. So read alpha for a score, and the ordinal values for what
-    the items could reach with finer options.
+    sum of the *tendencies* would be, which is not observed; alpha and omega describe the sum of the
+    scored answers. With few options, or skewed ones, the ordinal values are mostly higher, because
+    coarse options lose information. So read alpha for a score, and the ordinal values for what the
+    items could reach with finer options.
 
     Parameters
     ----------

@@ -116,9 +116,9 @@ def omega(items: pd.DataFrame) -> pd.Series:
 
     With the pseudo-values of a jackknife over the n respondents,
     :math:`\theta_r = n\theta - (n-1)\theta_{(r)}` of :math:`\theta = \ln(1 - \omega)`, the interval
-    is Student's of their mean, around :math:`\theta`. Of 24 respondents it holds the true omega
-    in 93 to 96 %, the percentile bootstrap in 90 to 92 %. Of more than 1,000 respondents, 1,000
-    groups are left out in turn.
+    is Student's of their mean, around :math:`\theta`. With 24 respondents it contains the true
+    omega in 93 to 96 % of samples, the percentile bootstrap in 90 to 92 %. If there are more than
+    1,000 respondents, 1,000 groups are left out in turn.
 
     Parameters
     ----------
@@ -213,9 +213,9 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     -------
     DataFrame
         ``scale, title, items, n, alpha, low, high, omega, omega_low, omega_high``, one row per
-        scale; ``n`` is the number of respondents without a gap. What few respondents leave
-        undefined is missing: alpha with one item or fewer than three respondents, omega with two
-        items or no more respondents than items.
+        scale; ``n`` is the number of respondents without a gap. Statistics that few respondents
+        leave undefined are missing: alpha with one item or fewer than three respondents, omega with
+        two items or no more respondents than items.
 
     Raises
     ------
@@ -257,7 +257,8 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
 def generalisability(
     scores: pd.DataFrame, facets: Sequence[str], target: str = "respondent_id"
 ) -> pd.DataFrame:
-    r"""How well a mean over the facets places the objects of measurement, for every scale.
+    r"""Estimate how well a mean over the facets orders and places the objects of measurement, for
+    every scale.
 
     .. math:: E\rho^2 = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\delta}, \qquad
               \Phi = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\Delta}
@@ -285,7 +286,8 @@ def generalisability(
     Raises
     ------
     ParameterError
-        A cell is empty, missing or filled twice, a facet has one level, or the target is no facet.
+        A cell is empty, missing or filled twice, a facet has one level, or the target is not a
+        facet.
 
     References
     ----------
@@ -442,7 +444,7 @@ def _jackknife(value: float, without: np.ndarray) -> tuple[float, float]:
 
 
 def _varies(values: np.ndarray) -> np.ndarray:
-    """Whether each column varies, beyond what rounding leaves in a constant."""
+    """Return whether each column varies by more than rounding."""
     if not len(values):
         return np.zeros(values.shape[1], dtype=bool)
     return np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(axis=0)

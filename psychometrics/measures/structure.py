@@ -1,4 +1,5 @@
-"""How many constructs the items of several scales measure: factors, components, random deals."""
+"""Estimate how many constructs the items of several scales measure: factors, components, random
+deals."""
 
 from __future__ import annotations
 
@@ -37,12 +38,12 @@ def heterotrait_monotrait(
     items : DataFrame
         As :func:`psychometrics.measures.scoring.item_scores` gives them.
     questionnaires : sequence of Questionnaire
-        Their scales that are no part of another scale.
+        All of their scales count that are not part of another scale.
     n_resamples : int
         Bootstrap samples of the respondents, and random deals of the items to scales of the same
         sizes.
     seed : int
-        Of both.
+        Seed of both.
 
     Returns
     -------
@@ -64,8 +65,8 @@ def heterotrait_monotrait(
     Notes
     -----
     It needs item correlations one at a time and therefore no more respondents than items. With
-    true ratios of 0.5, the intervals for scales of 7 to 13 items hold them 90 times of 100 with 24
-    respondents, 94 times with 60.
+    true ratios of 0.5, the intervals for scales of 7 to 13 items contain them in 90 % of samples of
+    24 respondents, and in 94 % of samples of 60.
 
     References
     ----------
@@ -119,7 +120,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     items : DataFrame
         As :func:`psychometrics.measures.scoring.item_scores` gives them.
     questionnaires : sequence of Questionnaire
-        Their scales that are no part of another scale.
+        All of their scales count that are not part of another scale.
 
     Returns
     -------
@@ -140,8 +141,8 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     Notes
     -----
     With as few respondents as here :math:`\chi^2` rejects true models too often; read
-    the difference and AIC. As in lavaan, nothing keeps
-    estimates within bounds; ``proper`` tells where they are not.
+    the difference and AIC. As in lavaan, estimates are not kept within bounds; ``proper`` says
+    whether they are.
 
     References
     ----------
@@ -250,7 +251,7 @@ def _pooled(
 
         members = [name for scale in scales for name in scale.items]
         if len(set(members)) < len(members):
-            raise ParameterError(f"{questionnaire.id}: an item stands in two scales.")
+            raise ParameterError(f"{questionnaire.id}: an item belongs to two scales.")
 
         for scale in scales:
             keyed = keyed_items(own, questionnaire, scale)

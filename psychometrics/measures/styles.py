@@ -1,4 +1,4 @@
-"""Ways of answering that are no trait: saying yes, going to the ends, looking good, deciding."""
+"""Ways of answering that are not traits: agreeing, choosing extremes, looking good, deciding."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def response_styles(
 
 
 def decisiveness(shares: pd.DataFrame) -> pd.Series:
-    r"""How far a respondent's PSS lie from an even spread, whatever their direction.
+    r"""Return how far a respondent's PSS lie from an even spread, in any direction.
 
     .. math:: D = 100 \sqrt{\overline{(L \cdot \mathrm{PSS}(l_j | s_i) - 1)^2}}
 
@@ -143,7 +143,7 @@ def balanced_pairs(
     over respondents they correlate negatively, **if** the score is taken before the two kinds are
     set against each other. The two-way normalisation divides by the sum over both kinds, so that
     what one kind gains the other loses: after it even independent noise correlates at +0.90, and a
-    high correlation is no evidence.
+    high correlation is not evidence.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How answers run over the intensifiers."""
+"""Describe how answers change over the intensifiers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``. Missing
         where the PSS do not vary, or there are no such terms. Shares that differ by less than a
-        hundred-thousandth of their range tie. Of some of the intensifiers only if ``shares`` has
-        only their rows.
+        hundred-thousandth of their range tie. If ``shares`` has rows of some intensifiers only, the
+        result is about these.
 
     Raises
     ------
     ParameterError
-        There are no answers, a column is missing, or something is no finite number.
+        There are no answers, a column is missing, or a value is not a finite number.
 
     References
     ----------

@@ -41,9 +41,8 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     -----
     An interval for a respondent's mean over items, as if the items were drawn again:
     ``wide = silhouettes.pivot(index="respondent_id", columns="item_id", values="silhouette")``,
-    then :func:`psychometrics.measures.intervals.mean_interval` of ``wide.to_numpy()``. For a
-    scale, the
-    same of ``wide.mean()``, the items' means over respondents.
+    then :func:`psychometrics.measures.intervals.mean_interval` of ``wide.to_numpy()``. A scale has
+    the same statistic of ``wide.mean()``, the items' means over respondents.
 
     References
     ----------

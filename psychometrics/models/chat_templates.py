@@ -1,8 +1,8 @@
 """Chat templates: programs of a model's maker that turn messages into one text.
 
-They run in a sandbox, in which they can read and call nothing of this machine's. What a sandbox
-does not bound is time and size, so a template that computes large numbers or texts is refused when
-it is loaded, and one that does not end is stopped while it is filled in.
+They run in a sandbox, in which they can read and call nothing of this machine's. A sandbox does not
+bound time and size, so a template that computes large numbers or texts is refused when it is
+loaded, and one that does not end is stopped while it is filled in.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def check_template(name: str, text: str) -> None:
     Raises
     ------
     RespondentError
-        With the line and the number. A template that cannot be parsed is told when it is filled in.
+        With the line and the number. A template that cannot be parsed is reported when it is filled
+        in.
 
     Examples
     --------

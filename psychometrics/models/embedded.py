@@ -194,7 +194,7 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
         n sentences; identical ones are judged once, 128 at a time.
     name : str or Path
         ``"embedded"`` is SmolLM2 with an adapter and a head trained on CoLA; else a local folder or
-        a hub id, whose second of two outputs means acceptable.
+        a hub id, the second of whose two outputs means acceptable.
 
     Returns
     -------

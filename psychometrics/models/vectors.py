@@ -139,7 +139,8 @@ def _kept_vectors(
 
 
 def reading_key(base: str, wording: str | None = None) -> str:
-    """Return a digest of what determines an untouched model's vectors, beside layers and prompts.
+    """Return a digest of all that determines an untouched model's vectors, except layers and
+    prompts.
 
     Parameters
     ----------

@@ -69,13 +69,13 @@ def mode_named(name: str) -> Mode:
     Parameters
     ----------
     name : str
-        One of :func:`mode_names`; if another package adds a mode of a name in ``MODES``, that in
-        ``MODES`` counts.
+        One of :func:`mode_names`; a mode of another package is ignored if ``MODES`` has one of the
+        same name.
 
     Raises
     ------
     ParameterError
-        There is no such mode, or what another package added is not a mode.
+        There is no such mode, or an entry point of another package is not a mode.
 
     Examples
     --------

@@ -14,19 +14,19 @@ Conditions
 :func:`psychometrics.modes.messages.messages`; replies in cipher are deciphered before they are
 read. A ``wording`` of None is the questionnaire's own prompt where its file states one, else v1.
 ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that the
-endpoint lets nothing else pass; not all endpoints know it.
+endpoint allows only such replies; not all endpoints support it.
 ``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
 ``temperature``, ``max_tokens``, ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of
 the first run; each further run has the next) go to the endpoint; None or ``"none"`` leaves them to
-it. The paper's temperature is 0, or 0.01 where 0 is not taken. ``body``: what else a request is to
-say, a mapping or its JSON text, such as ``{"top_k": 20}`` or ``{"max_completion_tokens": 500}``.
-``shuffle``: whether each run has the statements in an order of its own, drawn with ``seed``.
-``batch_size``: statements per request. ``history``: whether a batch goes with the earlier batches
-of its run and their replies, as one conversation. ``runs``: how often the whole questionnaire is
-asked, each time in another order; once by default, ten times in the paper. ``repeats``: how many
-runs after one another share an order, so that n orders with m repeats are n · m runs.
-``ask_again``: how often statements without a valid answer are put again, by themselves. ``log``:
-whether answers come with what was ``sent``, the messages as JSON. ``endpoint``: an
+it. The paper's temperature is 0, or 0.01 where 0 is not taken. ``body``: further fields of a
+request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or ``{"max_completion_tokens":
+500}``. ``shuffle``: whether each run has the statements in an order of its own, drawn with
+``seed``. ``batch_size``: statements per request. ``history``: whether a batch goes with the earlier
+batches of its run and their replies, as one conversation. ``runs``: how often the whole
+questionnaire is asked, each time in another order; once by default, ten times in the paper.
+``repeats``: how many runs after one another share an order, so that n orders with m repeats are n ·
+m runs. ``ask_again``: how often statements without a valid answer are put again, by themselves.
+``log``: whether answers come with what was ``sent``, the messages as JSON. ``endpoint``: an
 :class:`Endpoint`, whose settings may be conditions, too (``timeout=30``). ``constrained``: only for
 models on this machine, which then can write nothing but a line with a valid label for each
 statement, so that every reply can be read; what it chooses among them is its own. ``raw``: the
@@ -201,8 +201,8 @@ class Chat(ConversationMode):
             A condition is impossible.
         RespondentError
             The endpoint refuses the key, the model or the request, or does not answer at all; or
-            the model here has no chat template. What was answered before is stored, and the
-            questionnaires that were complete by then are yielded.
+            the model here has no chat template. Earlier answers are stored, and the questionnaires
+            that were complete by then are yielded.
         StoreError
             Replies cannot be written or read.
 

@@ -61,7 +61,7 @@ def stored_replies(job: Job, asking: Asking) -> Iterator[StoredReplies]:
 
 
 def request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return what each request to an endpoint says besides model and messages."""
+    """Return the settings of each request to an endpoint, without model and messages."""
     settings = {}
     for name in _OF_REQUEST:
         if conditions[name] is not None:

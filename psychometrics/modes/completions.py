@@ -1,9 +1,9 @@
-"""Mining beliefs: templates, a lexicon, and what a model completes a template with.
+"""Mining beliefs: templates, a lexicon, and a model's completions of a template.
 
 Text that others own (HONEST templates, HurtLex) is downloaded. :func:`mine` finds out of which kind
 a model is (masked, causal or encoder-decoder), asks it for the K most likely completions of each
 template and saves them in the response store, so that a stopped run resumes where it was. Templates
-and lexicon are in this file, too, as mining reads nothing else.
+and lexicon are in this file, too, because only mining reads them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def mine(
     kind : {"auto", "masked", "causal", "encoder-decoder"}
         "auto" goes by the model's configuration and its tokenizer's mask.
     whole_words : bool
-        Leave out tokens that only go on with a word, or are no word at all. A causal model keeps
+        Leave out tokens that only go on with a word, or are not words. A causal model keeps
         K completions nevertheless, drawn from further down.
     batch_size : int
         Templates at a time.
@@ -95,7 +95,7 @@ def mine(
         The model cannot be loaded, cannot complete in the way that is asked for, or a template is
         longer than it reads.
     ParameterError
-        A template is no text or lacks its mask, or a number is out of range.
+        A template is not a text or lacks its mask, or a number is out of range.
     StoreError
         The store cannot be written to.
 
@@ -198,7 +198,7 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
     Raises
     ------
     DataError
-        The file cannot be had.
+        The file cannot be fetched.
     ParameterError
         It lacks the column, or a template does not have exactly one ``[M]``.
 
@@ -243,7 +243,7 @@ def lexicon(path: str | Path | None = None) -> pd.DataFrame:
     Raises
     ------
     DataError
-        The file cannot be had.
+        The file cannot be fetched.
     ParameterError
         It lacks a column, or nothing is left of it.
 
@@ -347,8 +347,8 @@ def _causal(
 def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
     """Return logits after a text, and a step that reads on for some of several continuations.
 
-    What was read is kept, so that a step reads one token a row; a model that keeps nothing reads
-    all of it again.
+    The states of tokens already read are kept, so that a step reads one token per row; a model
+    without such a cache reads all tokens again.
     """
     out = network(input_ids=ids, use_cache=True)
     past = getattr(out, "past_key_values", None)

@@ -55,7 +55,7 @@ class Batch:
 
 
 class ConversationConditions(Conditions):
-    """What a conversation is made of, and how often it is held."""
+    """The parts of a conversation, and the number of times that it is held."""
 
     role: Any = "default"
     wording: Any = None
@@ -147,8 +147,8 @@ class ConversationMode(Mode):
         -------
         DataFrame
             A row for each message: ``run``, ``request`` (from 1), ``items`` that it asks, ``role``
-            (``text`` where a base model goes on from it) and ``content``. With ``history`` the
-            earlier messages and replies of a run come on top.
+            (``text`` where a base model goes on from it) and ``content``. With ``history``, the
+            earlier messages and replies of a run are sent, too.
 
         Examples
         --------

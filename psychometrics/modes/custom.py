@@ -51,12 +51,14 @@ class Custom(ConversationMode):
         """Say which function answers.
 
         A function takes a list of messages (``role`` and ``content``) and returns the reply, or
-        None for no reply. It is called by its attribute ``respondent_id``, else by its own name.
-        Replies are stored only if it has that attribute: it promises that the same name is the same
-        respondent.
+        None for no reply. Its name is its attribute ``respondent_id``, or else the function's own
+        name. Replies are stored only if it has that attribute: it promises that the same name is
+        the same respondent.
         """
         if not callable(respondent):
-            raise RespondentError(f"{respondent!r} is no function from messages to text: give one.")
+            raise RespondentError(
+                f"{respondent!r} is not a function from messages to text: give one."
+            )
         promised = getattr(respondent, "respondent_id", None)
         name = str(promised or getattr(respondent, "__name__", type(respondent).__name__))
         source = "function" if promised else "unnamed function"

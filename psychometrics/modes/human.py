@@ -24,7 +24,7 @@ from .mode import Asking, Conditions, Identity, Mode
 
 
 class _HumanConditions(Conditions):
-    """The number of the sitting, and what stands in the terminal's place."""
+    """The number of the sitting, and functions to use in place of the terminal."""
 
     run: PositiveInt = 1
     read: Callable[..., Any] | None = input
@@ -61,8 +61,8 @@ class Human(Mode):
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Ask a person in the terminal, who may go back; what is not answered is ``missing``.
 
-        A sitting that was left or killed resumes at the first item without an answer. Of several
-        answers to an item the last one counts.
+        A sitting that was left or killed resumes at the first item without an answer. The last
+        answer to an item counts.
         """
         how = asking.conditions
         sitting = _Sitting(questionnaire, asking.identity, how["run"], asking.store)
@@ -88,7 +88,7 @@ def _is_path(name: str) -> bool:
 
 
 class _Sitting:
-    """What a person has answered so far, saved answer by answer."""
+    """A person's answers so far, saved one by one."""
 
     def __init__(
         self,

@@ -105,7 +105,7 @@ class LanguageMode(PromptMode):
 
 
 class _CausalConditions(Conditions):
-    """How the probabilities of an intensifier's tokens become one."""
+    """Rule by which the probabilities of an intensifier's tokens become one."""
 
     mean: Literal["product", "geometric", "harmonic"] = "product"
 

@@ -118,10 +118,11 @@ def messages(
     reply : {"lines", "json", "json_schema", "choice"}
         Ask for a line for each statement, for one JSON object, or for the choice alone.
     cipher : int
-        By how many places each letter of the user's message is moved on; the system text says so.
+        Number of places by which each letter of the user's message is shifted; the system text says
+        so.
     demonstrations : int
-        How many statements of fact are shown first, with the reply that is wanted (the highest
-        option where it is true, else the lowest); in cipher, if there is one. At most 4.
+        Number of statements of fact shown first, each with the right reply (the highest option if
+        it is true, else the lowest); enciphered, if there is a cipher. At most 4.
 
     Returns
     -------
@@ -269,8 +270,8 @@ def _shown_turns(
 def system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:
     """Return a questionnaire's own system text where one item at a time is answered by its label.
 
-    What it says of the form of a longer reply is left out, as the index of a statement would be
-    taken for a label; and so are its numbers, where the labels are letters.
+    Its sentence about the form of a longer reply is left out, because a statement's index would be
+    taken for a label; where labels are letters, its numbers are left out, too.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What every response mode has: the interface through which respondents are asked."""
+"""The interface of every response mode, through which respondents are asked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Identity(Mapping[str, Any]):
     ----------
     respondent_id : str
     source : str
-        Where the respondent comes from, such as "embedded", "local", "hub", "endpoint", "person".
+        Source of the respondent, such as "embedded", "local", "hub", "endpoint", "person".
     model, revision : str, optional
         The model's name, and its commit on the hub or the SHA-256 of its weight files.
     mode : str
@@ -44,7 +44,7 @@ class Identity(Mapping[str, Any]):
     fingerprint : str
         A digest of everything that determines an answer.
     device : str, optional
-        Where a loaded model computes.
+        Device on which a loaded model computes.
     by : str, optional
         Kind of respondent in mode options: "logits", "entailment" or "endpoint".
 
@@ -122,7 +122,7 @@ class Asking(NamedTuple):
 
 
 class Conditions(BaseModel):
-    """What may be varied in asking; each mode has a subclass with a field for each condition.
+    """Conditions that may be varied in asking; each mode has a subclass with a field for each.
 
     A value is checked and then used as it was given, since answers are stored by it.
     """
@@ -153,7 +153,7 @@ class Mode:
     sends : {"prompts", "messages", "statements", "nothing"}
         What a respondent reads, which :meth:`preview` shows.
     takes_populations : bool
-        Whether its respondents are models by name, so that a population may be named.
+        Whether its respondents are named models, so that a population may be named.
     asked_once : dict
         Conditions under which each item is asked once, alone, and in its order.
     needs_options : bool

@@ -1,4 +1,5 @@
-"""Which output of an NLI classifier means what: by the outputs' names, else by plain pairs."""
+"""Assign a meaning to each output of an NLI classifier: by the outputs' names, or else by plain
+pairs."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     names : sequence of str
         The three outputs' names, in order.
     model : str
-        What to call the model in an error.
+        Name of the model in an error.
 
     Returns
     -------
@@ -77,7 +78,7 @@ def entailment_of_two(outputs: dict[int, str]) -> int | None:
 def labels_from_pairs(
     answers: Probabilities, labels: Sequence[str], model: str = "The model"
 ) -> list[int]:
-    """Find out what each output means from answers to plain pairs with known labels.
+    """Infer the meaning of each output from answers to plain pairs with known labels.
 
     The most accurate of the six possible assignments must be right for at least two thirds of the
     pairs, and for a quarter of the pairs more than the next best. Guessing gets a third right.
@@ -89,7 +90,7 @@ def labels_from_pairs(
     labels : sequence of str
         The n pairs' labels: entailment, neutral or contradiction.
     model : str
-        What to call the model in an error.
+        Name of the model in an error.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What is shown of an item's options, and the replies whose probabilities make an answer."""
+"""The options of an item as they are shown, and the replies whose probabilities make an answer."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _voice_sentence(label: str) -> str:
 
 
 def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
-    """Return orders of options: which option stands at which place.
+    """Return orders of options: the option at each place.
 
     Examples
     --------

@@ -124,7 +124,8 @@ def by_endpoint(
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return options with the probabilities of their labels, and the statuses of failed items.
 
-    If there is no reply about an item, its rows have no probabilities, but what was to be sent.
+    If there is no reply about an item, its rows have no probabilities, but the prompt that was to
+    be sent.
     """
     rows = endpoint_replies(questionnaire, conditions)
     items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
@@ -171,7 +172,7 @@ def _label_shares(
     float
         How many are there.
     float
-        The most that the others can have of the probability of all labels.
+        Upper bound of the unseen labels' share of the probability of all labels.
     """
     shares = dict.fromkeys(labels, 0.0)
 
@@ -259,7 +260,7 @@ class ReplyScorer:
         return ids
 
     def _context(self, prompt: tuple[str, str]) -> tuple[list[int], str]:
-        """Return the token ids of what is read, and what stands between it and the reply."""
+        """Return the token ids of the prompt, and of the text between prompt and reply."""
         system, user = prompt
         voice = not system and not self.decodes  # a text that is continued
         if not voice and getattr(self.tokenizer, "chat_template", None):
@@ -301,7 +302,7 @@ class ReplyScorer:
     def _logits_from(self, rows: list[tuple[int, ...]], first: int) -> torch.Tensor:
         """Return the logits from one place on, (rows, places, V), as the vocabulary is large.
 
-        What all rows begin with is read once: prompts differ in their last line only.
+        The common beginning of all rows is read once: prompts differ only in their last line.
         """
         least = min(rows)
         greatest = max(rows)  # these two differ earliest

@@ -4,9 +4,9 @@ For a language model it is the probability that the option comes next; for an NL
 sentence made from the option follows. A chat endpoint that gives the log-probabilities of its
 likeliest first tokens (``logprobs``, ``top_logprobs``) is asked for those of the options' labels; a
 label that is not among the 20 likeliest counts as the last of them. ``mass`` is the probability of
-all labels that are, the mean over the orders of options, and ``labels_seen`` how many are, in the
-order with the fewest. An answer is the most probable option, a drawn one, or the mean of all. An
-endpoint's reply is no answer if the labels that are not seen could have more than a twentieth of
+all labels that are seen, averaged over the orders of options; ``labels_seen`` is their number, in
+the order with the fewest. An answer is the most probable option, a drawn one, or the mean of all.
+An endpoint's reply is no answer if the labels that are not seen could have more than a twentieth of
 the labels' probability (status ``unseen_labels``), if fewer than a tenth of its replies would begin
 with a label (``little_mass``), or if its most probable options are tied after the average over all
 orders, as they are where it likes a label whatever it stands for (``tied``; with ``"argmax"``).
@@ -29,7 +29,7 @@ what is scored as the reply: the option's ``"label"``, its
 ``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
 disadvantage. ``wording="voice"`` asks nothing: the statement is the beginning of a text, which goes
 on with a sentence for each option, and the chat template is left out. A ``persona``,
-sentences in the first person, then stands before the statement, and before that of ``baseline``.
+sentences in the first person, then precedes the statement, and that of ``baseline``.
 An endpoint shows labels of one character each, and takes ``endpoint``, ``body`` and ``raw`` as in
 mode chat: with ``raw`` it goes on from a text that ends in *Answer:*, as a base model here does;
 ``body={"top_logprobs": 5}`` asks for so many tokens, where it does not give 20.
@@ -39,7 +39,7 @@ that fits the label; ``score``, the probability of ``"entailment"``, or ``"contr
 entailment over entailment and contradiction; ``persona``, which makes it another question: it is
 the premise, the item is the hypothesis, and the answer is where the persona would stand. With
 :math:`p = (1 + P_e - P_c) / 2` the options have the probabilities of a binomial distribution over
-their ranks. That rule is this project's, not the papers'.
+their ranks. The rule is this project's own and not from the papers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ _MOST_UNSEEN = 0.05
 
 
 class _OptionsConditions(Conditions):
-    """What is shown and scored, how an option is chosen, and where an endpoint is."""
+    """Conditions of mode options: what is shown and scored, how an option is chosen, and the
+    endpoint."""
 
     role: Any = "default"
     wording: Any = None
@@ -295,7 +296,7 @@ def _answers(
 
 
 def _shown(conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the conditions that stand in the table of answers."""
+    """Return the conditions that the table of answers shows."""
     hidden = ["runs", "seed", "log"]
     hidden += [name for name in ("body", "raw") if not conditions.get(name)]
     return {name: value for name, value in conditions.items() if name not in hidden}
@@ -313,8 +314,8 @@ def _has_endpoint() -> bool:
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
     """Average the permutations of options shown to a language model, in log-probabilities.
 
-    What the model adds to the log-probability of a place, whatever stands there, is the same
-    for all options after all cyclic shifts, and so falls out exactly.
+    A constant that the model adds to the log-probability of a place is the same for all options
+    after all cyclic shifts, and so cancels exactly.
 
     Parameters
     ----------

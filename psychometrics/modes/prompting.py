@@ -1,4 +1,4 @@
-"""What the modes that answer prompts one by one share: nli, mlm, causal, nsp, acceptability."""
+"""Common code of the modes that answer prompts one by one: nli, mlm, causal, nsp, acceptability."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class PromptMode(Mode):
             Key of the answer to each question.
         stored : StoredAnswers
         count : int
-            How many questions this is to the progress bar, repeated ones included.
+            Number of questions for the progress bar, repeated ones included.
         """
         respondent = asking.respondent
         bar = asking.bar

@@ -98,15 +98,15 @@ def parse_reply(
     emphasis, the highest label (``4/5``), words such as *I rate it* before it, and a remark in
     brackets or after a comma, dash, colon or stop that has no number, doubt, refusal or other
     option in it. A label may be a word, *four*. A line may open with *Sure!* and the like. Several
-    such answers may stand on a line between commas; in a table, a row has the number and one
-    answer. Labels alone answer the statements in their order if they are as many lines as
-    statements, and not 1, 2, 3 and so on. To a single statement the label or text alone will do. A
-    statement answered twice, differently, is ``ambiguous``, also where the second stands in a line
-    of correction; a number that is no label ``out_of_range``; a line with the statement's number
-    and anything else ``unreadable``. What stands in ``<think>`` is no answer, even where the
-    thinking never ends. Where the rest is missing, words of refusal make it ``refused``; a reply
-    with no answer at all is ``unreadable``, and so is one of more than 100,000 characters beside
-    its thinking; an empty one is ``missing``.
+    such answers may share a line, with commas between them; in a table, a row has the number and
+    one answer. Labels alone answer the statements in their order if they are as many lines as
+    statements, and not 1, 2, 3 and so on. For a single statement, the label or text alone suffices.
+    A statement answered twice, differently, is ``ambiguous``, even if the second is a correction; a
+    number that is not a label is ``out_of_range``; a line with the statement's number and anything
+    else ``unreadable``. Text in ``<think>`` is never an answer, even if the thinking does not end.
+    Where the rest is missing, words of refusal make it ``refused``; a reply with no answer at all
+    is ``unreadable``, and so is one of more than 100,000 characters beside its thinking; an empty
+    one is ``missing``.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
     its text, also within an object (``{"answers": {"1": 4}}``), or an entry of a list that has both
@@ -121,9 +121,9 @@ def parse_reply(
     items : sequence of Item
         In the order in which they were numbered, from 1.
     labels : {"numeric", "alphabetical"}
-        What stood before the options.
+        Kind of label before the options.
     orders : sequence of tuple of int, optional
-        Per item, which option stood at which place.
+        Per item, the option at each place.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def refuses(text: str) -> bool:
 
 
 class _Reader:
-    """Which replies mean which option of an item."""
+    """Map replies to the options of an item."""
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ def draw_traits(
     ----------
     questionnaire : Questionnaire
     respondents : int
-        How many.
+        Number of respondents.
     correlation : float
         Between any two traits, from 0 to below 1.
     seed : int

@@ -133,7 +133,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     Parameters
     ----------
     folder : Path
-        For the executed copies, and beside each the folder of its tables.
+        Folder of the executed copies, each with a folder of its tables.
     progress : bool
         Show a progress bar over the chapters.
 
@@ -227,7 +227,7 @@ def _share_cores() -> None:
 
 
 def _digest_of_what_is_read() -> str:
-    """Digest of what any chapter reads beside itself and other chapters."""
+    """Return a digest of all that any chapter reads, except itself and other chapters."""
     root = notebooks_dir().parent
     found = []
     for folder in (

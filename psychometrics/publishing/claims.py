@@ -1,4 +1,4 @@
-"""What papers claim, what sentences of the book rest on, and what the chapters found.
+"""Claims of papers, results that sentences of the book rest on, and findings of the chapters.
 
 ``data/claims/*.csv`` lists the claims, one file a study; ``data/expectations.csv`` lists the
 sentences of the book that depend on a number. Both point at cells of shown tables, by
@@ -122,9 +122,9 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     side and the test reaches the ``level``, *contradicted* if the interval lies on the other side,
     and *inconclusive* otherwise. With a ``support`` the value alone decides. A claim
     ``equal`` to a number is reproduced within the ``tolerance``, inconclusive if an interval holds
-    the number nevertheless, and otherwise contradicted. What is reproduced is *also in the null*
-    if the null's central 95 % reaches the value; for ``equal``, if it holds the value. Where
-    ``no_null`` gives a reason, such a null is *set aside*, which is a verdict of its own.
+    the number nevertheless, and otherwise contradicted. A reproduced claim is *also in the null* if
+    the null's central 95 % reaches the value, or, for ``equal``, contains it. Where ``no_null``
+    gives a reason, such a null is *set aside*, which is a verdict of its own.
 
     Parameters
     ----------

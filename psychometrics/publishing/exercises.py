@@ -1,4 +1,4 @@
-"""Answers of exercises, and whether what somebody typed is right.
+"""Answers of exercises, and a check of typed answers.
 
 ``data/exercises.csv`` gives each answer as the address of a cell that a chapter shows, or, where it
 takes a pencil alone, as itself.
@@ -74,7 +74,7 @@ def listed() -> pd.DataFrame:
 
 
 def is_right(exercise: str, said: str) -> bool:
-    """Return whether somebody typed the answer of an exercise.
+    """Return whether a typed text is the answer of an exercise.
 
     A number may have a decimal point or comma, commas or spaces between its thousands, a sign of
     per cent, or be a fraction such as 1/3. Of words, only letters and digits count, in upper or
@@ -85,7 +85,7 @@ def is_right(exercise: str, said: str) -> bool:
     exercise : str
         Its label, such as ``"ex-column-factor"``.
     said : str
-        What was typed.
+        The typed answer.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def hint(exercise: str, said: str) -> str:
     exercise : str
         Its label, such as ``"ex-self-report-1"``.
     said : str
-        What was typed.
+        The typed answer.
 
     Examples
     --------

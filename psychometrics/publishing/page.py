@@ -60,9 +60,9 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
         The HTML file, by default beside the copy; or a PDF file, which Chromium or Chrome prints.
     kind : {"page", "report", "slides"}
         A page with its code in open cells, a report with all code folded, or slides with a slide
-        for each table and figure, its headline, and the text as speaker's notes. Each loads nothing
-        from elsewhere, whoever wrote the notebook: widgets, scripts and pictures of other hosts are
-        left out.
+        for each table and figure, its headline, and the text as speaker's notes. No page loads
+        anything from elsewhere, even if others wrote the notebook: widgets, scripts and pictures of
+        other hosts are left out.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def _slides(cells: list) -> list:
 
 
 def _headline(cell, text: str) -> str:
-    """What the paragraph on a table or figure says first in bold, or else its caption."""
+    """Return the first bold words of the paragraph on a table or figure, or else its caption."""
     parts = "\n".join(str(one.get("data", {}).get("text/markdown")) for one in cell.outputs)
     own = parts.replace(f"{FOR_THE_PUBLISHED_RUN} ", "")
     caption = re.search(r"^\*\*(\w+ \d+)\.\*\* (.+?)[.:](?=\s|$)", own, re.M)

@@ -1,4 +1,4 @@
-"""What the notebooks take as parameters, and what each of them must be."""
+"""Parameters of the notebooks, and the rules for their values."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ class _Report(_Page):
 
         store = self.conditions.get("store")
         if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
-            raise ParameterError(f"store: {store!r} is no folder; name one, or a URL.")
+            raise ParameterError(f"store: {store!r} is not a folder; name one, or a URL.")
 
         dtype = self.conditions.get("dtype")
         dtype = None if dtype == "auto" else dtype

@@ -65,7 +65,7 @@ def print_page(address: str, output: Path, profile: Path) -> None:
     ParameterError
         There is no browser.
     PsychometricsError
-        It did not print.
+        The browser printed no page.
     """
     browser = _needed_browser(address)
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -57,7 +57,7 @@ def prose_of(executed: Path) -> _Prose:
 
 
 class _Prose:
-    """What is MyST in a run's cells as plain Markdown."""
+    """Turn the MyST of a run's cells into plain Markdown."""
 
     def __init__(self, executed: Path):
         self.executed = executed

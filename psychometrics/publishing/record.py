@@ -205,7 +205,7 @@ def cell(address: str, runs: Path, chapter: str = "") -> object:
     runs : Path
         Holds a folder of CSV files for each executed chapter.
     chapter : str
-        Where an address without a chapter belongs.
+        Chapter of an address that names none.
 
     Returns
     -------
@@ -232,8 +232,8 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
 
     ``p_of_the_claim`` is the p value of a test against the bar of a claim, if the row has one.
 
-    They stand in columns of these names (``null low`` for ``null_low``), or have the name of the
-    cell's column before them, such as ``auc low``. What is not there is missing.
+    They are in columns of these names (``null low`` for ``null_low``), or of these names after the
+    cell's column, such as ``auc low``. A cell that does not exist is missing.
     """
     row, column = _found(address, runs, chapter)
     found = {"value": row[column]}

@@ -55,7 +55,7 @@ def run_notebook(
     pages : sequence of str or Path
         Pages to write, each .html or .pdf.
     kind : {"page", "report", "slides"}
-        What pages they are, as in :func:`psychometrics.publishing.page.write_page`.
+        Kind of the pages, as in :func:`psychometrics.publishing.page.write_page`.
 
     Returns
     -------
@@ -269,7 +269,7 @@ def execute_notebook(
 
 
 def name_of_parameters(parameters: dict[str, object], *more: str) -> str:
-    """Return a short name for a file from parameters, with a digest that tells them apart.
+    """Return a short name for a file from parameters, with a digest that makes it unique.
 
     Examples
     --------

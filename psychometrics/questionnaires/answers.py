@@ -79,5 +79,5 @@ load_questionnaire.
     for one in questionnaires:
         if not isinstance(one, Questionnaire):
             raise ParameterError(
-                f"{one!r:.60} is no loaded questionnaire: load it by load_questionnaire."
+                f"{one!r:.60} is not a loaded questionnaire: load it by load_questionnaire."
             )

@@ -1,4 +1,4 @@
-"""What a questionnaire holds, and the rules that its parts must meet.
+"""The content of a questionnaire, and the rules that its parts must meet.
 
 One file: the rules that a part must meet are read next to its fields.
 """
@@ -141,10 +141,10 @@ class _Template(Part):
 
 
 class _Candidates(Part):
-    """What could stand in for a template of the item, or for its terms: wordings to be measured.
+    """Alternatives to a template of the item or to its terms: wordings to be measured.
 
     ``premises`` and ``hypotheses`` are tried in place of the template's own (the first by default);
-    ``source`` and ``inverse`` terms beside its own.
+    ``source`` and ``inverse`` terms are added to its own.
     """
 
     template: Annotated[int, Field(strict=True, ge=1)] = 1
@@ -511,12 +511,13 @@ def _twice(place: str, names: Collection[str]) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """What makes two texts the same to a reader: not capitals, nor how letters are coded."""
+    """Return a text without differences that a reader does not see, in capitals and coding of
+    letters."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 def repeated(names: Collection[str], fold: bool = True) -> list[str]:
-    """Names that occur more than once, each told once."""
+    """Return the names that occur more than once, each once."""
     told = {name: _fold(name) if fold else name for name in names}
     times = Counter(told[name] for name in names)
     return list({key: name for name, key in told.items() if times[key] > 1}.values())

@@ -21,7 +21,7 @@ def perturbed(
 ) -> Questionnaire:
     """The same questionnaire asked in another way, to see what its answers depend on.
 
-    What comes back is a questionnaire like any other, so every mode asks it. Its id is the old one
+    The result is a questionnaire like any other, so every mode can ask it. Its id is the old one
     with what was done, ``ipip20-typos-1``, and :func:`load_questionnaire` knows shipped ones by
     that name. Items keep their ids; norms are left out, as they hold for the old wording.
 
@@ -36,7 +36,7 @@ def perturbed(
         category weights turn round with it. Premises of templates are put in the same frames;
         terms and intensifiers stay.
     seed : int
-        Of all draws; ``negation`` has none.
+        Seed of all draws; ``negation`` draws nothing.
     texts : bool
         Whether the items have their wording; without it only keys and weights change.
 

@@ -40,7 +40,7 @@ def read(path: Path, place: str) -> Any:
     ----------
     path : Path
     place : str
-        What errors call the file.
+        Name of the file in errors.
 
     Raises
     ------
@@ -284,7 +284,7 @@ class _QuestionLlm(Part):
     data: dict[str, _Question]
 
     def labels(self, question: _Question) -> tuple[str, ...]:
-        """What a question's options read: its own, the file's, or true and false."""
+        """Return the options of a question: its own, the file's, or true and false."""
         return question.choices or self.choice_descs or ("True", "False")
 
     @model_validator(mode="after")
@@ -354,7 +354,7 @@ def _options(low: int, high: int, labels: dict[int, str]) -> list[dict[str, Any]
 
 
 def _unstated(path: Path, title: str) -> dict[str, Any]:
-    """What a JSON file does not say."""
+    """Values that a JSON file does not state."""
     named = {"id": _slug(path.stem), "title": title, "short_title": title, "citation": "user"}
     return named | {"source": path.name, "licence": "as the file's owner states"}
 
@@ -477,7 +477,7 @@ def _json(path: Path, place: str) -> object:
         return dict(pairs)
 
     def refused(name: str) -> NoReturn:
-        raise QuestionnaireError(f"{place}: {name} is no number; write a finite one.")
+        raise QuestionnaireError(f"{place}: {name} is not a number; write a finite one.")
 
     try:
         return json.loads(_text(path, place), object_pairs_hook=once, parse_constant=refused)

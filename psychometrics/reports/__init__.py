@@ -1,4 +1,4 @@
-"""What is said of respondents and of a user's own study: profiles, comparisons, rules."""
+"""Reports on respondents and on a user's own study: profiles, comparisons, rules."""
 
 import pkgutil
 

@@ -37,14 +37,14 @@ _MOST_OPTIONS = 11
 def assess_answers(
     answers: pd.DataFrame, questionnaires: str | Path | Questionnaire | Iterable
 ) -> dict[str, pd.DataFrame]:
-    r"""Assess answers of any respondents, whoever asked them, beside those that know nothing.
+    r"""Compare the answers of any respondents with those of respondents that know nothing.
 
     If R respondents answer I items independently, such as at random or as answers that were dealt
     to other respondents, alpha stays in 95 % of samples below
 
     .. math:: 1 - \frac{1}{F_{.95}(R - 1, (R - 1)(I - 1))}
 
-    What it stays below for respondents with nothing but a habit is simulated.
+    Its upper limit for respondents that have only a habit is simulated.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def _mark(answers: pd.DataFrame, found: pd.DataFrame, scale: Scale) -> str:
 def _bias(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Return the share of bias of scales with items of both kinds, and what chance and habit give.
 
-    What answers at random and respondents with a habit give follows from closed forms.
+    The values of random answers and of respondents with a habit follow from closed forms.
     """
     shares = bias_shares(item_scores(answers), questionnaire, draws=1)
     wide = shares.pivot(index="scale", columns="statistic", values="value")

@@ -159,7 +159,7 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
-    """What a mode of this package says of how it asks; a table of answers says nothing."""
+    """Return a mode's statements about how it asks; a table of answers has none."""
     names = list(questionnaires)
     known = _placebos(names)
     if mode == "file":

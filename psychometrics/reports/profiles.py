@@ -1,6 +1,6 @@
 """Assess a model: its scores with those of null respondents, other models and people.
 
-One file: a model is judged only beside the null respondents of its own base, which is found here.
+One file: a model is compared only with null respondents on its own base, which is found here.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def judge_respondents(
     questionnaires: str | Path | Questionnaire | Iterable,
     names: Sequence[str],
 ) -> dict[str, dict[str, pd.DataFrame]]:
-    """Judge respondents by their own answers to items, whoever asked them.
+    """Judge respondents by their own answers to items.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def _assessed(
 def _own_null(
     model: str, base: str | Path | None, loaded: list[Questionnaire], left_out: dict[str, str]
 ) -> tuple[dict, pd.DataFrame]:
-    """Return the base that a model stands on, and random heads on it, else on the embedded one."""
+    """Return the base of a model, and random heads on it, or else on the embedded base."""
     stand = _base_of(model, base)
     null = None
     with _leaving_out(left_out, "its own base"):
@@ -613,7 +613,8 @@ def _check_base(model: str, base: str) -> None:
 
 
 def _trained_from(model: PreTrainedModel, base: PreTrainedModel, frozen: bool) -> bool:
-    """Whether frozen weights are the base's to the bit, and trained embeddings still resemble it.
+    """Return whether frozen weights are identical to the base's, and trained embeddings similar to
+    them.
 
     Unrelated embeddings have a cosine of about 0.
     """

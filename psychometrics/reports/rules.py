@@ -120,9 +120,8 @@ def flags(
     statistic of *trend* is
     half the difference between the Spearman correlations of source and of inverse terms with the
     weights. On both bases of the book the silhouette alone separated trained respondents from heads
-    that nobody trained, so it alone of the statistics of answers forbids reading a score. Even
-    without a flag, nothing proves that a score measures
-    what its name says.
+    that nobody trained, so of the statistics of answers it alone rules out interpreting a score.
+    Even without a flag, nothing proves that a score measures what its name says.
 
     References
     ----------
@@ -353,7 +352,7 @@ def _content(items: pd.Series, questionnaire: Questionnaire, level: float):
 
 
 def _alone(shares: np.ndarray, signs: dict, questionnaire: Questionnaire, level: float):
-    """Test each scale alone; one that has parts is as good as the worst of them."""
+    """Test each scale separately; a scale with subscales gets the result of its worst one."""
     p_values = _step_down(shares, signs, level)
     for scale in questionnaire.scales:
         inner = [one.id for one in questionnaire.scales if one.parent == scale.id] or [scale.id]

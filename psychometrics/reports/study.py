@@ -45,7 +45,7 @@ def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
         Of a pilot with two runs of a respondent or more, as :func:`psychometrics.asking.ask` or
         :func:`psychometrics.asking.answer_files.read_answers` gives answers to items.
     width : float
-        Of the 95 % interval of one respondent's score, in points of the scale.
+        Width of the 95 % interval of one respondent's score, in points of the scale.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def run_study(
     **limits
         What the plan leaves open: the ``device``, and settings of the endpoint, such as prices,
         ``timeout``, ``concurrency`` and ``max_cost`` of the whole run; after a ``dry_run`` nothing
-        is recorded. In mode ``file`` settings of
+        is recorded. In mode ``file``, the settings of
         :func:`psychometrics.asking.answer_files.read_answers`.
 
     Returns
@@ -237,7 +237,8 @@ file or directory); name a readable file.
 def _answers(
     study: Study, path: Path, store, progress: bool, failed: dict, limits: dict, table: dict | None
 ) -> Iterator[pd.DataFrame]:
-    """Answers of each combination and seed, with their conditions; failures into ``failed``."""
+    """Return the answers of each combination and seed with their conditions; put failures into
+    ``failed``."""
     budget = limits.get("max_cost")
     loaded = study.load_questionnaires(path.parent)
     who = study.list_respondents(path.parent)
@@ -299,7 +300,7 @@ def _answers_of_table(
 
 
 def _is_value(cell: object, value: object) -> bool:
-    """Whether a cell holds a condition's value: as a number, or in the same words."""
+    """Return whether a cell holds a condition's value, as a number or in the same words."""
     try:
         return float(cell) == float(value)
     except (TypeError, ValueError):

@@ -69,7 +69,7 @@ class _Planned(Part):
 
 
 class Study(Part):
-    """What a study's file holds."""
+    """The content of a study's file."""
 
     title: str
     question: str
@@ -227,7 +227,7 @@ def record_path(path: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class _Readable:
-    """What of a file can be checked: of a right one all, of a wrong one its right parts."""
+    """Return the parts of a file that can be checked: all, or the right parts of a wrong file."""
 
     study: Study
     unknown: frozenset[str] = frozenset()  # keys of the file that are missing or wrong

@@ -304,7 +304,8 @@ class StoredAnswers:
     def close(self) -> None:
         """Add what was collected; merge small parts if they are more than ``_MANY_PARTS``.
 
-        The work grows with what was added. Nothing is merged where the store does not allow it.
+        The time grows with the number of added answers. If the store does not allow it, nothing is
+        merged.
         """
         with self._lock:
             self._save()

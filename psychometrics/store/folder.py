@@ -200,7 +200,7 @@ class Folder:
         warnings.warn(f"{path} {what}: {done}, and its questions are asked again.", stacklevel=2)
 
     def compact(self, only_small: bool = False) -> int:
-        """Merge parts; the number that there are fewer."""
+        """Merge parts, and return by how many their number falls."""
         files = self.files()
         parts = [file for file in files if _PART.fullmatch(file.base_name)]
 
@@ -287,7 +287,8 @@ def folder_names(manifest: dict[str, Any]) -> list[str]:
 
 
 def _safe_name(name: str, always: bool = False) -> str:
-    """A name as a folder's: itself if it is safe, else, or always, with a hash of it."""
+    """Return a name for a folder: the name itself if it is safe, otherwise (or always) with its
+    hash."""
     # The hash keeps "a/b" and "a-b" apart, which are the same once made safe.
     safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80]
     if safe == name and name[:1].isalnum() and not always:

@@ -13,14 +13,14 @@ from .answers import StoredAnswers, key_of
 
 @dataclass(frozen=True)
 class Turn:
-    """What a conversation sends at once, and what that is about.
+    """One request of a conversation, and the items that it is about.
 
     Parameters
     ----------
     messages : list of dict
         ``role`` and ``content``.
     run, attempt : int
-        Of the questionnaire, and of the items in it; from 1.
+        Number of the questionnaire's run, and of the attempt at the items in it; from 1.
     items : tuple of str
         Ids of the items that are asked.
     response_format : dict, optional
@@ -36,7 +36,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Reply:
-    """What comes back for a turn.
+    """The reply to a turn.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a store lies: a local folder or a URL, opened as a file system of pyarrow's."""
+"""Open the location of a store, a local folder or a URL, as a file system of pyarrow."""
 
 from __future__ import annotations
 

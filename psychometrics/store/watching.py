@@ -21,8 +21,8 @@ class _Watch:
     Attributes
     ----------
     has_added : bool
-        Whether the call has added answers; what others remove from a store that is only read is
-        not looked for.
+        Whether the call has added answers; removals by others from a store that is only read are
+        not detected.
     """
 
     def __init__(self) -> None:

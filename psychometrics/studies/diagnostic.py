@@ -102,7 +102,7 @@ def item_table(sentences: bool = False) -> pd.DataFrame:
     Raises
     ------
     DataError
-        The sentences cannot be had.
+        The sentences cannot be fetched.
 
     References
     ----------
@@ -136,10 +136,10 @@ def answers(
     category : str, optional
         Key of ``CATEGORIES``: only the items that people were asked; all items by default.
     sample : {"phase", "completers"}
-        Of people: everyone accepted in the category's phase, or the 19 who answered all phases,
-        who alone can be put side by side without a category.
+        People to use: all who were accepted in the category's phase, or the 19 who answered all
+        phases, who alone can be compared across categories.
     live : bool
-        Of models: those of this book in place of the published ones.
+        Whether to use this book's models in place of the published ones.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def questionnaire(category: str | None = None) -> Questionnaire:
     ParameterError
         There is no such category.
     DataError
-        The sentences cannot be had.
+        The sentences cannot be fetched.
 
     References
     ----------

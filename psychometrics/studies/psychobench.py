@@ -350,7 +350,8 @@ def _roles_differ(cells, study: str, who: list[str], scale: tuple[str, str]) -> 
 
 
 def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
-    """What is claimed of CABIN's 41 interests: how alike they are, and which are liked most."""
+    """Compute the claims about CABIN's 41 interests: how alike they are, and which are liked
+    most."""
     named = {
         "vocations-liked": ("social_service", "health_care_service", "teaching_education"),
         "vocations-disliked": ("physical_manual_labor", "protective_service"),
@@ -425,7 +426,7 @@ def _direction(significant: pd.Series, difference: pd.Series) -> np.ndarray:
 
 
 def _settled(table: pd.DataFrame, level: float, rounding: float, both: bool) -> np.ndarray:
-    """Whether figures anywhere within the rounding lead to the same direction."""
+    """Return whether all values within the rounding give the same direction."""
     steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * rounding
     ends = (-rounding, 0, rounding) if both else (0.0,)
     found = _direction(table["significant"], table["difference"])

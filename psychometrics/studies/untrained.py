@@ -80,7 +80,7 @@ class _Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """What to know of respondents that are few, or no members of the book."""
+        """Return notes on respondents that are few, or not members of the book."""
         counts = self.base.value_counts()
         said = [
             f"{kind} ({counts[kind]}): only silhouettes are printed. Alpha, omega, correlations "
@@ -123,7 +123,7 @@ def compare(
     score, temperature, dtype
         As in :func:`psychometrics.measures.scoring.item_scores` and :func:`psychometrics.ask`.
     populations : int
-        How many populations of heads are made of every size, unless the 2,000 shipped ones fit.
+        Number of populations of heads of each size, unless the 2,000 shipped ones fit.
     seed : int
         Seed of these heads.
 

@@ -234,13 +234,13 @@ window.explorerScripts.ask = function (body, data, tools) {
     const factor = S.matching(one, state.logits, own.decided, data.t);
     const answers = [1, factor].map((times) => S.tabled(one, S.entailment(state.logits, times)));
     const scores = [own, ...answers.map((rows) => S.score(one, rows, data.t))];
-    const names = ["trained model", "untrained head, at its start", "untrained head, as decided as the model"];
+    const names = ["trained model", "untrained head, at its start", "untrained head, as decisive as the model"];
     const shownOf = ["score", ...(one.source.length > 1 ? ["low", "high"] : []), "decided"];
     const rows = names.map((name, i) => ({ name, values: shownOf.map((key) => scores[i][key]) }));
-    const caption = `The same item, answered by a head of random weights (seed ${seed}). Decided: how far its answers are from an even spread, in per cent.`;
+    const caption = `The same item, answered by a head of random weights (seed ${seed}). Decisive: how far its answers are from an even spread, in per cent.`;
     return html("div", { class: "ask-null" },
-      tools.table(caption, ["respondent", ...shownOf], rows, { digits: [...shownOf.slice(1).map(() => 3), 0] }),
-      table("P(entailment) of the untrained head, as decided as the model.", answers[1]));
+      tools.table(caption, ["respondent", ...shownOf.map((key) => (key === "decided" ? "decisive" : key))], rows, { digits: [...shownOf.slice(1).map(() => 3), 0] }),
+      table("P(entailment) of the untrained head, as decisive as the model.", answers[1]));
   }
 
   changed();

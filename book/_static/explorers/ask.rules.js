@@ -23,6 +23,23 @@ window.askRules = function (item, lists) {
   const rows = [];
   const find = (rule, finding, mend) => rows.push({ rule, text: `${finding}: ${mend}.` });
 
+  /* The model reads English: a text with two more words of another language than of English is not. */
+  const LANGUAGES = { de: "German", es: "Spanish", fr: "French" };
+  const called = (name) => LANGUAGES[name] || `\u201c${name}\u201d`;
+  const known = Object.entries(lists.languages).map(([name, one]) => [name, new Set([...one.words, ...one.degrees])]);
+  const spoken = `${item.premise} ${item.hypothesis}`.replace(/{[^{}]*}/g, " ");
+  for (const text of [item.text, [spoken, ...item.source, ...item.inverse].join(" ")]) {
+    const said = new Set([...(text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || []), text.toLowerCase()]);
+    const hits = Object.fromEntries(known.map(([name, words]) => [name, [...said].filter((word) => words.has(word)).length]));
+    const other = Object.keys(hits).reduce((a, b) => (hits[b] > hits[a] ? b : a));
+    if (hits[other] >= hits.en + 2)
+      find("language", `\u201c${text.split(/\s+/).join(" ").trim()}\u201d reads as ${called(other)}`, "translate it, as the model was trained on English sentences");
+  }
+  for (const { word } of item.words.filter((one) => !lists.languages.en.degrees.includes(one.word))) {
+    const other = Object.keys(lists.languages).find((name) => lists.languages[name].degrees.includes(word));
+    if (other) find("language", `\u201c${word}\u201d is a word of ${called(other)}`, "translate it");
+  }
+
   const lower = item.text.toLowerCase();
   if (/\band\b.*\band\b|\band\/or\b/.test(lower))
     find("one question", "The item joins several things by \u201cand\u201d", "ask one thing");

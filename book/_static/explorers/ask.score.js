@@ -73,31 +73,43 @@ window.askScore = (function () {
   }
 
   /* The first words of the item: the file's name and its id. */
-  function fileName(item) {
+  function fileName(item, kind = "item") {
     const plain = item.text.normalize("NFKD").toLowerCase().match(/[a-z0-9]+/g) || [];
-    return ["item", ...plain.slice(0, 3)].join("-").slice(0, 40);
+    return [kind, ...plain.slice(0, 3)].join("-").slice(0, 40);
   }
 
-  /* A file that `psychometrics check` accepts. */
-  function yaml(item) {
-    const q = JSON.stringify;
-    const id = fileName(item);
-    const text = item.text || "An item of my own";
-    const levels = [...new Set(item.words.map((one) => one.weight))].map((weight) => {
-      const same = item.words.filter((one) => one.weight === weight).map((one) => q(one.word));
+  const q = JSON.stringify;
+
+  /* A file that `psychometrics check` accepts, of scales and items that are YAML already. */
+  function yamlFile(id, title, short, words, scales, items) {
+    const levels = [...new Set(words.map((one) => one.weight))].map((weight) => {
+      const same = words.filter((one) => one.weight === weight).map((one) => q(one.word));
       return `  - {weight: ${weight}, terms: [${same.join(", ")}]}`;
     });
     return [
-      "# Written with the page Ask a model. Add where the item comes from and who may use it.",
-      `id: ${id}`, `title: ${q(text)}`, 'short_title: "My item"', `measures: ${q(text)}`,
+      "# Written with the page Ask a model. Add where the items come from and who may use them.",
+      `id: ${id}`, `title: ${q(title)}`, `short_title: ${q(short)}`, `measures: ${q(title)}`,
       'citation: "none"', 'source: "written for this file"', 'licence: "not stated"',
-      "intensifiers:", ...levels,
-      'scales:', `  - {id: ${id}, title: "My item", items: all}`,
-      "items:", `  - id: ${id}-1`, `    text: ${q(text)}`, "    terms:",
-      `      source: [${item.source.map(q).join(", ")}]`,
-      `      inverse: [${item.inverse.map(q).join(", ")}]`,
-      "    templates:", `      - premise: ${q(item.premise)}`, `        hypothesis: ${q(item.hypothesis)}`, "",
+      "intensifiers:", ...levels, "scales:", ...scales, "items:", ...items, "",
     ].join("\n");
+  }
+
+  function yamlItem(id, text, templates) {
+    const asked = templates.length
+      ? [
+          "    terms:", `      source: [${templates[0].source.map(q).join(", ")}]`,
+          `      inverse: [${templates[0].inverse.map(q).join(", ")}]`, "    templates:",
+        ]
+      : [];
+    const each = templates.flatMap((one) => [`      - premise: ${q(one.premise)}`, `        hypothesis: ${q(one.hypothesis)}`]);
+    return [`  - id: ${id}`, `    text: ${q(text)}`, ...asked, ...each].join("\n");
+  }
+
+  function yaml(item) {
+    const id = fileName(item);
+    const text = item.text || "An item of my own";
+    const scales = [`  - {id: ${id}, title: "My item", items: all}`];
+    return yamlFile(id, text, "My item", item.words, scales, [yamlItem(`${id}-1`, text, [item])]);
   }
 
   /* --- the score */
@@ -133,7 +145,7 @@ window.askScore = (function () {
     const each = pss.slice(0, item.source.length).map((row) => mean(row.map((x, j) => x * weights[j])));
     const squares = pss.flatMap((row) => row.map((x) => (row.length * x - 1) ** 2));
     const [low, high] = interval(each, t);
-    return { shares, pss, score: mean(each), low, high, decided: 100 * Math.sqrt(mean(squares)) };
+    return { shares, pss, each, score: mean(each), low, high, decided: 100 * Math.sqrt(mean(squares)) };
   }
 
   /* --- an untrained head: softmax(V tanh(W h)), weights normal with a deviation of 0.02 */
@@ -181,5 +193,5 @@ window.askScore = (function () {
     return Math.exp(high);
   }
 
-  return { read, mistakes, prompts, fileName, yaml, score, tabled, headLogits, entailment, matching };
+  return { read, mistakes, prompts, fileName, yaml, yamlFile, yamlItem, interval, score, tabled, headLogits, entailment, matching };
 })();
