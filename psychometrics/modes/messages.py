@@ -156,10 +156,9 @@ def messages(
             raise ParameterError("A file's own prompt is sent as it is: leave think, cipher, "
                                  "reply and demonstrations out.")  # fmt: skip
 
-        role_text = _role_text(language, role)
-        if role == "default":
-            role_text = questionnaire.system or ""
-        return _filed_messages(questionnaire, items, role_text, labels, orders)
+        own_system = questionnaire.system or ""
+        system = own_system if role == "default" else _role_text(language, role)
+        return _filed_messages(questionnaire, items, system, labels, orders)
 
     template = language["wordings"].get(wording, wording)
     _check_form(template, wording, reply)
@@ -175,10 +174,8 @@ def messages(
         names = [f'"{name}"' for name in names]
 
     role_text = _role_text(language, role)
-    if role == "default" and reply != "choice" and questionnaire.system:
-        is_plain = labels == "numeric" and reply == "lines"
-        own_text = questionnaire.system if is_plain else _without_numbers(questionnaire.system)
-        role_text = own_text or role_text
+    if role == "default" and reply != "choice":
+        role_text = _own_system(questionnaire, labels, reply) or role_text
 
     system = _system_text(role_text, phrases, reply, think, names[-1])
     values = [options[place].value for place in orders[0]]
@@ -190,6 +187,13 @@ def messages(
 
     turns = [("system", system), *turns]
     return [{"role": who, "content": text} for who, text in turns]
+
+
+def _own_system(questionnaire: Questionnaire, labels: str, reply: str) -> str:
+    """Return the questionnaire's own system text; it names numbers only where these are asked."""
+    text = questionnaire.system or ""
+    is_plain = labels == "numeric" and reply == "lines"
+    return text if is_plain else _without_numbers(text)
 
 
 def _check_form(template: object, wording: str, reply: str) -> None:
