@@ -23,7 +23,6 @@ ROLES: dict[str, str] = _LANGUAGES["en"]["roles"]
 """System texts by role; another text may be given instead of a name."""
 PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person: premises for respondents that answer by inference."""
-_WORDINGS: dict[str, str] = _LANGUAGES["en"]["wordings"]
 """User prompts: v1 has the structure of the paper's own, v2 to v5 that of the four it compares."""
 # How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
 # is for a single statement, answered by the choice alone.
