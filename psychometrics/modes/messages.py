@@ -18,12 +18,12 @@ from ..exceptions import ParameterError
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire
 
+# Of its wordings v1 has the structure of the paper's own, v2 to v5 that of the four it compares.
 _LANGUAGES = yaml.safe_load((data_dir() / "messages.yml").read_text(encoding="utf-8"))
 ROLES: dict[str, str] = _LANGUAGES["en"]["roles"]
 """System texts by role; another text may be given instead of a name."""
 PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person: premises for respondents that answer by inference."""
-"""User prompts: v1 has the structure of the paper's own, v2 to v5 that of the four it compares."""
 # How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
 # is for a single statement, answered by the choice alone.
 _REPLIES = ("lines", "json", "json_schema", "choice")
