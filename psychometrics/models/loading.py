@@ -4,6 +4,8 @@ Whatever goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that
 what to do. A source is what :func:`psychometrics.models.sources.find` returns, a folder, or a hub
 id. Torch and transformers are imported inside the functions, because that takes seconds. A model's
 configuration, weights and tokenizer are here; its device and lengths have modules of their own.
+
+One file: the three are loaded together, and whatever is damaged in them ends in the same error.
 """
 
 from __future__ import annotations
