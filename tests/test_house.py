@@ -32,7 +32,7 @@ LAYERS = (
     {"authoring"},
 )
 """Rooms from the foundation up: each imports from the layers below its own; others come on top."""
-LARGEST = {"code lines": 21_820, "public constants": 60, "root modules": 14}
+LARGEST = {"code lines": 21_945, "public constants": 60, "root modules": 10}
 
 
 def _modules() -> dict[str, Path]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.modes.chat import Chat
-from psychometrics.modes.messages import _WORDINGS, ROLES, _fill, caesar, messages, option_labels
+from psychometrics.modes.messages import _LANGUAGES, ROLES, _fill, caesar, messages, option_labels
 from psychometrics.modes.mode import Asking, Identity
 from psychometrics.modes.replies import parse_reply
 from psychometrics.paths import data_dir
@@ -21,7 +21,7 @@ from psychometrics.questionnaires import load_questionnaire
 MINI = load_questionnaire("ipip20")
 
 
-@pytest.mark.parametrize("wording", _WORDINGS)
+@pytest.mark.parametrize("wording", _LANGUAGES["en"]["wordings"])
 @pytest.mark.parametrize("role", ROLES)
 def test_every_prompt_has_each_statement_once_and_the_scale_once(role, wording):
     system, user = messages(MINI, MINI.items, role=role, wording=wording)
@@ -282,7 +282,7 @@ def test_a_schema_lets_no_other_reply_pass_than_the_labels():
 # --- other languages -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wording", _WORDINGS)
+@pytest.mark.parametrize("wording", _LANGUAGES["en"]["wordings"])
 @pytest.mark.parametrize("reply", ["lines", "json", "choice"])
 def test_a_spanish_questionnaire_is_asked_in_spanish_from_end_to_end(wording, reply):
     gad7 = load_questionnaire("gad7_es")

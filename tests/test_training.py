@@ -358,7 +358,7 @@ def test_an_impossible_setting_is_refused_before_anything_is_read(name, value, t
 
 
 def test_a_causal_model_learns_its_text_in_place(tmp_path):
-    model, tokenizer = load_model(save_tiny_decoder(tmp_path / "base", "gpt2", spread=1), "causal")
+    model, tokenizer = load_model(save_tiny_decoder(tmp_path / "base"), "causal")
     first = {name: weight.clone() for name, weight in model.state_dict().items()}
     text = tokenizer("I feel calm at home.", return_tensors="pt")["input_ids"]
 
@@ -374,7 +374,10 @@ def test_a_causal_model_learns_its_text_in_place(tmp_path):
     assert loss() < before / 2
     same = {name for name, weight in model.named_parameters() if torch.equal(weight, first[name])}
     moved = {name for name, _ in model.named_parameters()} - same
-    assert {name.rsplit(".", 2)[1] for name in moved} == {"c_attn", "c_proj", "c_fc"}
+    assert {name.rsplit(".", 2)[1] for name in moved} == {
+        *("q_proj", "k_proj", "v_proj", "o_proj"),
+        *("gate_proj", "up_proj", "down_proj"),
+    }
 
 
 def test_the_embedded_base_is_called_minilm(tmp_path):

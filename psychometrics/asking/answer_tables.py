@@ -378,7 +378,7 @@ def _tidy_headers(table: AnswerTable) -> AnswerTable:
             cells[name] = cells[name].map(_flat)
 
     table.texts = {str(name).strip(): text for name, text in table.texts.items()}
-    table.labels = {str(name).strip(): known for name, known in table.labels.items()}
+    table.labels = {str(name).strip(): labels for name, labels in table.labels.items()}
 
     import_ids = [
         number

@@ -360,10 +360,9 @@ def _drawn(
         heads = _shipped_heads(null, made, pairs)
         vectors = _stand_vectors({one[0] for one in made if one not in heads}, parts)
 
-    plain = bases == ["embedded"] and layers is None and wordings == [None]
-    few = _shipped(null, pairs) if plain else None
-    asked = pd.concat([table] * n, ignore_index=True)  # as pm.ask, one respondent after another
-
+    is_usual = bases == ["embedded"] and layers is None and wordings == [None]
+    few = _shipped(null, pairs) if is_usual else None
+    repeated = pd.concat([table] * n, ignore_index=True)  # one respondent after another
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
         if null == "shuffled-labels":
@@ -376,11 +375,16 @@ def _drawn(
             names = [_name(null, *one) for one in zip(stands, numbers, strict=True)]
             answers = _all_answers(null, pairs, stands, numbers, vectors, heads)
 
-        frame = asked.copy(deep=False)
-        frame.insert(0, "respondent_id", np.repeat(names, len(table)))
-        frame.insert(1, "mode", "nli")
-        frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
-        yield frame
+        yield _as_asked(repeated, names, answers)
+
+
+def _as_asked(prompted: pd.DataFrame, names: list[str], answers: _Numbers) -> pd.DataFrame:
+    """Return answers to the prompts of all respondents as :func:`psychometrics.ask` gives them."""
+    frame = prompted.copy(deep=False)
+    frame.insert(0, "respondent_id", np.repeat(names, len(frame) // len(names)))
+    frame.insert(1, "mode", "nli")
+    frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
+    return frame
 
 
 def _stand_of(

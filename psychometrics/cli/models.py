@@ -16,8 +16,6 @@ from .answers import without_formulas
 from .options import app, names_in
 
 _PANEL = "Ask and score"
-_PAPER_SETTINGS = {"lr": 5e-5, "epochs": 3.0, "tuning": "unfrozen"}
-"""Fine-tuning on MNLI as in EMPALC, section 5: base unfrozen, 3 epochs at 5e-5."""
 
 
 @app.command("population", rich_help_panel=_PANEL)
@@ -115,8 +113,8 @@ def _train_nli(
 
     data = data or ["mnli"]
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    settings = _PAPER_SETTINGS | chosen | pm.checks.parse_parameters(condition or [])
+    settings = {name: value for name, value in chosen.items() if value is not None}
+    settings |= pm.checks.parse_parameters(condition or [])
     device = settings.pop("device", None)
 
     with pm.models.devices.computing_on(device):

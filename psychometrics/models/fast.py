@@ -123,36 +123,17 @@ def packed_forward(
         logits, shape (n, outputs), float32.
     """
     body = next(name.partition(".")[0] for name in weights if ".embeddings." in name)
-
-    def linear(*names: str, activation: str | None = None) -> _Step:
-        weight = torch.cat([weights[f"{name}.weight"] for name in names])
-        bias = torch.cat([weights[f"{name}.bias"] for name in names])
-        return _packed_linear(weight, bias, activation)
-
-    def norm(name: str) -> _Step:
-        return _layer_norm(weights, name, config.layer_norm_eps)
-
-    def layer(name: str) -> _Layer:
-        return _Layer(
-            linear(*(f"{name}.attention.self.{part}" for part in ("query", "key", "value"))),
-            linear(f"{name}.attention.output.dense"),
-            norm(f"{name}.attention.output"),
-            linear(f"{name}.intermediate.dense", activation=config.hidden_act),
-            linear(f"{name}.output.dense"),
-            norm(f"{name}.output"),
-        )
-
-    layers = [layer(f"{body}.encoder.layer.{i}") for i in range(config.num_hidden_layers)]
+    places_of_layers = [f"{body}.encoder.layer.{i}" for i in range(config.num_hidden_layers)]
+    layers = [_packed_layer(weights, place, config) for place in places_of_layers]
     tables = [weights[f"{body}.embeddings.{part}_embeddings.weight"] for part in _TABLES]
-    out_norm = norm(f"{body}.embeddings")
+    normalise = _layer_norm(weights, f"{body}.embeddings", config.layer_norm_eps)
     # RoBERTa and its kin number positions from behind the padding's.
     offset = 0 if body == "bert" else config.pad_token_id + 1
-    if f"{body}.pooler.dense.weight" in weights:
-        pool = linear(f"{body}.pooler.dense")
-        classify = linear("classifier")
-    else:
-        pool = linear("classifier.dense")
-        classify = linear("classifier.out_proj")
+
+    head = [f"{body}.pooler.dense", "classifier"]
+    if f"{body}.pooler.dense.weight" not in weights:
+        head = ["classifier.dense", "classifier.out_proj"]
+    pool, classify = (_packed(weights, [name]) for name in head)
 
     @torch.inference_mode()
     def logits(features: Sequence[_Features]) -> torch.Tensor:
@@ -163,7 +144,7 @@ def packed_forward(
             F.embedding(place.to(table.device), table)
             for place, table in zip(places, tables, strict=True)
         )
-        hidden = out_norm(words + kinds + positions)
+        hidden = normalise(words + kinds + positions)
 
         for one in layers[:-1]:
             hidden = _through(one, hidden, groups, config.num_attention_heads)
@@ -175,6 +156,30 @@ def packed_forward(
         return in_order
 
     return logits
+
+
+def _packed(
+    weights: Mapping[str, torch.Tensor], names: Sequence[str], activation: str | None = None
+) -> _Step:
+    """Return linear layers of these names as one product."""
+    weight = torch.cat([weights[f"{name}.weight"] for name in names])
+    bias = torch.cat([weights[f"{name}.bias"] for name in names])
+    return _packed_linear(weight, bias, activation)
+
+
+def _packed_layer(
+    weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig
+) -> _Layer:
+    """Return the steps of a layer, its three inputs to attention as one product."""
+    read = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
+    return _Layer(
+        _packed(weights, read),
+        _packed(weights, [f"{name}.attention.output.dense"]),
+        _layer_norm(weights, f"{name}.attention.output", config.layer_norm_eps),
+        _packed(weights, [f"{name}.intermediate.dense"], config.hidden_act),
+        _packed(weights, [f"{name}.output.dense"]),
+        _layer_norm(weights, f"{name}.output", config.layer_norm_eps),
+    )
 
 
 def _layer_norm(weights: Mapping[str, torch.Tensor], name: str, epsilon: float) -> _Step:

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import RespondentError
-from .model_files import (
-    check_config,
-    check_files,
-    check_folder,
-    read_json,
-)
+from .model_files import check_config, check_files, check_folder, read_json
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo

@@ -4,6 +4,8 @@ Whatever goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that
 what to do. A source is what :func:`psychometrics.models.sources.find` returns, a folder, or a hub
 id. Torch and transformers are imported inside the functions, because that takes seconds. A model's
 configuration, weights and tokenizer are here; its device and lengths have modules of their own.
+
+One file: the three are loaded together, and whatever is damaged in them ends in the same error.
 """
 
 from __future__ import annotations
@@ -108,19 +110,14 @@ def load_model(
     6
     """
     import torch
-    import transformers
 
-    kind, usual = _HEADS[head]
-    what = what or usual
+    what = what or _HEADS[head][1]
     source = _found(source)
     name = source.name
     if config is None:
         config = load_config(source)
 
-    builder = getattr(transformers, kind)
-    if head == "causal" and _sees_and_writes(config):
-        builder = transformers.AutoModelForImageTextToText  # asked by its text alone
-
+    builder = _builder(head, config)
     _check_architecture(name, what, head, config, builder)
     with quietly(), _loading(name, what):
         model, report = builder.from_pretrained(
@@ -135,10 +132,11 @@ def load_model(
         )
 
     missing = set(report["missing_keys"])
-    if head == "encoder" and any(key.startswith("pooler.") for key in missing):
+    of_pooler = {key for key in missing if key.startswith("pooler.")}
+    if head == "encoder" and of_pooler:
         # Checkpoints of masked language models have none, and the hidden states need none.
         model.pooler = None
-        missing = {key for key in missing if not key.startswith("pooler.")}
+        missing -= of_pooler
 
     if source.kind == "adapter":
         adapted = _adapted(model, source, what, missing)
@@ -150,6 +148,15 @@ def load_model(
         _check_trained(name, what, report["mismatched_keys"], missing, ways)
 
     return model.eval(), tokenizer or load_tokenizer(source)
+
+
+def _builder(head: str, config: PreTrainedConfig) -> Any:
+    """Return the class of transformers that builds a model with this head."""
+    import transformers
+
+    if head == "causal" and _sees_and_writes(config):
+        return transformers.AutoModelForImageTextToText  # asked by its text alone
+    return getattr(transformers, _HEADS[head][0])
 
 
 def _check_architecture(
@@ -382,11 +389,11 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
         with _loading(name, "a sentence encoder"):
             types = [part["type"] for part in read_json(name, modules, list)]
 
-        own = [kind for kind in types if not str(kind).startswith("sentence_transformers.")]
-        if own:
+        foreign = [kind for kind in types if not str(kind).startswith("sentence_transformers.")]
+        if foreign:
             raise RespondentError(
-                f"{name} needs program code of its own ({own[0]} in modules.json), which is never "
-                "run: choose a model of sentence-transformers' own modules.",
+                f"{name} needs program code of its own ({foreign[0]} in modules.json), which is "
+                "never run: choose a model of sentence-transformers' own modules.",
                 kind="remote code",
             )
 

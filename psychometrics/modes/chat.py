@@ -68,10 +68,7 @@ from ..store import key_of
 from ..store.replies import Reply, StoredReplies, Turn
 from . import generation
 from .chat_endpoint import Job, ask_endpoint, most_tokens, request_settings, stored_replies
-from .conversations import (
-    ConversationConditions,
-    ConversationMode,
-)
+from .conversations import ConversationConditions, ConversationMode
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking, Identity
 

@@ -21,10 +21,7 @@ from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..store import StoredAnswers, key_of
 from ..store.replies import Reply, StoredReplies, Turn
-from .conversations import (
-    ENDED_WITHOUT_ANSWER,
-    Batch,
-)
+from .conversations import ENDED_WITHOUT_ANSWER, Batch
 from .mode import Asking
 
 if TYPE_CHECKING:

@@ -113,17 +113,7 @@ def mine(
     check_choice(("auto", "masked", "causal", "encoder-decoder"), kind=kind)
     templates = _checked_templates(templates)
 
-    if model == "embedded":
-        files = sorted(embedded_head("mlm")[0].iterdir())
-        name = "embedded"
-        digest = sha256(*files)
-    else:
-        source = find(model)
-        name = source.name
-        digest = source.digest
-        if source.kind == "embedded":
-            raise RespondentError(f"{model} judges pairs and completes nothing: name 'embedded'.")
-
+    name, digest = _name_and_digest(model)
     if kind == "auto":
         kind = "masked" if model == "embedded" else _model_kind(model)
 
@@ -136,7 +126,7 @@ def mine(
     with StoredAnswers(store, "completions", "templates", name, manifest, _COLUMNS) as stored:
         missing = [text for text in keys if keys[text][0] not in stored]
         if missing:
-            loaded = load_masked_lm() if model == "embedded" else load_model(source, kind)
+            loaded = load_masked_lm() if model == "embedded" else load_model(find(model), kind)
             network = to_device(loaded[0], device, "float32", name)
             ways = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}
             complete = ways[kind]
@@ -151,6 +141,17 @@ def mine(
         rows = stored.rows.loc[[key for text in templates for key in keys[text]]]
 
     return rows.reset_index(drop=True).assign(respondent_id=name)[["respondent_id", *_COLUMNS]]
+
+
+def _name_and_digest(model: str | Path) -> tuple[str, str]:
+    """Return the name of a model that completes texts, and the digest of its files."""
+    if model == "embedded":
+        return "embedded", sha256(*sorted(embedded_head("mlm")[0].iterdir()))
+
+    source = find(model)
+    if source.kind == "embedded":
+        raise RespondentError(f"{model} judges pairs and completes nothing: name 'embedded'.")
+    return source.name, source.digest
 
 
 def _complete(

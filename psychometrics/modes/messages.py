@@ -18,13 +18,12 @@ from ..exceptions import ParameterError
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire
 
+# Of its wordings v1 has the structure of the paper's own, v2 to v5 that of the four it compares.
 _LANGUAGES = yaml.safe_load((data_dir() / "messages.yml").read_text(encoding="utf-8"))
 ROLES: dict[str, str] = _LANGUAGES["en"]["roles"]
 """System texts by role; another text may be given instead of a name."""
 PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person: premises for respondents that answer by inference."""
-_WORDINGS: dict[str, str] = _LANGUAGES["en"]["wordings"]
-"""User prompts: v1 has the structure of the paper's own, v2 to v5 that of the four it compares."""
 # How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
 # is for a single statement, answered by the choice alone.
 _REPLIES = ("lines", "json", "json_schema", "choice")
@@ -156,10 +155,9 @@ def messages(
             raise ParameterError("A file's own prompt is sent as it is: leave think, cipher, "
                                  "reply and demonstrations out.")  # fmt: skip
 
-        role_text = _role_text(language, role)
-        if role == "default":
-            role_text = questionnaire.system or ""
-        return _filed_messages(questionnaire, items, role_text, labels, orders)
+        own_system = questionnaire.system or ""
+        system = own_system if role == "default" else _role_text(language, role)
+        return _filed_messages(questionnaire, items, system, labels, orders)
 
     template = language["wordings"].get(wording, wording)
     _check_form(template, wording, reply)
@@ -175,10 +173,8 @@ def messages(
         names = [f'"{name}"' for name in names]
 
     role_text = _role_text(language, role)
-    if role == "default" and reply != "choice" and questionnaire.system:
-        is_plain = labels == "numeric" and reply == "lines"
-        own_text = questionnaire.system if is_plain else _without_numbers(questionnaire.system)
-        role_text = own_text or role_text
+    if role == "default" and reply != "choice":
+        role_text = _own_system(questionnaire, labels, reply) or role_text
 
     system = _system_text(role_text, phrases, reply, think, names[-1])
     values = [options[place].value for place in orders[0]]
@@ -211,6 +207,13 @@ def _language_of(questionnaire: Questionnaire) -> dict[str, Any]:
     tongue = questionnaire.language.partition("-")[0].lower()
     language: dict[str, Any] = _LANGUAGES.get(tongue, _LANGUAGES["en"])
     return language
+
+
+def _own_system(questionnaire: Questionnaire, labels: str, reply: str) -> str:
+    """Return the questionnaire's own system text; it names numbers only where these are asked."""
+    text = questionnaire.system or ""
+    is_plain = labels == "numeric" and reply == "lines"
+    return text if is_plain else _without_numbers(text)
 
 
 def _check_form(template: object, wording: str, reply: str) -> None:

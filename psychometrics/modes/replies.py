@@ -155,8 +155,25 @@ def parse_reply(
         texts = item.id, item.text, questionnaire.statement(item)
         readers.append(_reader(texts, tuple(questionnaire.choices(item)), labels, tuple(order)))
 
-    answers: dict[int, set[_Answer]] = {}
     text, in_json = _from_json(text, readers)
+    answers = _answers_by_number(text, readers, in_json)
+    if not answers:
+        in_order = _labels_in_order(text, readers)
+        if in_order:
+            return in_order
+
+    rest = "missing" if answers else "unreadable"
+    if refuses(text):
+        rest = "refused"
+
+    return [_settled(answers.get(number, set()), rest) for number in range(1, len(items) + 1)]
+
+
+def _answers_by_number(
+    text: str, readers: list[_Reader], in_json: list[_Numbered]
+) -> dict[int, set[_Answer]]:
+    """Return all that is answered to each statement, in JSON and in numbered lines."""
+    answers: dict[int, set[_Answer]] = {}
     for number, answer in in_json:
         answers.setdefault(number, set()).add(answer)
 
@@ -171,19 +188,23 @@ def parse_reply(
                 if number in answers:
                     answers[number].add(answer)
 
-    if not answers:
-        lines = [text] if len(items) == 1 else [line for line in text.splitlines() if line.strip()]
-        numbers = [str(number) for number in range(1, len(items) + 1)]
-        if len(lines) == len(items) and (len(items) == 1 or [*map(_plain, lines)] != numbers):
-            alone = [reader.read(_bare(line)) for reader, line in zip(readers, lines, strict=True)]
-            if all(status in ("ok", "out_of_range") for status, _ in alone):
-                return alone
+    return answers
 
-    rest = "missing" if answers else "unreadable"
-    if refuses(text):
-        rest = "refused"
 
-    return [_settled(answers.get(number, set()), rest) for number in range(1, len(items) + 1)]
+def _labels_in_order(text: str, readers: list[_Reader]) -> list[_Answer]:
+    """Return the answers of lines that are labels alone, one a statement; else none."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(readers) == 1:
+        lines = [text]
+
+    numbers = [str(number) for number in range(1, len(readers) + 1)]
+    counts_on = len(readers) > 1 and [*map(_plain, lines)] == numbers
+    if len(lines) != len(readers) or counts_on:
+        return []
+
+    answers = [reader.read(_bare(line)) for reader, line in zip(readers, lines, strict=True)]
+    is_read = all(status in ("ok", "out_of_range") for status, _ in answers)
+    return answers if is_read else []
 
 
 def refuses(text: str) -> bool:

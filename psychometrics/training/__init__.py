@@ -30,22 +30,8 @@ from ..asking.population import population
 from ..exceptions import DataError, ParameterError
 from ..models.devices import resolve_device
 from ..modes import load_respondent
-from .heads import (
-    classifier_with_adapter,
-    fresh_model,
-    name_base,
-    nli_classifier,
-    start_from,
-    with_adapter,
-)
-from .loop import (
-    MaskedTokensTrainer,
-    Settings,
-    make_folder,
-    tokenised,
-    train_into,
-    trains_on_gpu,
-)
+from .heads import classifier_with_adapter, fresh_model, nli_classifier, start_from, with_adapter
+from .loop import MaskedTokensTrainer, Settings, make_folder, tokenised, train_into, trains_on_gpu
 from .pairs import labelled_pairs
 
 _MEASURED = (0.1, 0.5, 0.9)
@@ -146,15 +132,13 @@ def train_nli(
 def training_cost(
     base: str | Path,
     data: str | Sequence[str] | pd.DataFrame,
-    *,
-    adapter: str | Path | None = None,
     **settings: object,
 ) -> dict[str, float]:
     """Say how long :func:`train_nli` will take here, by a few of its steps; nothing is kept.
 
     Parameters
     ----------
-    base, data, adapter, **settings
+    base, data, **settings
         As in :func:`train_nli`.
 
     Returns
@@ -175,7 +159,7 @@ def training_cost(
     chosen = Settings.of(settings)
     pairs = labelled_pairs(data, split=True)
     pairs = pairs[~pairs["held_out"]]
-    model, tokenizer = _tuned_classifier(base, adapter, chosen)
+    model, tokenizer = _tuned_classifier(base, None, chosen)
     table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
     rows = list(tokenised(tokenizer, table, chosen.max_length))
     rows.sort(key=lambda row: len(row["input_ids"]))
@@ -339,8 +323,7 @@ def adapt_encoder(
     # All that lies outside of the encoder; weights tied to the embeddings are named there.
     encoder = f"{model.base_model_prefix}."
     head = {name: p for name, p in model.named_parameters() if not name.startswith(encoder)}
-    model = with_adapter(model, rank)
-    name_base(model, base)
+    model = with_adapter(model, rank, base)
 
     for parameter in head.values():
         parameter.requires_grad_(True)

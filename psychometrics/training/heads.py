@@ -9,11 +9,7 @@ from pathlib import Path
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model, load_peft_weights
 from safetensors import safe_open
-from transformers import (
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.pytorch_utils import Conv1D
 
 from ..data import NLI_LABELS
@@ -113,14 +109,17 @@ def classifier_with_adapter(
     # GPT-2 keeps its weights turned round.
     settings.fan_in_fan_out = any(isinstance(module, Conv1D) for module in model.modules())
     adapter = get_peft_model(model, settings)
-    name_base(adapter, base)
+    _name_base(adapter, base)
 
     return adapter
 
 
-def with_adapter(model: PreTrainedModel, rank: int) -> PeftModel:
-    """Return a model with an adapter on each of its linear layers."""
-    return get_peft_model(model, _lora(rank, None, _linears(model)))
+def with_adapter(model: PreTrainedModel, rank: int, base: str | Path | None = None) -> PeftModel:
+    """Return a model with an adapter on each of its linear layers, which names its base."""
+    adapter = get_peft_model(model, _lora(rank, None, _linears(model)))
+    if base is not None:
+        _name_base(adapter, base)
+    return adapter
 
 
 def _lora(
@@ -147,7 +146,7 @@ def _layer(name: str) -> int:
     return numbers[0] if numbers else sys.maxsize
 
 
-def name_base(model: PeftModel, base: str | Path) -> None:
+def _name_base(model: PeftModel, base: str | Path) -> None:
     """Write into the adapter's settings where its base is found again.
 
     A folder stands there while it is trained: peft asks the hub about any other name.

@@ -16,12 +16,7 @@ import numpy as np
 import torch
 from peft import PeftModel
 from pydantic import Field, FiniteFloat, PositiveInt
-from transformers import (
-    PreTrainedTokenizerBase,
-    PrinterCallback,
-    Trainer,
-    TrainingArguments,
-)
+from transformers import PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
 from ..checks import check_kinds
