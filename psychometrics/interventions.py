@@ -31,14 +31,16 @@ from .files import replacing
 from .measures.scoring import scale_scores
 from .models.embedded import embedded_head, load_masked_lm
 from .models.loading import load_model
-from .models.sources import SMOLLM2, base_path, find, read_json
+from .models.model_files import read_json
+from .models.sources import SMOLLM2, base_path, find
 from .modes import identify, load_respondent
 from .modes.nli import PROBABILITIES, NLIRespondent
 from .paths import cache_dir, data_dir
 from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
 from .store import StoredAnswers, key_of
-from .training import mnli_sample, nli_classifier, nli_pairs
+from .training.heads import nli_classifier
+from .training.pairs import mnli_sample, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""

@@ -163,7 +163,7 @@ def test_the_version_is_printed_and_a_missing_package_is_named_with_its_extra(co
 @pytest.mark.parametrize(
     ("package", "extra", "call"),
     [
-        ("datasets", "train", "pm.training._tokens(None, {})"),
+        ("datasets", "train", "pm.training.loop.tokenised(None, {})"),
         ("matplotlib", "figures", "pm.figures.style()"),
         ("seaborn", "figures", "pm.figures.style()"),
         ("sentence_transformers", "book", "pm.models.loading.load_sentence_encoder('x')"),

@@ -67,12 +67,12 @@ def test_what_is_no_key_is_refused_also_when_asked_whether_it_is_there(key):
 
 @needs_nli_text
 def test_held_out_pairs_share_no_premise_with_the_rest_and_lines_of_snli_belong_together():
-    frame = training.mnli_sample()
+    frame = training.pairs.mnli_sample()
     out, rest = frame[frame["held_out"]], frame[~frame["held_out"]]
     assert len(out) >= 1500
     assert not set(out["premise"].str.strip()) & set(rest["premise"].str.strip())
     assert out["label"].value_counts(normalize=True).between(0.3, 0.37).all()
-    frame = training.nli_pairs("snli")
+    frame = training.pairs.nli_pairs("snli")
     assert len(frame) == 9842 + 9824
     assert not frame.isna().any(axis=None)
     # the upstream's order is neutral, entailment, contradiction for its first image

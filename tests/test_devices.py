@@ -14,7 +14,7 @@ from transformers import TrainingArguments
 import psychometrics as pm
 from psychometrics import training
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.models import loading
+from psychometrics.models import devices, lengths
 from psychometrics.store import manifests
 
 CUDA, CPU = torch.device("cuda"), torch.device("cpu")
@@ -32,23 +32,23 @@ def cuda(monkeypatch):
 
 
 def test_the_device_is_the_one_asked_for_then_the_environments_then_the_gpu(cuda, monkeypatch):
-    assert loading.resolve_device(None) == CUDA
-    assert loading.resolve_device("cuda:1").index == 1
+    assert devices.resolve_device(None) == CUDA
+    assert devices.resolve_device("cuda:1").index == 1
     monkeypatch.setenv("PSYCHOMETRICS_DEVICE", "cuda:1")
-    assert loading.resolve_device(None).index == 1
-    assert loading.resolve_device("cpu") == CPU
-    with loading.computing_on("cpu"):
-        assert loading.resolve_device(None) == CPU
-    with loading.computing_on(None):
-        assert loading.resolve_device(None).index == 1
+    assert devices.resolve_device(None).index == 1
+    assert devices.resolve_device("cpu") == CPU
+    with devices.computing_on("cpu"):
+        assert devices.resolve_device(None) == CPU
+    with devices.computing_on(None):
+        assert devices.resolve_device(None).index == 1
 
 
 def test_apples_gpu_is_taken_where_it_is_the_only_one(monkeypatch):
     monkeypatch.delenv("PSYCHOMETRICS_DEVICE", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert loading.resolve_device(None).type == "mps"
-    assert loading.resolve_device("cpu") == CPU
+    assert devices.resolve_device(None).type == "mps"
+    assert devices.resolve_device("cpu") == CPU
 
 
 def test_what_a_gpu_cannot_compute_names_the_way_back(tiny_model):
@@ -143,33 +143,33 @@ def test_a_study_and_a_profile_compute_on_the_device_that_is_named(
 def test_a_batch_has_more_tokens_the_more_memory_is_free_and_the_smaller_the_model(
     cuda, monkeypatch
 ):
-    on_processor = loading.batch_tokens(MINILM, CPU, "float32")
-    small = loading.batch_tokens(MINILM, CUDA, "float32")
-    large = loading.batch_tokens(LARGE, CUDA, "float32")
+    on_processor = lengths.batch_tokens(MINILM, CPU, "float32")
+    small = lengths.batch_tokens(MINILM, CUDA, "float32")
+    large = lengths.batch_tokens(LARGE, CUDA, "float32")
     assert on_processor == 4096
     assert 4096 < large < small <= 2**17
-    assert large < loading.batch_tokens(LARGE, CUDA, "bfloat16")
+    assert large < lengths.batch_tokens(LARGE, CUDA, "bfloat16")
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10**6, 80 * 10**9))
-    assert loading.batch_tokens(LARGE, CUDA, "float32") == 4096, "memory that runs out halves it"
+    assert lengths.batch_tokens(LARGE, CUDA, "float32") == 4096, "memory that runs out halves it"
 
 
 def test_float32_on_a_gpu_is_never_tf32(cuda, monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
-    loading.check_float32(CUDA, "float32")
+    devices.check_float32(CUDA, "float32")
     assert not torch.backends.cudnn.allow_tf32
 
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    loading.check_float32(CUDA, "bfloat16")
-    loading.check_float32(CPU, "float32")
+    devices.check_float32(CUDA, "bfloat16")
+    devices.check_float32(CPU, "float32")
     with pytest.raises(RespondentError, match="TF32"):
-        loading.check_float32(CUDA, "float32")
+        devices.check_float32(CUDA, "float32")
 
     def mixed():
         raise RuntimeError("mix of the legacy and new APIs")
 
     monkeypatch.setattr(torch, "get_float32_matmul_precision", mixed)
     with pytest.raises(RespondentError, match="TF32"):
-        loading.check_float32(CUDA, "float32")
+        devices.check_float32(CUDA, "float32")
 
 
 def test_float16_is_a_precision_of_its_own(tiny_model, tmp_path):
@@ -180,7 +180,7 @@ def test_float16_is_a_precision_of_its_own(tiny_model, tmp_path):
     assert coarse.attrs["summary"]["precision"] == {tiny_model.name: "float16"}
     assert np.abs(exact["entailment"] - coarse["entailment"]).max() < 0.01
     with pytest.raises(RespondentError, match="float16"):
-        loading.resolve_dtype("float8")
+        devices.resolve_dtype("float8")
 
 
 class _OnTwoGpus(TrainingArguments):
@@ -214,12 +214,12 @@ def test_training_takes_one_gpu_of_two_so_that_a_batch_is_what_the_manifest_says
 
 def test_training_refuses_another_gpu_than_the_first_and_names_the_way(cuda, tmp_path):
     pairs = pd.DataFrame({"premise": ["It rains."], "hypothesis": ["It is wet."], "label": [0]})
-    with loading.computing_on("cuda:1"), pytest.raises(ParameterError, match="VISIBLE_DEVICES=1"):
+    with devices.computing_on("cuda:1"), pytest.raises(ParameterError, match="VISIBLE_DEVICES=1"):
         training.train_nli("nowhere", pairs, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
-    with loading.computing_on("cuda:0"):
-        assert training._trains_on_gpu()
+    with devices.computing_on("cuda:0"):
+        assert training.trains_on_gpu()
 
 
 def test_the_device_of_a_run_reaches_its_kernel_and_is_refused_before_it(ended, monkeypatch):
@@ -227,7 +227,7 @@ def test_the_device_of_a_run_reaches_its_kernel_and_is_refused_before_it(ended, 
     seen = []
 
     def note(notebook, *arguments, **options):
-        seen.append(loading.resolve_device(None))
+        seen.append(devices.resolve_device(None))
         raise ParameterError("noted.")
 
     monkeypatch.setattr("psychometrics.publishing.runs.run_notebook", note)

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import psychometrics as pm
-from psychometrics import training
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import embedded, sources
 from recipes.heads import cola, masked_perplexity
@@ -31,7 +30,7 @@ def test_perplexity_is_the_vocabularys_size_for_a_uniform_model():
 
 @needs("mnli_entailment", "mnli_neutral", "mnli_contradiction")
 def test_the_reported_perplexity_is_that_of_the_shipped_head():
-    pairs = training.mnli_sample()
+    pairs = pm.training.pairs.mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())
     recipe = embedded.embedded_head("mlm")[1]
     assert len(held_out) == recipe["held_out_sentences"]

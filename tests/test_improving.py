@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics import improving
+from psychometrics.authoring import candidates, choosing
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
 
@@ -81,10 +82,10 @@ class Fake:
 def measures():
     """Choosing without an encoder: content, neutrality and null answers are computed here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(improving, "content_validity", _content)
-        patch.setattr(improving._Run, "neutrality", lambda run, entries: np.ones(len(entries)))
+        patch.setattr(choosing, "content_validity", _content)
+        patch.setattr(choosing.Choice, "neutrality", lambda run, entries: np.ones(len(entries)))
         patch.setattr(
-            improving, "null_answers",
+            choosing, "null_answers",
             lambda asked, respondents, base, seed: pm.null_answers(
                 asked, "noise", respondents, seed=seed
             ),
@@ -116,7 +117,7 @@ def improved(tea, tmp_path_factory):
         given = [Fake(n, good if h == "chosen on" else held_out)
                  for n, h in zip(names, half, strict=True)]  # fmt: skip
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(improving, "_TOLERANCE", tolerance)
+            patch.setattr(choosing, "TOLERANCE", tolerance)
             return improving.improve(tea(text), given, nulls=3, store=store, progress=False)
 
     return run
@@ -141,10 +142,10 @@ def test_listed_wordings_and_those_by_rules_come_after_the_present_one(tea):
         "{intensifier} it is so!": "It is so {intensifier}!",
         "It is {intensifier} like that": "It is like that {intensifier}",
     }.items():
-        assert improving._at_end(hypothesis) == moved, "the gap moves to the end"
-    table = improving.wordings(tea())
+        assert candidates._at_end(hypothesis) == moved, "the gap moves to the end"
+    table = candidates.wordings(tea())
     assert table["rule"].tolist() == ["present", "listed", "hypothesis", "end"]
-    assert improving.wordings(tea(), rules=False)["rule"].tolist() == ["present", "listed"]
+    assert candidates.wordings(tea(), rules=False)["rule"].tolist() == ["present", "listed"]
 
 
 def test_the_candidate_that_separates_is_chosen_and_gains_on_the_held_out_half(improved):
@@ -176,7 +177,7 @@ def test_of_those_allowed_the_one_farthest_above_the_null_is_chosen(improved):
 
 def test_a_candidate_that_strays_from_the_item_is_not_chosen_however_well_it_separates(improved):
     strange = OWN.replace("When tea is there, I {term} it.", "Moons of Mars whom I {term} vote.")
-    found = improved("Moons of Mars", "Moons of Mars", strange, improving._TOLERANCE)
+    found = improved("Moons of Mars", "Moons of Mars", strange, choosing.TOLERANCE)
     rows = found.candidates.query("stage == 'wording'").set_index("rule")
     assert rows["separation"].idxmax() == "listed"
     assert not rows.loc["listed", "allowed"]

@@ -22,7 +22,7 @@ from psychometrics.models.sources import base_path, find
 from psychometrics.modes.mode import Identity
 from psychometrics.modes.nli import _WordsRespondent
 from psychometrics.paths import data_dir
-from psychometrics.training import nli_classifier
+from psychometrics.training.heads import nli_classifier
 from recipes import kernels
 from recipes import nulls as make_nulls
 

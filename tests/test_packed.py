@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
-from psychometrics.models import fetching, sources
+from psychometrics.models import fetching, sources, unpacking
 from psychometrics.models.embedded import embedded_head, load_masked_lm
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import find
@@ -127,9 +127,9 @@ def test_a_packed_file_has_the_answers_of_the_model_that_it_holds(tmp_path):
 
 def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "cache_dir", lambda: tmp_path)
-    folder = sources._unpacked_path(fetching.registry()["smollm2"]["sha256"])
+    folder = unpacking.unpacked_folder(fetching.registry()["smollm2"]["sha256"])
     shutil.copytree(decoder, folder)
-    (folder / sources._NOTED).write_text(json.dumps(sources._noted(folder)))
+    (folder / unpacking._NOTED).write_text(json.dumps(unpacking._noted(folder)))
     assert find("smollm2").fetch() == folder
     (folder / "chat_template.jinja").write_text("{{ messages }}")
     with pytest.raises(RespondentError, match="delete it") as error:
@@ -141,9 +141,9 @@ def test_an_unpacked_model_is_not_downloaded_again(decoder, tmp_path, monkeypatc
     for module in (sources, fetching):
         monkeypatch.setattr(module, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(fetching, "_download", lambda *_: pytest.fail("it was downloaded"))
-    folder = sources._unpacked_path(fetching.registry()["smollm2"]["sha256"])
+    folder = unpacking.unpacked_folder(fetching.registry()["smollm2"]["sha256"])
     shutil.copytree(decoder, folder)
-    (folder / sources._NOTED).write_text(json.dumps(sources._noted(folder)))
+    (folder / unpacking._NOTED).write_text(json.dumps(unpacking._noted(folder)))
     assert sources.fetch_indexed("smollm2") == folder
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import psychometrics as pm
-from psychometrics import ask, load_questionnaire, load_respondent, prompts, training
+from psychometrics import ask, load_questionnaire, load_respondent, prompts
 from psychometrics.asking.population import population, population_table
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import embedded, sources
@@ -82,7 +82,7 @@ def test_population_and_heads_are_small_and_hold_no_pickles():
 @needs("mnli_entailment", "mnli_neutral", "mnli_contradiction")
 def test_the_reported_accuracy_is_that_of_the_shipped_weights():
     name = "minilm-mnli-l3-s16"
-    held_out = training.mnli_sample().query("held_out").iloc[::5]
+    held_out = pm.training.pairs.mnli_sample().query("held_out").iloc[::5]
     pairs = list(zip(held_out["premise"], held_out["hypothesis"], strict=True))
     answers = load_respondent(name, dtype="float32").answer(pairs)
     measured = (answers.argmax(axis=1) == held_out["label"]).mean()

@@ -27,7 +27,7 @@ from transformers import (
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.models import fast, loading, sources
+from psychometrics.models import devices, fast, loading, sources
 from psychometrics.models.embedded import acceptability, load_embedded, load_masked_lm
 from psychometrics.models.fast import fast_forward as forward_of
 from psychometrics.models.sources import find
@@ -738,11 +738,11 @@ def test_answers_that_are_not_numbers_are_refused(tiny_model):
 
 
 def test_precision_is_float32_unless_another_is_named():
-    assert loading.resolve_dtype() == "float32"
-    assert loading.resolve_dtype(torch.bfloat16) == "bfloat16"
+    assert devices.resolve_dtype() == "float32"
+    assert devices.resolve_dtype(torch.bfloat16) == "bfloat16"
     with pytest.raises(RespondentError):
-        loading.resolve_dtype("float64")
-    assert loading.resolve_device("cpu") == torch.device("cpu")
+        devices.resolve_dtype("float64")
+    assert devices.resolve_device("cpu") == torch.device("cpu")
 
 
 def test_members_and_own_models_answer_in_float32_on_every_machine(tiny_model, tmp_path):

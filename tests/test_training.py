@@ -20,14 +20,10 @@ from psychometrics.models import embedded
 from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path
-from psychometrics.training import (
-    adapt_causal,
-    adapt_encoder,
-    nli_pairs,
-    train_acceptability,
-    train_nli,
-)
+from psychometrics.training import adapt_encoder, loop, train_acceptability, train_nli
+from psychometrics.training.pairs import nli_pairs
 from recipes import heads
+from recipes.talking import adapt
 from tests.tiny import save_tiny_decoder, save_tiny_masked_lm
 
 PLAIN = """
@@ -49,8 +45,8 @@ def trained_answers(monkeypatch, pairs, *arguments, **settings) -> np.ndarray:
         kept["model"], kept["tokenizer"] = model.eval(), tokenizer
         return save(model, tokenizer, *rest)
 
-    save = training._save
-    monkeypatch.setattr(training, "_save", keep)
+    save = loop._save
+    monkeypatch.setattr(loop, "_save", keep)
     train_nli(*arguments, progress=False, **settings)
     with torch.no_grad():
         logits = [
@@ -161,8 +157,8 @@ def many_pairs(tmp_path):
 def test_accuracy_is_measured_on_premises_that_nobody_was_trained_on(
     many_pairs, tiny_model, tmp_path, monkeypatch
 ):
-    seen, own = [], training._tokens
-    monkeypatch.setattr(training, "_tokens", lambda *x: seen.append(x[1]["premise"]) or own(*x))
+    seen, own = [], loop.tokenised
+    monkeypatch.setattr(training, "tokenised", lambda *x: seen.append(x[1]["premise"]) or own(*x))
     out, data = tmp_path / "out", str(tmp_path / "pairs.csv")
     manifest = train_nli(tiny_model, data, out, epochs=9, lr=5e-3, progress=False)
     held = many_pairs[~many_pairs["premise"].isin(seen[0])]
@@ -183,11 +179,11 @@ def test_a_files_bases_are_trained_one_by_one_and_a_stopped_run_keeps_what_is_do
     save_tiny_model(tmp_path / "two", "electra")
     respondents = "".join(f"- model: {name}\n" for name in ("one", "lost/lost", "two"))
     (tmp_path / "bases.yml").write_text(f"title: Bases\nrespondents:\n{respondents}")
-    own = training._finish
+    own = loop._finish
     asked = ["train-nli", "--base-file", "bases.yml", "out", "--data", "pairs.csv", "--epochs", "1"]
     with monkeypatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setattr(training, "_finish", lambda m, o: stop() if "two" in str(o) else own(m, o))
+        patch.setattr(loop, "_finish", lambda m, o: stop() if "two" in str(o) else own(m, o))
         with pytest.raises(KeyboardInterrupt):
             list(training.train_heads("bases.yml", "pairs.csv", "out", epochs=1.0, progress=False))
     kept = (tmp_path / "out" / "one" / "manifest.json").read_bytes()
@@ -265,14 +261,14 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another(tiny_model,
 def test_a_stopped_run_goes_on_from_its_last_epoch(tiny_model, tmp_path):
     whole = train_nli(tiny_model, PAIRS, tmp_path / "whole", epochs=4, lr=1e-3, progress=False)
 
-    class StoppingTrainer(training.Trainer):
+    class StoppingTrainer(loop.Trainer):
         def training_step(self, *given):
             if self.state.epoch >= 2:
                 raise KeyboardInterrupt
             return super().training_step(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "Trainer", StoppingTrainer)
+        patch.setattr(loop, "Trainer", StoppingTrainer)
         with pytest.raises(KeyboardInterrupt):
             train_nli(tiny_model, PAIRS, tmp_path / "twice", epochs=4, lr=1e-3, progress=False)
     assert not (tmp_path / "twice" / "manifest.json").exists()
@@ -297,7 +293,7 @@ def test_a_folder_of_another_training_is_left_as_it_is(tiny_model, save_tiny_mod
 
 def test_a_checkpoint_that_was_cut_short_is_named(tiny_model, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:  # killed before the model is saved
-        patch.setattr(training, "_save", stop)
+        patch.setattr(loop, "_save", stop)
         with pytest.raises(KeyboardInterrupt):
             train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=1, progress=False)
     weights = next(tmp_path.glob("used/checkpoints/*/model.safetensors"))
@@ -362,7 +358,7 @@ def test_an_impossible_setting_is_refused_before_anything_is_read(name, value, t
 
 
 def test_a_causal_model_learns_its_text_in_place(tmp_path):
-    model, tokenizer = load_model(save_tiny_decoder(tmp_path / "base", "gpt2", spread=1), "causal")
+    model, tokenizer = load_model(save_tiny_decoder(tmp_path / "base"), "causal")
     first = {name: weight.clone() for name, weight in model.state_dict().items()}
     text = tokenizer("I feel calm at home.", return_tensors="pt")["input_ids"]
 
@@ -372,13 +368,16 @@ def test_a_causal_model_learns_its_text_in_place(tmp_path):
             return float(model(input_ids=text, labels=text).loss)
 
     before = loss()
-    manifest = adapt_causal(
-        model, tokenizer, ["I feel calm at home."] * 8, epochs=10, lr=1e-2, batch_size=4
-    )
+    sentences = ["I feel calm at home."] * 16
+    manifest = adapt(model, tokenizer, sentences, epochs=10, lr=3e-2, rank=8, seed=0)
     assert manifest["steps"] == 20
     assert loss() < before / 2
-    same = [name for name, weight in model.named_parameters() if torch.equal(weight, first[name])]
-    assert not same, "all weights are trained"
+    same = {name for name, weight in model.named_parameters() if torch.equal(weight, first[name])}
+    moved = {name for name, _ in model.named_parameters()} - same
+    assert {name.rsplit(".", 2)[1] for name in moved} == {
+        *("q_proj", "k_proj", "v_proj", "o_proj"),
+        *("gate_proj", "up_proj", "down_proj"),
+    }
 
 
 def test_the_embedded_base_is_called_minilm(tmp_path):

@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from psychometrics.exceptions import DataError
 from psychometrics.models.loading import load_config, load_tokenizer
 from psychometrics.models.sources import SMOLLM2, find
-from psychometrics.training import nli_pairs
+from psychometrics.training.pairs import nli_pairs
 
 ANSWERS = (" yes", " maybe", " no")
 """Entailment, neutral, contradiction: the words that a member goes on with."""
@@ -51,9 +51,10 @@ def train_decoder(recipe: dict, folder: Path, data: pd.DataFrame | None = None) 
     Parameters
     ----------
     recipe : dict
-        ``data`` (as :func:`psychometrics.training.nli_pairs` names it, joined by "+"), ``pairs``
-        taken of it (0 for all), ``seed, rank, layers`` (kept of the base), ``adapt_from`` (the
-        first layer that is adapted), ``wording`` (a key of ``WORDINGS``), ``lr, epochs``.
+        ``data`` (as :func:`psychometrics.training.pairs.nli_pairs` names it, joined by "+"),
+        ``pairs`` taken of it (0 for all), ``seed, rank, layers`` (kept of the base),
+        ``adapt_from`` (the first layer that is adapted), ``wording`` (a key of ``WORDINGS``),
+        ``lr, epochs``.
     folder : Path
         For the adapter, its ``recipe.json``, and the checkpoint of a stopped run.
     data : DataFrame, optional

@@ -30,7 +30,9 @@ from psychometrics.models.sources import base_path
 from psychometrics.modes import identify, load_respondent
 from psychometrics.paths import data_dir
 from psychometrics.studies.diagnostic import CATEGORIES, ask_diagnostic, item_table
-from psychometrics.training import mnli_sample, nli_classifier, nli_pairs, train_nli
+from psychometrics.training import train_nli
+from psychometrics.training.heads import nli_classifier
+from psychometrics.training.pairs import mnli_sample, nli_pairs
 
 _SPELLINGS = {"snlli": "snli", "sni+": "snli+", "fintune": "finetune", "conv-bert": "convbert"}
 _RESULT = ["pairs", "accuracy", "low", "high", "seconds"]

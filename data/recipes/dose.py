@@ -30,7 +30,9 @@ from psychometrics.modes.nli import PROBABILITIES, NLIRespondent
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
-from psychometrics.training import mnli_sample, nli_classifier, nli_pairs, train_nli
+from psychometrics.training import train_nli
+from psychometrics.training.heads import nli_classifier
+from psychometrics.training.pairs import mnli_sample, nli_pairs
 
 from .nulls import QUESTIONNAIRES
 from .nulls import _save as save_merged

@@ -138,7 +138,8 @@ def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
 
 
 def _build_masked_lm(work: Path) -> None:
-    from psychometrics.training import adapt_encoder, mnli_sample
+    from psychometrics.training import adapt_encoder
+    from psychometrics.training.pairs import mnli_sample
 
     pairs = mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())

@@ -25,7 +25,9 @@ from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaires
 from psychometrics.questionnaires.prompts import prompts
 from psychometrics.store import key_of
-from psychometrics.training import nli_classifier, nli_pairs, train_nli
+from psychometrics.training import train_nli
+from psychometrics.training.heads import nli_classifier
+from psychometrics.training.pairs import nli_pairs
 
 QUESTIONNAIRES = (
     "gad7", "phq9", "soc13",

@@ -83,7 +83,8 @@ def _adapt(genre: str, work: Path, threads: int | None) -> None:
     """Adapt the encoder to a genre's own sentences: MNLI premises, none of them held out."""
     import torch
 
-    from psychometrics.training import adapt_encoder, mnli_sample
+    from psychometrics.training import adapt_encoder
+    from psychometrics.training.pairs import mnli_sample
 
     output = _genre_adapter(genre, work)
     if (output / "manifest.json").is_file():
@@ -103,7 +104,8 @@ def _adapt(genre: str, work: Path, threads: int | None) -> None:
 def _train_member(recipe: dict, work: Path, threads: int | None) -> tuple[str, dict]:
     import torch
 
-    from psychometrics.training import nli_pairs, train_nli
+    from psychometrics.training import train_nli
+    from psychometrics.training.pairs import nli_pairs
 
     if threads:
         torch.set_num_threads(threads)
@@ -200,7 +202,7 @@ def _held_out(recipe: dict) -> dict:
         answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
         return float((answers.argmax(axis=1) == pairs["label"]).mean())
 
-    from psychometrics.training import mnli_sample, nli_pairs
+    from psychometrics.training.pairs import mnli_sample, nli_pairs
 
     mnli = mnli_sample().query("held_out")
     share = accuracy(mnli)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,7 +108,7 @@ def talk(
         Of the choice and order of sentences, of the adapter's first weights, and of the replies:
         before and after share the luck of the draws.
     epochs, lr, rank
-        Of the adaptation (see :func:`psychometrics.training.adapt_causal`), in batches of 8.
+        Of the adaptation (see :func:`adapt`), in batches of 8.
     cache : str or Path, optional
         Folder in which each cell, one arm with one seed, is kept as soon as it is measured; by
         default in the user's cache. A stopped study goes on with the next cell.
@@ -229,7 +230,7 @@ def _sentences() -> dict[str, list[str]]:
         texts = intervention_texts(arm)
         sets[arm] = [texts[i] for i in rng.permutation(len(texts))[:UNREAD]]
 
-    from psychometrics.training import mnli_sample
+    from psychometrics.training.pairs import mnli_sample
 
     premises = mnli_sample().query("held_out")["premise"]
     premises = premises[premises.str.split().str.len().between(8, 40)].drop_duplicates()
@@ -237,14 +238,51 @@ def _sentences() -> dict[str, list[str]]:
     return sets
 
 
+def adapt(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sentences: Sequence[str],
+    epochs: float,
+    lr: float,
+    rank: int,
+    seed: int,
+) -> dict:
+    """Adapt a causal language model to sentences, in place, by adapters that are merged into it.
+
+    References
+    ----------
+    Hu et al. (2022) for LoRA.
+    """
+    from transformers import DataCollatorForLanguageModeling, set_seed
+
+    from psychometrics.training.heads import with_adapter
+    from psychometrics.training.loop import Settings, tokenised, train
+
+    set_seed(seed)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+
+    adapted = with_adapter(model, rank)
+    dataset = tokenised(tokenizer, {"text": list(sentences)})
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(epochs=epochs, lr=lr, batch_size=8, seed=seed)
+        manifest = train(adapted, dataset, collator, folder, settings, progress=False)
+
+    adapted.merge_and_unload()
+    model.requires_grad_(True)
+    return manifest
+
+
 def _cell(
     generator: str | Path, judge: NLIRespondent, arm: str, seed: int, training: dict
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Adapt where there is an arm, and measure."""
 
-    from psychometrics.models.loading import load_model, resolve_device
+    from psychometrics.models.devices import resolve_device
+    from psychometrics.models.loading import load_model
     from psychometrics.models.sources import find
-    from psychometrics.training import adapt_causal
 
     model, tokenizer = load_model(find(generator), "causal")
     model.to(resolve_device(None))
@@ -254,7 +292,7 @@ def _cell(
         held = set(unread.get(arm, ()))
         texts = [text for text in intervention_texts(arm, seed) if text not in held]
         chosen = np.random.default_rng(seed).permutation(len(texts))[:READ]
-        adapt_causal(model, tokenizer, [texts[i] for i in chosen], seed=seed, **training)
+        adapt(model, tokenizer, [texts[i] for i in chosen], seed=seed, **training)
 
     model.eval()
     rows = [*_text(model, tokenizer, unread), *_options(model, tokenizer)]

@@ -18,7 +18,7 @@ import pandas as pd
 from .. import asking  # whose cluster is imported on first use
 from ..checks import check_kinds
 from ..exceptions import ParameterError, RespondentError
-from ..models.loading import computing_on, resolve_device
+from ..models.devices import computing_on, resolve_device
 from ..modes import mode_named
 from ..modes.mode import Asking, Identity, Mode
 from ..progress import Progress

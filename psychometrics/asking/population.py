@@ -21,7 +21,8 @@ from ..checks import check_choice
 from ..exceptions import KINDS, ParameterError, QuestionnaireError, RespondentError
 from ..models.sources import find
 from ..paths import data_dir
-from ..questionnaires.model import Part, checked, repeated
+from ..questionnaires.checking import checked
+from ..questionnaires.model import Part, repeated
 from ..questionnaires.readers import read
 
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}

@@ -18,7 +18,7 @@ from ..asking.population import population_table
 from ..checks import check_kinds
 from ..data import NLI_LABELS
 from ..exceptions import ParameterError, RespondentError, writing
-from ..models.sources import check_listed
+from ..models.hub import check_listed
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo

@@ -86,7 +86,7 @@ def without_formulas(table):
 
 
 def exit_with_status(answers) -> None:
-    """Exit with status 1 where a respondent failed, with who and why, or where no answer can be read."""
+    """Exit with status 1 if a respondent failed, with its reason, or if no answer can be read."""
     summary = answers.attrs["summary"]
     for name, reason in summary["failed"].items():
         kind = summary["kinds"][name]

@@ -34,7 +34,7 @@ def _run(
     """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
     values = pm.checks.parse_parameters(parameter or [])
     if device is not None:
-        pm.models.loading.resolve_device(device)  # refused before a kernel is started
+        pm.models.devices.resolve_device(device)  # refused before a kernel is started
         os.environ["PSYCHOMETRICS_DEVICE"] = device  # which the kernel inherits
 
     if not sweep:

@@ -119,7 +119,7 @@ def _train_nli(
     settings = _PAPER_SETTINGS | chosen | pm.checks.parse_parameters(condition or [])
     device = settings.pop("device", None)
 
-    with pm.models.loading.computing_on(device):
+    with pm.models.devices.computing_on(device):
         if dry_run:
             bases = [base] if base_file is None else pm.population(base_file)
             raise typer.Exit(int(_print_costs(bases, data, settings)))

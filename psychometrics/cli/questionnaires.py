@@ -197,7 +197,7 @@ def _improve(
     report = output.with_name(f"{output.stem}_candidates.csv")
     pm.improving.check_new(output, report)
     how = pm.checks.parse_parameters(condition or [])
-    with pm.models.loading.computing_on(how.get("device")):
+    with pm.models.devices.computing_on(how.get("device")):
         found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
 
     found.write(output, report)

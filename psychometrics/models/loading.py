@@ -2,25 +2,25 @@
 
 Whatever goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that names the model and
 what to do. A source is what :func:`psychometrics.models.sources.find` returns, a folder, or a hub
-id. Torch and transformers are imported inside the functions, because that takes seconds. Whatever
-makes a model ready to answer is here: its configuration, weights, tokenizer, device and length.
+id. Torch and transformers are imported inside the functions, because that takes seconds. A model's
+configuration, weights and tokenizer are here; its device and lengths have modules of their own.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import RespondentError, needed, out_of_memory
 from .chat_templates import check_template
-from .sources import TOKENIZER_FILES, Source, find, read_json
+from .devices import check_float32
+from .model_files import TOKENIZER_FILES, read_json
+from .sources import Source, find
 
 if TYPE_CHECKING:
     import torch
@@ -37,14 +37,7 @@ _HEADS = {
     "next-sentence": ("AutoModelForNextSentencePrediction", "a next-sentence predictor"),
     "encoder": ("AutoModel", "an encoder"),
 }
-# Tokens that a model must be able to read.
-_FEWEST = 16
 _MOST_LAYERS = 2000
-_FEWEST_IN_BATCH = 4096
-# Tokens of a batch: on a processor, and at most on a GPU.
-_MOST_IN_BATCH = 2**17
-_PRECISIONS = ("float32", "bfloat16", "float16")
-_DEVICE: ContextVar[str | None] = ContextVar("device", default=None)
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")
 OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
@@ -422,83 +415,6 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
         return encoder
 
 
-@contextmanager
-def computing_on(device: str | None) -> Iterator[None]:
-    """Make a device the default one within the block, where it is given.
-
-    Raises
-    ------
-    RespondentError
-        The device is unknown or not on this machine.
-
-    Examples
-    --------
-    >>> with computing_on("cpu"):
-    ...     resolve_device(None)
-    device(type='cpu')
-    """
-    if device is not None:
-        resolve_device(device)
-
-    token = _DEVICE.set(device or _DEVICE.get())
-    try:
-        yield
-    finally:
-        _DEVICE.reset(token)
-
-
-def resolve_device(device: str | torch.device | None) -> torch.device:
-    """Return the device to compute on.
-
-    It is the one asked for, else the one that ``PSYCHOMETRICS_DEVICE`` names, else the GPU if there
-    is one (CUDA's, or Apple's by MPS), else the processor.
-
-    Raises
-    ------
-    RespondentError
-        The device is unknown or not on this machine.
-    """
-    import torch
-
-    if device is None:
-        device = _DEVICE.get() or os.environ.get("PSYCHOMETRICS_DEVICE") or None
-
-    if device is None:
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-    try:
-        resolved = torch.device(device)
-        module = torch.get_device_module(resolved)
-        there = module.is_available() and (resolved.index or 0) < module.device_count()
-    except (RuntimeError, TypeError, AttributeError):
-        there = False
-
-    if not there:
-        raise RespondentError(f"This machine has no device '{device}': use device='cpu'.")
-    return resolved
-
-
-def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
-    """Return the precision of answers: the one asked for, else float32 on every machine.
-
-    bfloat16 keeps two to three digits of an answer, other ones on each kind of processor. It is
-    for large populations on hardware that multiplies in it, never a default. float16 keeps three,
-    and is for GPUs that are too old for bfloat16; large numbers overflow in it.
-
-    Raises
-    ------
-    RespondentError
-        It is none of these.
-    """
-    name = str(dtype or "float32").removeprefix("torch.")
-    if name not in _PRECISIONS:
-        allowed = ", ".join(map(repr, _PRECISIONS))
-        raise RespondentError(f"dtype must be one of {allowed}, got '{dtype}'.")
-    return name
-
-
 def to_device(
     model: PreTrainedModel, device: torch.device, dtype: str, name: str = "The model"
 ) -> PreTrainedModel:
@@ -512,152 +428,6 @@ def to_device(
         module.eval()
 
     return model
-
-
-def check_float32(device: torch.device, dtype: str, name: str = "The model") -> None:
-    """Refuse float32 on a GPU that would multiply with the ten bits of TF32 instead.
-
-    Convolutions, for which torch allows TF32 unasked, are set to float32.
-
-    Raises
-    ------
-    RespondentError
-        The process has allowed TF32.
-    """
-    import torch
-
-    if device.type != "cuda" or dtype != "float32":
-        return
-
-    torch.backends.cudnn.allow_tf32 = False
-
-    try:
-        exact = torch.get_float32_matmul_precision() == "highest"
-    except RuntimeError:  # it was allowed by names that this function does not read
-        exact = False
-
-    if not exact:
-        raise RespondentError(
-            f"{name} would answer in TF32 and be recorded as float32: call "
-            "torch.set_float32_matmul_precision('highest') first, or use dtype='bfloat16'."
-        )
-
-
-def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> int:
-    """Return how many tokens a batch may have.
-
-    On the processor more than 4,096 gain nothing. A batch on a CUDA device may fill half of its
-    free memory, by what one layer holds of a token; if that is too much, batches are halved.
-
-    Parameters
-    ----------
-    config : PreTrainedConfig
-    device : torch.device
-    dtype : str
-
-    Returns
-    -------
-    int
-    """
-    import torch
-
-    if device.type != "cuda":
-        return _FEWEST_IN_BATCH
-
-    hidden = getattr(config, "hidden_size", 1024)
-    wide = getattr(config, "intermediate_size", 4 * hidden)
-    precision: torch.dtype = getattr(torch, dtype)
-    of_token = (12 * hidden + 3 * wide) * precision.itemsize
-    free, _ = torch.cuda.mem_get_info(device)
-
-    return int(max(_FEWEST_IN_BATCH, min(free // 2 // of_token, _MOST_IN_BATCH)))
-
-
-def token_limit(
-    encoded: list[list[int]],
-    model: PreTrainedModel | PreTrainedConfig,
-    tokenizer: PreTrainedTokenizerBase,
-    name: str = "The model",
-) -> int:
-    """Return the most tokens that a text may have, by tokenizer and position table.
-
-    A configuration does for a model without its own offset of positions.
-
-    Raises
-    ------
-    RespondentError
-        They are too few for a sentence, or the token ids of the prompts are unknown for the most
-        part: the tokenizer is broken.
-    """
-    whole: Any = getattr(model, "config", model)
-    config = text_config(whole)
-    _check_known(encoded, tokenizer, name)
-    words = getattr(config, "vocab_size", None)
-
-    if hasattr(model, "get_input_embeddings"):
-        words = getattr(model.get_input_embeddings(), "num_embeddings", words)
-
-    largest = max(map(max, filter(None, encoded)), default=0)
-    if words and largest >= words:
-        raise RespondentError(
-            f"{name} has a tokenizer that gives a text the token {largest}, and a vocabulary of "
-            f"{words}: save its own tokenizer there.",
-            kind="incomplete",
-        )
-
-    limit: int = tokenizer.model_max_length
-    positions: int = getattr(config, "max_position_embeddings", None) or -1
-    if positions > 0:  # XLNet has relative ones alone
-        for part, module in getattr(model, "named_modules", list)():
-            padding = getattr(module, "padding_idx", None)
-            if part.endswith("position_embeddings") and padding is not None:
-                positions -= padding + 1  # RoBERTa and its kin number positions from there on
-                break
-
-        limit = min(limit, positions)
-
-    if limit < _FEWEST:
-        said = f"{name} reads {limit} tokens: set model_max_length in its tokenizer_config.json."
-        raise RespondentError(said, kind="incomplete")
-    return limit
-
-
-def check_length(
-    encoded: list[list[int]],
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    more: int = 0,
-) -> list[list[int]]:
-    """Return token ids; refuse a text that, with ``more`` to come, is longer than the model reads.
-
-    Raises
-    ------
-    RespondentError
-    """
-    longest = max(map(len, encoded)) + more
-    limit = token_limit(encoded, model, tokenizer)
-    if longest > limit:
-        raise RespondentError(f"A prompt has {longest} tokens and the model reads {limit}.")
-    return encoded
-
-
-def _check_known(encoded: list[list[int]], tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    """Refuse a tokenizer that knows less than half of the tokens of texts."""
-    special = set(tokenizer.all_special_ids)
-    unknown: Any = tokenizer.unk_token_id
-    if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # texts end with it, too
-        unknown = None
-
-    ids = [number for row in encoded for number in row]
-    recognised = sum(number not in special for number in ids)
-    lost = ids.count(unknown)
-    if recognised <= lost:
-        raise RespondentError(
-            f"{name} has a tokenizer that knows {recognised} of {recognised + lost} tokens of the "
-            "prompts: "
-            "copy the tokenizer's files again, or ask in a language that the model reads.",
-            kind="incomplete",
-        )
 
 
 @contextmanager

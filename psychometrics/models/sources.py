@@ -1,73 +1,49 @@
-"""Where a respondent's model comes from, and whether it is whole.
+"""Where a respondent's model comes from.
 
 It is embedded in the project, a folder here (a whole model, or an adapter beside its base), a
 packed GGUF file, or on the hub.
 
 Models that the package index carries have a short name (:mod:`psychometrics.models.fetching`); the
-conversational model of the book is one of them, SmolLM2-135M-Instruct (Allal et al., 2025). A
-packed model answers five times as slowly as a plain one, so its weights are unpacked once, into
-safetensors in the user's cache. All kinds of sources are in this file, since each may be the base
-of an adapter of another kind.
+conversational model of the book is one of them, SmolLM2-135M-Instruct (Allal et al., 2025). All
+kinds of sources are in this file, since each may be the base of an adapter of another kind.
 """
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib.util
-import io
-import json
 import math
 import re
-import shutil
-import tempfile
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ..data import checksums, shipped
 from ..exceptions import RespondentError
 from ..files import digest_text, known_sha256
-from ..paths import cache_dir, data_dir
+from ..paths import data_dir
 from . import fetching
-
-if TYPE_CHECKING:
-    from huggingface_hub import ModelInfo
+from .hub import cached_folder, hub_errors, only_snapshot
+from .model_files import (
+    check_files,
+    check_folder,
+    check_settings,
+    folder_digest,
+    is_adapter,
+    read_json,
+    weight_files,
+)
+from .unpacking import is_unpacked, unpack, unpacked_folder, was_changed
 
 SMOLLM2 = "smollm2"
 """The name by which the conversational model is asked."""
 _HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
 """What an adapter may call it as its base."""
 _BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-# Beside an unpacked model: the SHA-256 of each of its files.
-_NOTED = "sha256.json"
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
 _BASE_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
 """A commit of it on the hub, whose weights have the same SHA-256 as the package's."""
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
-                   "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
-"""Any one of these holds a tokenizer's vocabulary."""
-# What, besides the weights, determines a model's answers.
-_SETTINGS_FILES = {
-    "config.json",
-    "adapter_config.json",
-    "adapter_model.safetensors",  # transformers puts it on the whole model that it lies beside
-    "chat_template.jinja",
-    "chat_template.json",
-    "generation_config.json",
-    "recipe.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "merges.txt",
-    *TOKENIZER_FILES,
-}
-_UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
-_GATED = "the hub gives it only to those who accepted its terms: accept them and log in"
-_WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _HUB_ID = re.compile(r"([A-Za-z0-9][\w.-]*/[\w.-]+)(?:@([\w.-]+))?")
 
 
@@ -98,20 +74,20 @@ class Source:
             return self.base.fetch(whole)
 
         if self.file is not None:
-            return _unpack(self.file, self.revision)
+            return unpack(self.file, self.revision)
         if self.folder is not None and not (whole and self._lacks_parts()):
             return self.folder
-        folder = None if whole else _cached(self.model, self.revision)
+        folder = None if whole else cached_folder(self.model, self.revision)
         if folder is not None:
             return folder  # it was fetched since it was found
 
         from huggingface_hub import HfApi, snapshot_download
 
-        with _hub_errors(self.model):
+        with hub_errors(self.model):
             files = HfApi().list_repo_files(self.model, revision=self.revision)
 
-        _check_files(self.model, {file for file in files if "/" not in file})
-        with _hub_errors(self.model):
+        check_files(self.model, {file for file in files if "/" not in file})
+        with hub_errors(self.model):
             download = snapshot_download(
                 self.model,
                 revision=self.revision,
@@ -120,7 +96,7 @@ class Source:
             )
 
         folder = Path(download)
-        _check_folder(self.model, folder)
+        check_folder(self.model, folder)
         return folder
 
     @property
@@ -168,13 +144,15 @@ class Source:
         if self.folder is None:
             from huggingface_hub import HfApi
 
-            with _hub_errors(self.model):
+            with hub_errors(self.model):
                 api = HfApi()
                 info = api.model_info(self.model, revision=self.revision, files_metadata=True)
 
             if info.safetensors is not None:
                 return info.safetensors.total
-            files = [file for file in info.siblings or [] if _is_safe(file.rfilename)]
+            files = [
+                file for file in info.siblings or [] if file.rfilename.endswith(".safetensors")
+            ]
             return sum(file.size or 0 for file in files) / 2  # if two bytes each
 
         if self.kind == "embedded":
@@ -184,7 +162,7 @@ class Source:
         from safetensors import safe_open
 
         count = 0
-        for path in _weight_files(self.name, self.folder):
+        for path in weight_files(self.name, self.folder):
             with safe_open(path, "np") as file:
                 count += sum(math.prod(file.get_slice(k).get_shape()) for k in file.keys())  # noqa: SIM118
 
@@ -273,8 +251,7 @@ def _find(name_or_path: str | Path) -> Source:
     folder = Path(name).expanduser()
     if folder.is_dir():
         files = {path.name for path in folder.iterdir()}
-        # Beside an adapter, config.json says how its head is called and no more.
-        if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
+        if is_adapter(files):
             return _adapter(folder.resolve())
         return _local(folder.resolve())
 
@@ -305,173 +282,6 @@ def _no_folder(folder: Path) -> str:
     return f"{folder}: there is no such folder here, and no such model on the hub in reach; {mend}"
 
 
-def _check_folder(name: str, folder: Path) -> None:
-    """Refuse a folder that lacks what a model needs, or holds it in an unsafe form."""
-    _check_settings(name, folder)
-    _check_files(name, {path.name for path in folder.iterdir()})
-    missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
-    if missing:
-        raise RespondentError(
-            f"{name} lacks the weight file {missing[0]}: copy the folder.", kind="incomplete"
-        )
-    _check_config(name, read_json(name, folder / "config.json"))
-
-
-def _check_settings(name: str, folder: Path) -> None:
-    """Refuse a pipe or folder that is named like a file of settings: it might be read for ever."""
-    settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
-    settings += _more_templates(folder)
-    odd = [path.name for path in settings if not path.is_file()]
-    if odd:
-        raise RespondentError(
-            f"{name} has {odd[0]}, which is no file: copy the folder again.", kind="incomplete"
-        )
-
-
-def _more_templates(folder: Path) -> list[Path]:
-    return sorted(folder.glob("additional_chat_templates/*.jinja"))
-
-
-def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
-    """Refuse a model of the hub by its file names and its config.json, all that is downloaded.
-
-    Parameters
-    ----------
-    info : huggingface_hub.ModelInfo
-        With ``gated``, ``sha``, ``siblings`` and ``safetensors``.
-
-    Returns
-    -------
-    config : dict
-        Its config.json.
-    parameters : mapping
-        How many parameters it has of each type, such as ``{"F32": 109482240}``; where the hub has
-        not counted them, they are read from the heads of the weight files.
-
-    Raises
-    ------
-    RespondentError
-        A file that it needs is missing or unsafe, it is gated, or the hub cannot be reached.
-    """
-    from huggingface_hub import HfApi, hf_hub_download
-    from huggingface_hub.errors import SafetensorsParsingError
-
-    if info.gated:
-        raise RespondentError(f"{info.id}: {_GATED}.", kind="gated")
-    files = {file.rfilename for file in info.siblings or []}
-    _check_files(info.id, {file for file in files if "/" not in file})
-
-    with _hub_errors(info.id):
-        path = Path(hf_hub_download(info.id, "config.json", revision=info.sha))
-
-    config = read_json(info.id, path)
-    _check_config(info.id, config)
-    if info.safetensors:
-        return config, info.safetensors.parameters
-
-    with _hub_errors(info.id):
-        try:
-            weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
-        except SafetensorsParsingError as error:
-            raise RespondentError(
-                f"{info.id}: its weights are no safetensors file.", kind="incomplete"
-            ) from error
-
-    return config, weights.parameter_count
-
-
-def _check_config(name: str, config: dict[str, Any]) -> None:
-    """Refuse a model that needs program code of its own, by its config.json."""
-    if "auto_map" in config:
-        from transformers import CONFIG_MAPPING
-
-        if config.get("model_type") not in CONFIG_MAPPING:
-            raise RespondentError(
-                f"{name} needs program code of its own (auto_map in config.json), which is never "
-                "run: choose a model of an architecture that transformers knows.",
-                kind="remote code",
-            )
-
-
-def _check_files(name: str, files: set[str]) -> None:
-    """Refuse a model by the names of its files alone."""
-    unsafe = sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files))
-    kind = "incomplete"
-
-    if "config.json" not in files and "adapter_config.json" in files:
-        kind = "architecture"
-        why = (
-            "holds an adapter, not a whole model: merge it into its base (peft's "
-            "merge_and_unload) and save the result with save_pretrained"
-        )
-    elif "config.json" not in files:
-        why = "has no config.json: name a folder written by save_pretrained"
-    elif not files & set(_WHOLE_WEIGHTS):
-        kind = "no safetensors"
-        why = "has no weights (model.safetensors): save the model there with save_pretrained"
-        if unsafe:
-            why = (
-                f"holds its weights only as {unsafe[0]}, which can carry program code or needs "
-                "another library: convert it to model.safetensors (load it where you trust it and "
-                "call save_pretrained)"
-            )
-    elif not files & set(TOKENIZER_FILES):
-        why = "has no tokenizer: save its tokenizer there with save_pretrained"
-    elif files & set(TOKENIZER_FILES) == {"vocab.json"} and "merges.txt" not in files:
-        why = "has the vocab.json of its tokenizer without merges.txt: copy it there, too"
-    else:
-        return
-
-    raise RespondentError(f"{name} {why}.", kind=kind)
-
-
-def _weight_files(name: str, folder: Path) -> list[Path]:
-    """Return the safetensors files that hold a model's weights, whole or in shards."""
-    index = folder / "model.safetensors.index.json"
-    if (folder / "model.safetensors").is_file() or not index.is_file():
-        return [folder / "model.safetensors"]
-
-    weights = read_json(name, index).get("weight_map")
-    shards = list(weights.values()) if isinstance(weights, dict) else []
-    if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
-        raise RespondentError(
-            f"{name}, {index.name}: names no files beside it; copy it again.", kind="incomplete"
-        )
-
-    unsafe = [shard for shard in shards if not _is_safe(shard)]
-    if unsafe:
-        raise RespondentError(
-            f"{name}, {index.name}: names {unsafe[0]}, which is no safetensors file and can carry "
-            "program code; save the model again with save_pretrained.",
-            kind="no safetensors",
-        )
-
-    return [folder / shard for shard in sorted(set(shards))]
-
-
-def read_json(name: str, path: Path, kind: type = dict) -> Any:
-    """Read a JSON object (or list) of a model's folder.
-
-    Raises
-    ------
-    RespondentError
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RespondentError(
-            f"{name}, {path.name}: not readable as JSON; copy it again.", kind="incomplete"
-        ) from error
-
-    if not isinstance(content, kind):
-        called = "object" if kind is dict else "list"
-        raise RespondentError(
-            f"{name}, {path.name}: holds no JSON {called}; copy it again.", kind="incomplete"
-        )
-
-    return content
-
-
 def _embedded(name: str, folder: Path) -> Source:
     weights = [shipped(path) for path in sorted(folder.glob("*.safetensors"))]
     sums = {k: sha for k, sha in checksums().items() if k.startswith(f"population/{name}/")}
@@ -486,11 +296,11 @@ def _embedded(name: str, folder: Path) -> Source:
             "gguf", fetching.registry()[SMOLLM2]["sha256"]
         )  # can be told without the file
     elif base.is_dir():
-        base_digest = _digest(base, _weight_files(str(base), base))
+        base_digest = folder_digest(base, weight_files(str(base), base))
     else:
         base_digest = str(base)
 
-    digest = digest_text(_digest(folder, weights, left_out), base_digest)
+    digest = digest_text(folder_digest(folder, weights, left_out), base_digest)
     revision = known_sha256(*weights) if weights else next(iter(sums.values()))
     return Source(name, "embedded", name, revision, digest, folder)
 
@@ -499,7 +309,7 @@ def _indexed(name: str) -> Source:
     """Find a model of the package index, which may still have to be downloaded."""
     entry = fetching.registry()[name]
     file = _indexed_file(name)
-    folder = None if "archive" in entry else _unpacked_path(entry["sha256"])
+    folder = None if "archive" in entry else unpacked_folder(entry["sha256"])
     if file is None and (folder is None or not folder.is_dir()):
         raise RespondentError(
             f"There is no {name} yet: run `psychometrics fetch-model {name}` once, which takes "
@@ -519,7 +329,7 @@ def _indexed_file(name: str) -> Path | None:
     """
     entry = fetching.registry()[name]
 
-    if "archive" not in entry and (_unpacked_path(entry["sha256"]) / _NOTED).is_file():
+    if "archive" not in entry and is_unpacked(entry["sha256"]):
         return None  # what was unpacked is enough
 
     places = [fetching.kept_file(name)]
@@ -538,12 +348,11 @@ def _indexed_file(name: str) -> Path | None:
 
 def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
     """Find a GGUF file, or what was unpacked from it."""
-    folder = _unpacked_path(sha)
+    folder = unpacked_folder(sha)
     digest = digest_text("gguf", sha)
-    noted = folder / _NOTED
-    if not noted.is_file() and (file is not None or not folder.is_dir()):
+    if not is_unpacked(sha) and (file is not None or not folder.is_dir()):
         return Source(name, "packed", model, sha, digest, None, file=file)
-    if not noted.is_file() or read_json(name, noted) != _noted(folder):
+    if was_changed(name, folder):
         raise RespondentError(f"{folder} was changed: delete it.", kind="incomplete")
     return Source(name, "packed", model, sha, digest, folder)
 
@@ -561,7 +370,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
             kind="no safetensors",
         )
 
-    _check_settings(name, folder)
+    check_settings(name, folder)
     settings = read_json(name, folder / "adapter_config.json")
     for key in ("target_modules", "exclude_modules", "rank_pattern", "alpha_pattern"):
         patterns = settings.get(key) or ()
@@ -587,7 +396,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
         ) from error
 
     revision = folder.name if hub_id else known_sha256(weights)
-    digest = digest_text(_digest(folder, [weights]), base.digest)
+    digest = digest_text(folder_digest(folder, [weights]), base.digest)
     return Source(name, "adapter", name, revision, digest, folder, base)
 
 
@@ -602,17 +411,17 @@ def _base(called: str) -> Source:
 
 
 def _local(folder: Path) -> Source:
-    _check_folder(str(folder), folder)
-    weights = _weight_files(str(folder), folder)
+    check_folder(str(folder), folder)
+    weights = weight_files(str(folder), folder)
     name = folder.name
-    digest = _digest(folder, weights)
+    digest = folder_digest(folder, weights)
     return Source(name, "local", name, known_sha256(*weights), digest, folder)
 
 
 def _hub(model: str, revision: str | None = None) -> Source:
     from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 
-    with _hub_errors(model):
+    with hub_errors(model):
         cached, adapter = (
             try_to_load_from_cache(model, file, revision=revision)
             for file in ("config.json", "adapter_config.json")
@@ -620,66 +429,33 @@ def _hub(model: str, revision: str | None = None) -> Source:
 
     if isinstance(cached, str):
         commit = Path(cached).parent.name
-        folder = _cached(model, commit)
+        folder = cached_folder(model, commit)
         return Source(model, "hub", model, commit, digest_text(model, commit), folder)
 
     if isinstance(adapter, str):
         return _adapter(Path(adapter).parent, model)
 
     try:
-        with _hub_errors(model):
+        with hub_errors(model):
             info = HfApi().model_info(model, revision=revision)
     except RespondentError as error:
         only = None
         if error.kind == "network" and not revision:
-            only = _only_snapshot(model)
+            only = only_snapshot(model)
         if not only:
             raise
 
         return _hub(model, only)
 
-    with _hub_errors(model):
+    with hub_errors(model):
         files = {file.rfilename for file in info.siblings or []}
-        if "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS):
+        if is_adapter(files):
             patterns = ["*.json", "*.jinja", "*.txt", "*.safetensors"]
             download = snapshot_download(model, revision=revision, allow_patterns=patterns)
             return _adapter(Path(download), model)
 
     commit = info.sha or ""
     return Source(model, "hub", model, commit, digest_text(model, commit), None)
-
-
-def _only_snapshot(model: str) -> str | None:
-    """Return the commit of a hub model in the local cache, if exactly one is there.
-
-    A program that asks for a commit leaves no note of which one is the latest (``refs/main``).
-    """
-    from huggingface_hub import constants
-    from huggingface_hub.file_download import repo_folder_name
-
-    folder = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=model, repo_type="model")
-    commits = [path.name for path in folder.glob("snapshots/*") if path.is_dir()]
-    return commits[0] if len(commits) == 1 else None
-
-
-def _is_safe(file: str) -> bool:
-    return file.endswith(".safetensors")
-
-
-def _cached(model: str, commit: str) -> Path | None:
-    """Return the folder of a hub model in the local cache, if it is whole there."""
-    from huggingface_hub import try_to_load_from_cache
-
-    config = try_to_load_from_cache(model, "config.json", revision=commit)
-    if not isinstance(config, str):
-        return None
-
-    try:
-        _check_folder(model, Path(config).parent)
-    except RespondentError:
-        return None  # a download that was stopped, or files that nobody asked for yet
-
-    return Path(config).parent
 
 
 def _quote(name: str | Path) -> str:
@@ -694,52 +470,6 @@ def _unknown(name: str) -> str:
     return (
         f"There is no respondent {_quote(name)}: it is no embedded member and no folder here, and "
         f"a hub id is written owner/model.{hint}"
-    )
-
-
-@contextlib.contextmanager
-def _hub_errors(model: str) -> Iterator[None]:
-    """Turn what goes wrong with the hub into one sentence."""
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    try:
-        yield
-    except RespondentError:
-        raise
-    except Exception as error:
-        kind = "network"
-        missing = "there is no such folder here or whole model in the hub's cache, and"
-        if isinstance(error, GatedRepoError):
-            why = _GATED
-            kind = "gated"
-        elif isinstance(error, RevisionNotFoundError):
-            why = "the hub has no such revision of it: check what follows the @"
-            kind = "not found"
-        elif isinstance(error, (RepositoryNotFoundError, HFValidationError)):
-            why = "there is no such folder here and no such model on the hub: check the name"
-            kind = "not found"
-        elif isinstance(error, OfflineModeIsEnabled):
-            why = f"{missing} HF_HUB_OFFLINE forbids a download: check the name, or unset it"
-        else:
-            reason = type(error).__name__
-            why = f"{missing} the hub cannot be reached ({reason}): check the name and the network"
-
-        raise RespondentError(f"{model}: {why}.", kind=kind) from error
-
-
-def _digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> str:
-    """Return a digest of everything in a folder that determines a model's answers."""
-    settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
-    settings = [path for path in settings if path not in weights]
-    settings += _more_templates(folder)
-    return digest_text(
-        *(f"{path.name}={known_sha256(path)}" for path in settings + weights), *left_out
     )
 
 
@@ -773,62 +503,3 @@ def is_here(name: str) -> bool:
     except RespondentError:
         return False
     return True
-
-
-def _unpacked_path(digest: str) -> Path:
-    """Return where the plain copy of a packed file of this SHA-256 lies, or will."""
-    return cache_dir() / "models" / f"gguf-{digest[:16]}"
-
-
-def _noted(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file of an unpacked model."""
-    paths = sorted(path for path in folder.glob("*") if path.name != _NOTED)
-    return {path.name: known_sha256(path) for path in paths}
-
-
-def _unpack(file: Path, digest: str) -> Path:
-    """Unpack a GGUF file of this SHA-256 in bfloat16, if that is not done; return its folder."""
-    folder = _unpacked_path(digest)
-    if (folder / _NOTED).is_file():
-        return folder
-
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        try:
-            # Its progress bar has no switch of its own.
-            hushed = contextlib.redirect_stderr(io.StringIO())
-            with hushed, warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                options = {"gguf_file": file.name, "trust_remote_code": False}
-                tokenizer = AutoTokenizer.from_pretrained(file.parent, **options)
-                model = AutoModelForCausalLM.from_pretrained(
-                    file.parent,
-                    quantization_config=GgufConfig(dequantize=True),
-                    dtype=torch.bfloat16,
-                    **options,
-                )
-                model.save_pretrained(temporary)
-                tokenizer.save_pretrained(temporary)
-        except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            raise RespondentError(
-                f"{file.name} cannot be unpacked ({reason}): check that it is a whole GGUF."
-            ) from error
-
-        (Path(temporary) / _NOTED).write_text(json.dumps(_noted(Path(temporary))))
-        if folder.is_dir() and not (folder / _NOTED).is_file():  # by an earlier version
-            shutil.rmtree(folder)
-
-        try:
-            Path(temporary).rename(folder)
-        except OSError:  # another process was faster
-            if not folder.is_dir():
-                raise
-
-        Path(temporary).mkdir(exist_ok=True)  # for the context manager to remove
-
-    return folder

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from ..exceptions import ParameterError
 from ..paths import cache_dir
 from ..store import key_of
+from .devices import resolve_device
 from .fast import fast_forward
-from .loading import decodes, load_config, load_model, load_tokenizer, resolve_device
+from .loading import decodes, load_config, load_model, load_tokenizer
 from .sources import base_path, find
 
 if TYPE_CHECKING:

@@ -24,15 +24,10 @@ from ..checks import check_choice, check_numbers
 from ..data import fetch, text_table
 from ..exceptions import ParameterError, RespondentError, out_of_memory
 from ..files import sha256
+from ..models.devices import resolve_device
 from ..models.embedded import embedded_head, load_masked_lm
-from ..models.loading import (
-    check_length,
-    load_config,
-    load_model,
-    load_tokenizer,
-    resolve_device,
-    to_device,
-)
+from ..models.lengths import check_length
+from ..models.loading import load_config, load_model, load_tokenizer, to_device
 from ..models.sources import find
 from ..paths import data_dir
 from ..store import StoredAnswers, key_of

@@ -14,7 +14,7 @@ from jinja2.exceptions import TemplateError
 
 from ..exceptions import ParameterError, RespondentError, out_of_memory
 from ..models.chat_templates import fill_template
-from ..models.loading import check_length
+from ..models.lengths import check_length
 
 if TYPE_CHECKING:
     import torch

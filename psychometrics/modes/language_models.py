@@ -12,7 +12,8 @@ import torch
 from ..exceptions import RespondentError
 from ..files import digest_text
 from ..models.embedded import embedded_head, load_embedded, load_masked_lm
-from ..models.loading import check_length, load_model, text_config, to_device
+from ..models.lengths import check_length
+from ..models.loading import load_model, text_config, to_device
 from ..models.sources import Source
 from .mode import Conditions, Identity
 from .prompting import PromptMode, PromptRespondent

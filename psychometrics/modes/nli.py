@@ -21,17 +21,11 @@ import torch
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..files import digest_text
+from ..models.devices import check_float32
 from ..models.embedded import embedded_weights, load_embedded
 from ..models.fast import fast_forward, packed_forward
-from ..models.loading import (
-    batch_tokens,
-    check_float32,
-    decodes,
-    load_config,
-    load_model,
-    to_device,
-    token_limit,
-)
+from ..models.lengths import batch_tokens, token_limit
+from ..models.loading import decodes, load_config, load_model, to_device
 from ..models.sources import Source
 from ..paths import data_dir
 from .nli_labels import entailment_of_two, labels_from_names, labels_from_pairs

@@ -17,11 +17,13 @@ from ..checks import check_three
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import RespondentError
 from ..models.chat_templates import fill_template
-from ..models.loading import check_length, load_config, load_model, resolve_device, to_device
+from ..models.devices import resolve_device
+from ..models.lengths import check_length
+from ..models.loading import load_config, load_model, to_device
 from ..models.sources import find
 from ..questionnaires import Questionnaire
 from ..store import StoredAnswers, key_of
-from .chat import first_tokens
+from .chat_endpoint import first_tokens
 from .mode import Asking
 from .nli import NLI, PROBABILITIES
 from .option_prompts import as_text, endpoint_replies, option_sentence, scored_replies

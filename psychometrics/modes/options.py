@@ -57,7 +57,7 @@ from ..checks import check_choice
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, RespondentError
 from ..files import digest_text
-from ..models.loading import resolve_device
+from ..models.devices import resolve_device
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import StoredAnswers, key_of

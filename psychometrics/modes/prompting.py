@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from ..exceptions import RespondentError, out_of_memory
 from ..files import digest_text
-from ..models.loading import resolve_device, resolve_dtype
+from ..models.devices import resolve_device, resolve_dtype
 from ..models.sources import Source, find
 from ..questionnaires.prompts import prompts
 from ..store import CHUNK, StoredAnswers, key_of

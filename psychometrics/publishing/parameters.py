@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat
 from ..asking.population import population
 from ..checks import check_choice
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
-from ..models.loading import computing_on
+from ..models.devices import computing_on
 from ..models.sources import find
 from ..modes import identify, mode_named
 from ..modes.completions import lexicon, model_names, templates

@@ -23,7 +23,8 @@ import pandas as pd
 from ..data import fetch
 from ..exceptions import QuestionnaireError
 from ..paths import questionnaires_dir
-from .model import Questionnaire, checked
+from .checking import checked
+from .model import Questionnaire
 from .perturbations import PERTURBATIONS, perturbed
 from .readers import psychobench, psychobench_keys, read
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import ParameterError
-from .model import Item, Questionnaire, checked
+from .checking import checked
+from .model import Item, Questionnaire
 
 PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
 """Ways in which :func:`perturbed` changes how a questionnaire is asked."""

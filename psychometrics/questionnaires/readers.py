@@ -23,7 +23,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from ..data import fetch
 from ..exceptions import QuestionnaireError
 from ..paths import data_dir
-from .model import Part, Questionnaire, checked, repeated
+from .checking import checked
+from .model import Part, Questionnaire, repeated
 from .openscales import OpenScale
 
 _Whole = Annotated[int, Field(strict=True)]

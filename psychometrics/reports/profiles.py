@@ -24,8 +24,10 @@ from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.kernels import kernel_statistics
 from ..measures.norms import compare_norms, norm_table
 from ..measures.scoring import item_scores, keyed_items
-from ..models.loading import computing_on, load_config, load_model
-from ..models.sources import SMOLLM2, find, read_json
+from ..models.devices import computing_on
+from ..models.loading import load_config, load_model
+from ..models.model_files import read_json
+from ..models.sources import SMOLLM2, find
 from ..modes import identify, load_respondent
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts

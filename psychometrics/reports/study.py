@@ -27,7 +27,7 @@ from ..measures.intervals import crossed_interval, mean_interval, runs_needed, s
 from ..measures.items import adjust
 from ..measures.reliability import design_study, reliability_table
 from ..measures.scoring import item_scores, keyed_items, scale_scores
-from ..models.loading import computing_on
+from ..models.devices import computing_on
 from ..modes import identify
 from ..questionnaires import Questionnaire
 from ..store import key_of

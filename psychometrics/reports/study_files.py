@@ -17,7 +17,8 @@ from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError
 from ..measures.intervals import mean_interval
 from ..modes import identify, mode_named
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
-from ..questionnaires.model import Part, checked
+from ..questionnaires.checking import checked
+from ..questionnaires.model import Part
 from ..questionnaires.readers import read
 
 _Value = str | float | int | bool | None

@@ -248,7 +248,8 @@ def declined(
 def _reply_here(respondent: str | Path) -> Callable[..., list[str]]:
     """Load a model of this machine; the function gives its replies to requests, run by run."""
 
-    from ..models.loading import load_model, resolve_device
+    from ..models.devices import resolve_device
+    from ..models.loading import load_model
     from ..models.sources import find
     from ..modes.generation import replies
 

@@ -1,0 +1,205 @@
+"""Candidates for better prompts: wordings of a template, and questionnaires made of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from ..exceptions import ParameterError
+from ..questionnaires import Questionnaire
+
+# Hypotheses that go with any premise in the first person.
+_HYPOTHESES = ("This is {intensifier} true of me.",)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A template that may stand at a place of an item, with terms."""
+
+    item: str
+    place: int
+    premise: str
+    hypothesis: str
+    source: tuple[str, ...]
+    inverse: tuple[str, ...]
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return (*self.source, *self.inverse)
+
+    @property
+    def signs(self) -> np.ndarray:
+        return np.repeat([1, -1], [len(self.source), len(self.inverse)])
+
+    def template(self) -> dict:
+        terms = {"source": self.source, "inverse": self.inverse}
+        return {"premise": self.premise, "hypothesis": self.hypothesis, "terms": terms}
+
+    def sentence(self, term: str, both: bool = False) -> str:
+        """The sentence that holds the term, or both sentences, without an intensifier."""
+        sides = (self.premise, self.hypothesis)
+        text = " ".join(sides) if both else next(side for side in sides if "{term}" in side)
+        return re.sub(r" ?{intensifier}", "", text.replace("{term}", term)).strip()
+
+
+def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
+    """Candidate templates for each template of a questionnaire: listed ones, and some by rules.
+
+    The rules leave the item's own words alone: hypotheses that fit any premise
+    (:data:`_HYPOTHESES`), and the intensifier at the end of the hypothesis.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+        ``candidates`` of its items list wordings.
+    rules : bool
+        Whether candidates by the rules are added.
+
+    Returns
+    -------
+    DataFrame
+        ``item_id, template`` (whose place it would take)``, rule`` (present, listed, hypothesis,
+        end)``, premise, hypothesis``; the present template first, no wording twice.
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> table = wordings(load_questionnaire("challenges"))
+    >>> table.loc[table["rule"] == "end", "hypothesis"].iloc[0]
+    'It happened to me {intensifier}.'
+    """
+    rows = []
+    for item in questionnaire.items:
+        for place, template in enumerate(item.templates, start=1):
+            premise = template.premise
+            hypothesis = template.hypothesis
+            own = [c for c in item.candidates if c.template == place]
+            found = [("present", premise, hypothesis)]
+
+            for candidate in own:
+                found += [("listed", other, hypothesis) for other in candidate.premises]
+                found += [("listed", premise, other) for other in candidate.hypotheses]
+
+            if rules and "{intensifier}" in hypothesis and "{term}" in premise:
+                found += [("hypothesis", premise, other) for other in _HYPOTHESES]
+                found.append(("end", premise, _at_end(hypothesis)))
+
+            said = set()
+            for rule, first, second in found:
+                if (first, second) not in said:
+                    rows.append((item.id, place, rule, first, second))
+                    said.add((first, second))
+
+    return pd.DataFrame(rows, columns=["item_id", "template", "rule", "premise", "hypothesis"])
+
+
+def check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
+    """Refuse a questionnaire without candidates, or with a single term of each kind."""
+    for entry in present_wordings(questionnaire):
+        if max(len(entry.source), len(entry.inverse)) < 2:
+            place = f"{questionnaire.id}, item {entry.item}, template {entry.place}"
+            raise ParameterError(f"{place}: has one source and one inverse term; add a second.")
+    terms = any(c.source or c.inverse for item in questionnaire.items for c in item.candidates)
+    if (table["rule"] == "present").all() and not terms and not questionnaire.candidates:
+        raise ParameterError(f"{questionnaire.id} has no candidates: list some under its items.")
+
+
+def present_wordings(questionnaire: Questionnaire) -> list[Wording]:
+    """Return the templates of a questionnaire as they are."""
+    entries = []
+    for item in questionnaire.items:
+        for place, template in enumerate(item.templates, start=1):
+            terms = template.terms or item.terms
+            entry = Wording(
+                item.id, place, template.premise, template.hypothesis, terms.source, terms.inverse
+            )
+            entries.append(entry)
+
+    return entries
+
+
+def _at_end(hypothesis: str) -> str:
+    """*I {intensifier} feel this way.* as *I feel this way {intensifier}.*"""
+    bare = re.sub(r"{intensifier} ?", "", hypothesis).strip()
+    stop = bare[-1] if bare[-1] in ".!?" else ""
+    bare = bare.removesuffix(stop).strip()
+    return f"{bare[:1].upper()}{bare[1:]} {{intensifier}}{stop}"
+
+
+def with_levels(entry: Wording, levels) -> Wording:
+    """Return a wording for these levels; other levels than the present ones stand at its end."""
+    if levels is None or "{intensifier}" not in entry.hypothesis:
+        return entry
+    return replace(entry, hypothesis=_at_end(entry.hypothesis))
+
+
+def built_of(questionnaire: Questionnaire, entries: list[Wording], levels, name: str):
+    """Return the questionnaire with these templates and levels and no candidates."""
+    content = questionnaire.model_dump(exclude={"candidates"}) | {"id": name}
+    for item in content["items"]:
+        item |= {"candidates": (), "terms": None}
+        item["templates"] = [e.template() for e in entries if e.item == item["id"]]
+        if levels is not None:
+            content["intensifiers"], item["intensifiers"] = levels, None
+
+    if name.endswith("_improved"):
+        content["short_title"] = f"{questionnaire.short_title} (improved)"
+        content["title"] = f"{questionnaire.title}, improved prompts"
+
+    return Questionnaire.model_validate(content)
+
+
+def pool_of(questionnaire: Questionnaire, entries: list[Wording], levels) -> Questionnaire:
+    """Return a questionnaire of candidates, each an item of its own."""
+    content = questionnaire.model_dump(exclude={"candidates"})
+    known = {item["id"]: item for item in content["items"]}
+    bare = {"terms": None, "candidates": (), "weights": None}
+
+    if levels is not None:
+        content["intensifiers"], bare["intensifiers"] = levels, None
+
+    content["items"] = [
+        known[entry.item] | bare | {"id": f"{entry.item}_{n}", "templates": [entry.template()]}
+        for n, entry in enumerate(entries)
+    ]
+    content["scales"] = [{"id": "all", "title": "all", "items": "all"}]
+    content |= {"norms": (), "categories": (), "bias": ()}
+    # measured against the text in the file, on any machine
+    content |= {"id": f"{questionnaire.id}-candidates", "wording": "verbatim"}
+
+    return Questionnaire.model_validate(content)
+
+
+def intensifier_lists(questionnaire: Questionnaire) -> list[tuple | None]:
+    """Return the present levels (None) and others; items with levels of their own keep them."""
+    own = any(item.intensifiers for item in questionnaire.items)
+    return [None] if own else [None, *questionnaire.candidates]
+
+
+def drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int) -> list:
+    """Return questionnaires drawn from the candidates that were allowed."""
+    rng = np.random.default_rng(seed)
+    found = []
+    options = intensifier_lists(questionnaire)
+    first = rng.integers(len(options))
+
+    for number in range(draws):
+        levels = options[(first + number) % len(options)]
+        entries = []
+        for place, own in allowed.items():
+            entry = own[rng.integers(len(own))]
+            pool = pools[place]
+            source, inverse = (
+                tuple(rng.choice(words, size, replace=False).tolist())
+                for words, size in ((pool.source, len(entry.source)),
+                                    (pool.inverse, len(entry.inverse)))
+            )  # fmt: skip
+            entry = replace(entry, source=source, inverse=inverse)
+            entries.append(with_levels(entry, levels))
+
+        found.append(built_of(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
+
+    return found

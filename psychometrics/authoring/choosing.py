@@ -1,0 +1,276 @@
+"""The choice among candidates by what respondents and null respondents answer to them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ..asking.ask import ask
+from ..asking.nulls import null_answers
+from ..exceptions import RespondentError
+from ..measures.scoring import two_way
+from ..measures.validity import silhouettes
+from ..models.loading import load_sentence_encoder
+from ..models.sources import base_path
+from ..modes import load_respondent
+from ..questionnaires.prompts import prompts
+from .candidates import Wording, intensifier_lists, pool_of, present_wordings, with_levels
+from .content import content_validity
+
+# How far a candidate may fall behind what it replaces, stated before anything was measured.
+TOLERANCE = 0.05
+# Terms of a kind with which wordings are compared, which saves a third of the asking.
+_FEW = 2
+_OF_TERMS = ("similarity", "acceptability", "opposition")
+_ASKED = ["item_id", "polarity", "term", "intensifier"]
+
+
+class Choice:
+    """Measures candidates on the half that chooses and on null respondents."""
+
+    def __init__(self, questionnaire, respondents, nulls, bases, seed, asking) -> None:
+        self.questionnaire = questionnaire
+        self.respondents = respondents
+        self.asking = asking
+        self.nulls = nulls
+        self.bases = bases
+        self.seed = seed
+
+    def cubes(self, entries: list[Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
+        """P(entailment) of each entry, (R, T, L), of the respondents and of null respondents."""
+        pool = pool_of(self.questionnaire, entries, levels)
+        real = ask(pool, self.respondents, **self.asking)
+        if real["respondent_id"].nunique() < len(self.respondents):
+            name, why = next(iter(real.attrs["summary"]["failed"].items()))
+            raise RespondentError(f"{name} cannot choose prompts (leave it out, or mend it): {why}")
+
+        null = {"respondents": self.nulls, "seed": self.seed}
+        drawn = [null_answers(pool, base=base, **null) for base in self.bases]
+        table = prompts(pool)
+        found = []
+        self.names = []
+        for answers in (real, pd.concat(drawn, ignore_index=True)):
+            wide = answers.pivot(index="respondent_id", columns=_ASKED, values="entailment")
+            self.names.append(wide.index)
+            values = wide[pd.MultiIndex.from_frame(table[_ASKED])].to_numpy(dtype=float)
+            parts = table.groupby("item_id", sort=False).indices.values()
+            found.append([
+                values[:, rows].reshape(len(values), len(entry.terms), -1)
+                for rows, entry in zip(parts, entries, strict=True)
+            ])  # fmt: skip
+
+        return list(zip(*found, strict=True))
+
+    def silhouettes(self, entries: list[Wording], levels) -> pd.DataFrame:
+        """Of each respondent and item, the first half's and null respondents'."""
+        cubes = self.cubes(entries, levels)
+        frames = []
+        items = [entry.item for entry in entries]
+        for null, names in enumerate(self.names):
+            pairs = zip(cubes, entries, strict=True)
+            rows = [silhouettes(two_way(cube[null]), entry.signs) for cube, entry in pairs]
+            wide = pd.DataFrame(rows, columns=names).groupby(items, sort=False).mean()
+            frames.append(wide.rename_axis("item_id").stack().rename("silhouette").reset_index())
+        return pd.concat(frames)
+
+    def intensifiers(self) -> tuple[tuple | None, list[dict]]:
+        """The levels of intensifiers whose silhouettes lie farthest above the null."""
+        first = [entry for entry in present_wordings(self.questionnaire) if entry.place == 1]
+        options = intensifier_lists(self.questionnaire)
+        rows = []
+        for number, levels in enumerate(options):
+            entries = [with_levels(entry, levels) for entry in first]
+            pairs = zip(self.cubes(entries, levels), entries, strict=True)
+            found = np.mean([_silhouettes(cube, entry) for cube, entry in pairs], axis=0)
+            words = levels or self.questionnaire.intensifiers or ()
+            rows.append({
+                "stage": "intensifiers", "item_id": "", "template": 0,
+                "rule": "listed" if number else "present",
+                "intensifiers": ", ".join(word for level in words for word in level.terms),
+                **_separation(*found), "allowed": True,
+            })  # fmt: skip
+
+        best = _choose(rows)
+        return options[best], rows
+
+    def wording(self, table: pd.DataFrame, levels) -> tuple[list, dict, list[dict]]:
+        """For each template the wording that is chosen, and those that were allowed."""
+        places = {
+            (entry.item, entry.place): entry for entry in present_wordings(self.questionnaire)
+        }
+        rules: dict[Wording, str] = {}  # with the gap at the end two candidates can be one
+        for row in table.itertuples():
+            own = places[row.item_id, row.template]
+            entry = replace(own, premise=row.premise, hypothesis=row.hypothesis,
+                            source=own.source[:_FEW], inverse=own.inverse[:_FEW])  # fmt: skip
+            rules.setdefault(with_levels(entry, levels), row.rule)
+
+        entries = list(rules)
+        cubes = self.cubes(entries, levels)
+        content = self.content(entries, levels).groupby("entry").mean(numeric_only=True)
+        content["neutrality"] = self.neutrality(entries)
+        rows = []
+        chosen = []
+        allowed = {}
+        for place, present in places.items():
+            own = [n for n, e in enumerate(entries) if (e.item, e.place) == place]
+            behind = content.loc[own] - content.loc[own[0]]
+            found = [{
+                "stage": "wording", "item_id": place[0], "template": place[1],
+                "rule": rules[entries[n]], "premise": entries[n].premise,
+                "hypothesis": entries[n].hypothesis, **content.loc[n].to_dict(),
+                **_separation(*_silhouettes(cubes[n], entries[n])),
+                "allowed": bool((behind.loc[n] >= -TOLERANCE).all()),
+            } for n in own]  # fmt: skip
+            best = _choose(found)
+            whole = [replace(entries[n], source=present.source, inverse=present.inverse)
+                     for n in own]  # fmt: skip
+            chosen.append(whole[best])
+            allowed[place] = [entry for entry, row in zip(whole, found, strict=True)
+                              if row["allowed"]]  # fmt: skip
+            rows += found
+
+        return chosen, allowed, rows
+
+    def terms(self, chosen: list[Wording], levels) -> tuple[list, dict, list[dict]]:
+        """For each template the terms that are chosen, and the pool they come from."""
+        pools = self.pools(chosen)
+        content = self.content(pools, levels)
+        content["opposition"] = self.opposition(pools)
+        rows = []
+        finals = []
+        cubes = self.cubes(pools, levels)
+        for number, (entry, pool, cube) in enumerate(zip(chosen, pools, cubes, strict=True)):
+            measures = content.loc[content["entry"] == number, list(_OF_TERMS)].to_numpy()
+            candidates = [
+                _term_candidate(entry, pool, places, measures, cube)
+                for places in _picks(entry, pool)
+            ]
+            of_entry = [row for _, row in candidates]
+            best = _choose(of_entry)
+            final, _ = candidates[best]
+            finals.append(final)
+
+            for k in dict.fromkeys([0, best]):  # of up to hundreds of choices these two are kept
+                rule = "listed" if k else "present"
+                rows.append(of_entry[k] | {"rule": rule, "of": len(of_entry)})
+
+        return finals, {(pool.item, pool.place): pool for pool in pools}, rows
+
+    def pools(self, chosen: list[Wording]) -> list[Wording]:
+        """Return each template with its own terms and those of its candidates."""
+        listed = {item.id: item.candidates for item in self.questionnaire.items}
+        pools = []
+        for entry in chosen:
+            candidates = [c for c in listed[entry.item] if c.template == entry.place]
+            source = (*entry.source, *(term for c in candidates for term in c.source))
+            inverse = (*entry.inverse, *(term for c in candidates for term in c.inverse))
+            pools.append(replace(entry, source=source, inverse=inverse))
+
+        return pools
+
+    def content(self, entries: list[Wording], levels) -> pd.DataFrame:
+        """Similarity and acceptability of each entry and term, with the extreme intensifiers."""
+        own = self.questionnaire
+        words = levels or own.intensifiers or own.levels(own.items[0])
+        ends = ((words[0], words[0].terms[0]), (words[-1], words[-1].terms[-1]))
+        ends = [{"weight": level.weight, "terms": [word]} for level, word in ends]
+        table = content_validity(pool_of(own, entries, ends))
+        place = {name: n for n, name in enumerate(table["item_id"].unique())}
+        table["entry"] = table["item_id"].map(place)
+        columns = ["similarity", "acceptability"]
+        return table.groupby(["entry", "term"], sort=False)[columns].mean().reset_index()
+
+    def neutrality(self, entries: list[Wording]) -> np.ndarray:
+        r""":math:`1 - |\cos(e, \bar e_{S^+}) - \cos(e, \bar e_{S^-})|` of the gapped sentence."""
+        model = load_sentence_encoder(base_path())
+        texts = [[e.sentence(t, both=True) for t in ("...", *e.terms)] for e in entries]
+        unique = sorted(set(itertools.chain(*texts)))
+        vectors = model.encode(unique, normalize_embeddings=True, show_progress_bar=False)
+        known = dict(zip(unique, vectors, strict=True))
+        values = []
+        for entry, (gap, *own) in zip(entries, texts, strict=True):
+            near = np.array([known[gap] @ known[text] for text in own])
+            source, inverse = (near[entry.signs == sign].mean() for sign in (1, -1))
+            values.append(1 - abs(source - inverse))
+
+        return np.array(values)
+
+    def opposition(self, pools: list[Wording]) -> list[float]:
+        """How much more a term contradicts the first term of the other kind than that of its own.
+
+        The probability is of the sentences with the terms, its mean over the first half.
+        """
+        pairs = [
+            (pool.sentence(other[0]), pool.sentence(own[0]), pool.sentence(term))
+            for pool in pools
+            for own, other in ((pool.source, pool.inverse), (pool.inverse, pool.source))
+            for term in own
+        ]
+        unique = sorted({(first, term) for *both, term in pairs for first in both})
+        values = np.zeros(len(unique))
+
+        for given in self.respondents:
+            dtype = {"dtype": self.asking["dtype"]}
+            asked = given if hasattr(given, "answer") else load_respondent(given, **dtype)
+            values += asked.answer(unique)[:, 2] / len(self.respondents)
+
+        known = dict(zip(unique, values, strict=True))
+        return [
+            known[other, term] - (known[own, term] if own != term else 0.0)
+            for other, own, term in pairs
+        ]
+
+
+def _picks(entry: Wording, pool: Wording) -> list[list[int]]:
+    """Return the places in the pool of each choice of as many terms as the template has."""
+    first_inverse = len(pool.source)
+    sources = itertools.combinations(range(first_inverse), len(entry.source))
+    inverses = itertools.combinations(range(first_inverse, len(pool.terms)), len(entry.inverse))
+
+    return [[*source, *inverse] for source, inverse in itertools.product(sources, inverses)]
+
+
+def _term_candidate(
+    entry: Wording, pool: Wording, places: list[int], measures: np.ndarray, cube: Sequence
+) -> tuple[Wording, dict]:
+    """Return a template with terms of the pool, and how they compare with the present ones."""
+    words = [pool.terms[place] for place in places]
+    source = tuple(words[: len(entry.source)])
+    inverse = tuple(words[len(entry.source) :])
+    candidate = replace(entry, source=source, inverse=inverse)
+
+    means = measures[places].mean(axis=0)
+    present = [pool.terms.index(term) for term in entry.terms]
+    behind = means - measures[present].mean(axis=0)
+    widths = _silhouettes([part[:, places] for part in cube], candidate)
+
+    row = {"stage": "terms", "item_id": entry.item, "template": entry.place}
+    row |= {"premise": entry.premise, "hypothesis": entry.hypothesis}
+    row |= {"source": ", ".join(source), "inverse": ", ".join(inverse)}
+    row |= dict(zip(_OF_TERMS, means, strict=True))
+    row |= _separation(*widths)
+    row["allowed"] = bool((behind >= -TOLERANCE).all())
+
+    return candidate, row
+
+
+def _silhouettes(cubes: Sequence[np.ndarray], entry: Wording) -> list[float]:
+    """Mean silhouette of the first half and of null respondents."""
+    return [float(silhouettes(two_way(cube), entry.signs).mean()) for cube in cubes]
+
+
+def _separation(real: float, null: float) -> dict[str, float]:
+    return {"silhouette": real, "null": null, "separation": real - null}
+
+
+def _choose(rows: list[dict]) -> int:
+    """Mark the allowed candidate with the largest separation; the first of equals."""
+    best = int(np.argmax([r["separation"] if r["allowed"] else -np.inf for r in rows]))
+    for number, row in enumerate(rows):
+        row["chosen"] = number == best
+    return best

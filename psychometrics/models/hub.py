@@ -1,0 +1,135 @@
+"""Models of the hub: what its errors mean, what it lists, and what its local cache holds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..exceptions import RespondentError
+from .model_files import (
+    check_config,
+    check_files,
+    check_folder,
+    read_json,
+)
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelInfo
+
+
+_GATED = "the hub gives it only to those who accepted its terms: accept them and log in"
+
+
+def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
+    """Refuse a model of the hub by its file names and its config.json, all that is downloaded.
+
+    Parameters
+    ----------
+    info : huggingface_hub.ModelInfo
+        With ``gated``, ``sha``, ``siblings`` and ``safetensors``.
+
+    Returns
+    -------
+    config : dict
+        Its config.json.
+    parameters : mapping
+        How many parameters it has of each type, such as ``{"F32": 109482240}``; where the hub has
+        not counted them, they are read from the heads of the weight files.
+
+    Raises
+    ------
+    RespondentError
+        A file that it needs is missing or unsafe, it is gated, or the hub cannot be reached.
+    """
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import SafetensorsParsingError
+
+    if info.gated:
+        raise RespondentError(f"{info.id}: {_GATED}.", kind="gated")
+    files = {file.rfilename for file in info.siblings or []}
+    check_files(info.id, {file for file in files if "/" not in file})
+
+    with hub_errors(info.id):
+        path = Path(hf_hub_download(info.id, "config.json", revision=info.sha))
+
+    config = read_json(info.id, path)
+    check_config(info.id, config)
+    if info.safetensors:
+        return config, info.safetensors.parameters
+
+    with hub_errors(info.id):
+        try:
+            weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
+        except SafetensorsParsingError as error:
+            raise RespondentError(
+                f"{info.id}: its weights are no safetensors file.", kind="incomplete"
+            ) from error
+
+    return config, weights.parameter_count
+
+
+def only_snapshot(model: str) -> str | None:
+    """Return the commit of a hub model in the local cache, if exactly one is there.
+
+    A program that asks for a commit leaves no note of which one is the latest (``refs/main``).
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    folder = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=model, repo_type="model")
+    commits = [path.name for path in folder.glob("snapshots/*") if path.is_dir()]
+    return commits[0] if len(commits) == 1 else None
+
+
+def cached_folder(model: str, commit: str) -> Path | None:
+    """Return the folder of a hub model in the local cache, if it is whole there."""
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(model, "config.json", revision=commit)
+    if not isinstance(config, str):
+        return None
+
+    try:
+        check_folder(model, Path(config).parent)
+    except RespondentError:
+        return None  # a download that was stopped, or files that nobody asked for yet
+
+    return Path(config).parent
+
+
+@contextlib.contextmanager
+def hub_errors(model: str) -> Iterator[None]:
+    """Turn what goes wrong with the hub into one sentence."""
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        yield
+    except RespondentError:
+        raise
+    except Exception as error:
+        kind = "network"
+        missing = "there is no such folder here or whole model in the hub's cache, and"
+        if isinstance(error, GatedRepoError):
+            why = _GATED
+            kind = "gated"
+        elif isinstance(error, RevisionNotFoundError):
+            why = "the hub has no such revision of it: check what follows the @"
+            kind = "not found"
+        elif isinstance(error, (RepositoryNotFoundError, HFValidationError)):
+            why = "there is no such folder here and no such model on the hub: check the name"
+            kind = "not found"
+        elif isinstance(error, OfflineModeIsEnabled):
+            why = f"{missing} HF_HUB_OFFLINE forbids a download: check the name, or unset it"
+        else:
+            reason = type(error).__name__
+            why = f"{missing} the hub cannot be reached ({reason}): check the name and the network"
+
+        raise RespondentError(f"{model}: {why}.", kind=kind) from error

@@ -1,0 +1,135 @@
+"""Lengths of texts that a model reads, and of batches that fit a device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..exceptions import RespondentError
+from .loading import text_config
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+# Tokens that a model must be able to read.
+_FEWEST = 16
+_FEWEST_IN_BATCH = 4096
+# Tokens of a batch: on a processor, and at most on a GPU.
+_MOST_IN_BATCH = 2**17
+
+
+def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> int:
+    """Return how many tokens a batch may have.
+
+    On the processor more than 4,096 gain nothing. A batch on a CUDA device may fill half of its
+    free memory, by what one layer holds of a token; if that is too much, batches are halved.
+
+    Parameters
+    ----------
+    config : PreTrainedConfig
+    device : torch.device
+    dtype : str
+
+    Returns
+    -------
+    int
+    """
+    import torch
+
+    if device.type != "cuda":
+        return _FEWEST_IN_BATCH
+
+    hidden = getattr(config, "hidden_size", 1024)
+    wide = getattr(config, "intermediate_size", 4 * hidden)
+    precision: torch.dtype = getattr(torch, dtype)
+    of_token = (12 * hidden + 3 * wide) * precision.itemsize
+    free, _ = torch.cuda.mem_get_info(device)
+
+    return int(max(_FEWEST_IN_BATCH, min(free // 2 // of_token, _MOST_IN_BATCH)))
+
+
+def token_limit(
+    encoded: list[list[int]],
+    model: PreTrainedModel | PreTrainedConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    name: str = "The model",
+) -> int:
+    """Return the most tokens that a text may have, by tokenizer and position table.
+
+    A configuration does for a model without its own offset of positions.
+
+    Raises
+    ------
+    RespondentError
+        They are too few for a sentence, or the token ids of the prompts are unknown for the most
+        part: the tokenizer is broken.
+    """
+    whole: Any = getattr(model, "config", model)
+    config = text_config(whole)
+    _check_known(encoded, tokenizer, name)
+    words = getattr(config, "vocab_size", None)
+
+    if hasattr(model, "get_input_embeddings"):
+        words = getattr(model.get_input_embeddings(), "num_embeddings", words)
+
+    largest = max(map(max, filter(None, encoded)), default=0)
+    if words and largest >= words:
+        raise RespondentError(
+            f"{name} has a tokenizer that gives a text the token {largest}, and a vocabulary of "
+            f"{words}: save its own tokenizer there.",
+            kind="incomplete",
+        )
+
+    limit: int = tokenizer.model_max_length
+    positions: int = getattr(config, "max_position_embeddings", None) or -1
+    if positions > 0:  # XLNet has relative ones alone
+        for part, module in getattr(model, "named_modules", list)():
+            padding = getattr(module, "padding_idx", None)
+            if part.endswith("position_embeddings") and padding is not None:
+                positions -= padding + 1  # RoBERTa and its kin number positions from there on
+                break
+
+        limit = min(limit, positions)
+
+    if limit < _FEWEST:
+        said = f"{name} reads {limit} tokens: set model_max_length in its tokenizer_config.json."
+        raise RespondentError(said, kind="incomplete")
+    return limit
+
+
+def check_length(
+    encoded: list[list[int]],
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    more: int = 0,
+) -> list[list[int]]:
+    """Return token ids; refuse a text that, with ``more`` to come, is longer than the model reads.
+
+    Raises
+    ------
+    RespondentError
+    """
+    longest = max(map(len, encoded)) + more
+    limit = token_limit(encoded, model, tokenizer)
+    if longest > limit:
+        raise RespondentError(f"A prompt has {longest} tokens and the model reads {limit}.")
+    return encoded
+
+
+def _check_known(encoded: list[list[int]], tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+    """Refuse a tokenizer that knows less than half of the tokens of texts."""
+    special = set(tokenizer.all_special_ids)
+    unknown: Any = tokenizer.unk_token_id
+    if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # texts end with it, too
+        unknown = None
+
+    ids = [number for row in encoded for number in row]
+    recognised = sum(number not in special for number in ids)
+    lost = ids.count(unknown)
+    if recognised <= lost:
+        raise RespondentError(
+            f"{name} has a tokenizer that knows {recognised} of {recognised + lost} tokens of the "
+            "prompts: "
+            "copy the tokenizer's files again, or ask in a language that the model reads.",
+            kind="incomplete",
+        )

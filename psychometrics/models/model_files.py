@@ -1,0 +1,170 @@
+"""Files of a model's folder: whether they are whole and safe, and what stands for them all."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..exceptions import RespondentError
+from ..files import digest_text, known_sha256
+
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
+                   "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
+"""Any one of these holds a tokenizer's vocabulary."""
+# What, besides the weights, determines a model's answers.
+_SETTINGS_FILES = {
+    "config.json",
+    "adapter_config.json",
+    "adapter_model.safetensors",  # transformers puts it on the whole model that it lies beside
+    "chat_template.jinja",
+    "chat_template.json",
+    "generation_config.json",
+    "recipe.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "merges.txt",
+    *TOKENIZER_FILES,
+}
+_UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
+_WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+
+
+def is_adapter(files: set[str]) -> bool:
+    """Return whether a folder with these files holds an adapter and no whole model.
+
+    Beside an adapter, config.json says how its head is called and no more.
+    """
+    return "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS)
+
+
+def check_folder(name: str, folder: Path) -> None:
+    """Refuse a folder that lacks what a model needs, or holds it in an unsafe form."""
+    check_settings(name, folder)
+    check_files(name, {path.name for path in folder.iterdir()})
+    missing = [path.name for path in weight_files(name, folder) if not path.is_file()]
+    if missing:
+        raise RespondentError(
+            f"{name} lacks the weight file {missing[0]}: copy the folder.", kind="incomplete"
+        )
+    check_config(name, read_json(name, folder / "config.json"))
+
+
+def check_settings(name: str, folder: Path) -> None:
+    """Refuse a pipe or folder that is named like a file of settings: it might be read for ever."""
+    settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
+    settings += _more_templates(folder)
+    odd = [path.name for path in settings if not path.is_file()]
+    if odd:
+        raise RespondentError(
+            f"{name} has {odd[0]}, which is no file: copy the folder again.", kind="incomplete"
+        )
+
+
+def _more_templates(folder: Path) -> list[Path]:
+    return sorted(folder.glob("additional_chat_templates/*.jinja"))
+
+
+def check_config(name: str, config: dict[str, Any]) -> None:
+    """Refuse a model that needs program code of its own, by its config.json."""
+    if "auto_map" in config:
+        from transformers import CONFIG_MAPPING
+
+        if config.get("model_type") not in CONFIG_MAPPING:
+            raise RespondentError(
+                f"{name} needs program code of its own (auto_map in config.json), which is never "
+                "run: choose a model of an architecture that transformers knows.",
+                kind="remote code",
+            )
+
+
+def check_files(name: str, files: set[str]) -> None:
+    """Refuse a model by the names of its files alone."""
+    unsafe = sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files))
+    kind = "incomplete"
+
+    if "config.json" not in files and "adapter_config.json" in files:
+        kind = "architecture"
+        why = (
+            "holds an adapter, not a whole model: merge it into its base (peft's "
+            "merge_and_unload) and save the result with save_pretrained"
+        )
+    elif "config.json" not in files:
+        why = "has no config.json: name a folder written by save_pretrained"
+    elif not files & set(_WHOLE_WEIGHTS):
+        kind = "no safetensors"
+        why = "has no weights (model.safetensors): save the model there with save_pretrained"
+        if unsafe:
+            why = (
+                f"holds its weights only as {unsafe[0]}, which can carry program code or needs "
+                "another library: convert it to model.safetensors (load it where you trust it and "
+                "call save_pretrained)"
+            )
+    elif not files & set(TOKENIZER_FILES):
+        why = "has no tokenizer: save its tokenizer there with save_pretrained"
+    elif files & set(TOKENIZER_FILES) == {"vocab.json"} and "merges.txt" not in files:
+        why = "has the vocab.json of its tokenizer without merges.txt: copy it there, too"
+    else:
+        return
+
+    raise RespondentError(f"{name} {why}.", kind=kind)
+
+
+def weight_files(name: str, folder: Path) -> list[Path]:
+    """Return the safetensors files that hold a model's weights, whole or in shards."""
+    index = folder / "model.safetensors.index.json"
+    if (folder / "model.safetensors").is_file() or not index.is_file():
+        return [folder / "model.safetensors"]
+
+    weights = read_json(name, index).get("weight_map")
+    shards = list(weights.values()) if isinstance(weights, dict) else []
+    if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
+        raise RespondentError(
+            f"{name}, {index.name}: names no files beside it; copy it again.", kind="incomplete"
+        )
+
+    unsafe = [shard for shard in shards if not shard.endswith(".safetensors")]
+    if unsafe:
+        raise RespondentError(
+            f"{name}, {index.name}: names {unsafe[0]}, which is no safetensors file and can carry "
+            "program code; save the model again with save_pretrained.",
+            kind="no safetensors",
+        )
+
+    return [folder / shard for shard in sorted(set(shards))]
+
+
+def read_json(name: str, path: Path, kind: type = dict) -> Any:
+    """Read a JSON object (or list) of a model's folder.
+
+    Raises
+    ------
+    RespondentError
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RespondentError(
+            f"{name}, {path.name}: not readable as JSON; copy it again.", kind="incomplete"
+        ) from error
+
+    if not isinstance(content, kind):
+        called = "object" if kind is dict else "list"
+        raise RespondentError(
+            f"{name}, {path.name}: holds no JSON {called}; copy it again.", kind="incomplete"
+        )
+
+    return content
+
+
+def folder_digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> str:
+    """Return a digest of everything in a folder that determines a model's answers."""
+    settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
+    settings = [path for path in settings if path not in weights]
+    settings += _more_templates(folder)
+    return digest_text(
+        *(f"{path.name}={known_sha256(path)}" for path in settings + weights), *left_out
+    )

@@ -1,0 +1,92 @@
+"""Packed models, whose weights are unpacked once into safetensors in the user's cache.
+
+A packed model answers five times as slowly as a plain one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+
+from ..exceptions import RespondentError
+from ..files import known_sha256
+from ..paths import cache_dir
+from .model_files import read_json
+
+# Beside an unpacked model: the SHA-256 of each of its files.
+_NOTED = "sha256.json"
+
+
+def unpacked_folder(digest: str) -> Path:
+    """Return where the plain copy of a packed file of this SHA-256 lies, or will."""
+    return cache_dir() / "models" / f"gguf-{digest[:16]}"
+
+
+def is_unpacked(digest: str) -> bool:
+    """Return whether the packed file of this SHA-256 was unpacked."""
+    return (unpacked_folder(digest) / _NOTED).is_file()
+
+
+def was_changed(name: str, folder: Path) -> bool:
+    """Return whether the files of an unpacked model are not those that were noted."""
+    note = folder / _NOTED
+    return not note.is_file() or read_json(name, note) != _noted(folder)
+
+
+def _noted(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of an unpacked model."""
+    paths = sorted(path for path in folder.glob("*") if path.name != _NOTED)
+    return {path.name: known_sha256(path) for path in paths}
+
+
+def unpack(file: Path, digest: str) -> Path:
+    """Unpack a GGUF file of this SHA-256 in bfloat16, if that is not done; return its folder."""
+    folder = unpacked_folder(digest)
+    if is_unpacked(digest):
+        return folder
+
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        try:
+            # Its progress bar has no switch of its own.
+            hushed = contextlib.redirect_stderr(io.StringIO())
+            with hushed, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                options = {"gguf_file": file.name, "trust_remote_code": False}
+                tokenizer = AutoTokenizer.from_pretrained(file.parent, **options)
+                model = AutoModelForCausalLM.from_pretrained(
+                    file.parent,
+                    quantization_config=GgufConfig(dequantize=True),
+                    dtype=torch.bfloat16,
+                    **options,
+                )
+                model.save_pretrained(temporary)
+                tokenizer.save_pretrained(temporary)
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            raise RespondentError(
+                f"{file.name} cannot be unpacked ({reason}): check that it is a whole GGUF."
+            ) from error
+
+        (Path(temporary) / _NOTED).write_text(json.dumps(_noted(Path(temporary))))
+        if folder.is_dir() and not (folder / _NOTED).is_file():  # by an earlier version
+            shutil.rmtree(folder)
+
+        try:
+            Path(temporary).rename(folder)
+        except OSError:  # another process was faster
+            if not folder.is_dir():
+                raise
+
+        Path(temporary).mkdir(exist_ok=True)  # for the context manager to remove
+
+    return folder

@@ -1,0 +1,451 @@
+"""Train what answers: an NLI head on any encoder or decoder, and masked-LM adaptation of encoders.
+
+Everything here is a thin use of ``transformers.Trainer`` and ``peft``: data in, a folder out that
+``load_respondent`` can read, with a manifest of how it was made.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import yaml
+from safetensors.torch import save_file
+from statsmodels.stats.proportion import proportion_confint
+from transformers import (
+    DataCollatorForLanguageModeling,
+    DataCollatorWithPadding,
+    PreTrainedTokenizerBase,
+    set_seed,
+)
+
+from ..asking.population import population
+from ..exceptions import DataError, ParameterError
+from ..models.devices import resolve_device
+from ..modes import load_respondent
+from .heads import (
+    classifier_with_adapter,
+    fresh_model,
+    name_base,
+    nli_classifier,
+    start_from,
+    with_adapter,
+)
+from .loop import (
+    MaskedTokensTrainer,
+    Settings,
+    make_folder,
+    tokenised,
+    train_into,
+    trains_on_gpu,
+)
+from .pairs import labelled_pairs
+
+_MEASURED = (0.1, 0.5, 0.9)
+"""Places, in order of length, of the batches whose steps are timed."""
+
+
+def train_nli(
+    base: str | Path,
+    data: str | Sequence[str] | pd.DataFrame,
+    output: str | Path,
+    *,
+    adapter: str | Path | None = None,
+    shuffled: bool = False,
+    progress: bool = True,
+    **settings: object,
+) -> dict:
+    """Put an NLI head on a base model and train it.
+
+    Parameters
+    ----------
+    base : str or Path
+        Encoder or decoder to start from: a hub id, a local folder, or ``"minilm"``, the embedded
+        encoder. A decoder is read at a pair's last token; one without a padding token is padded
+        with its end token, and is saved so.
+    data : str, sequence of str, or DataFrame
+        ``"mnli"`` and ``"snli"`` are the project's samples (MNLI without its held-out pairs); a
+        path is a CSV, JSON-lines or Parquet file with columns ``premise, hypothesis, label``;
+        anything else is a hub id (``"nyu-mll/multi_nli"``). Several are concatenated. The pairs
+        of one premise in ten are held out by the hash of the premise (MNLI's sample: those that
+        nobody is trained on; at most about 2,000 of each source). A DataFrame is trained on whole.
+    output : str or Path
+        Folder for the model, its tokenizer, ``manifest.json`` and a ``README.md`` with the lines
+        that load it without this package. A run that was stopped resumes from its last epoch when
+        called again with the same folder.
+    adapter : str or Path, optional
+        LoRA adapter of the same base (see :func:`adapt_encoder`) to start from.
+    shuffled : bool
+        Deal the labels to the pairs at random, by the seed: a control that is trained in the same
+        way on the same texts and cannot learn inference. Pairs that are held out keep theirs.
+    progress : bool
+        Show a progress bar.
+    **settings
+        ``tuning``: train everything (*unfrozen*, the default), the head alone (*frozen*), or
+        low-rank adapters on every linear layer and the head (*lora*), of which the folder holds
+        only the adapter, which names its base. ``epochs`` (3), ``lr`` (5e-5; linear decay, 6 %
+        warm-up), ``batch_size`` (32 pairs), ``rank`` of the adapters (16), ``layers`` (keep only
+        the first ones), ``dropout`` (by default the base's own), ``max_length`` (128 tokens), and
+        ``seed`` (0) of the head's initial weights, the order of the data and dropout.
+
+    Returns
+    -------
+    dict
+        The manifest: settings, number of pairs, steps, the step ``resumed_at`` (0 for a new run),
+        seconds, final loss, versions; where pairs were held out, their number, the share that the
+        saved folder labels rightly (``accuracy`` with Wilson's 95 % interval ``low, high``), and
+        ``majority``, the share right of whoever always gives the commonest label of training.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read or lack a column or a label.
+    ParameterError
+        A setting is unknown, or impossible for this base; the folder holds the result of another
+        base, other data or other settings; the device is not the first GPU.
+
+    References
+    ----------
+    Reuben et al. (2024), sections 3.2 and 5. Hu et al. (2022) for LoRA.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> pairs = pd.DataFrame({"premise": ["I am calm."] * 2, "hypothesis": ["I am.", "I am not."],
+    ...                       "label": ["entailment", "contradiction"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train_nli("minilm", pairs, folder, layers=1, epochs=1, progress=False)["pairs"]
+    2
+    """
+    chosen = Settings.of(settings)
+    trains_on_gpu()  # a device that cannot be trained on is refused before anything is read
+    make_folder(output)
+    set_seed(chosen.seed)
+    pairs = labelled_pairs(data, split=True)
+    pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
+    model, tokenizer = _tuned_classifier(base, adapter, chosen)
+
+    if shuffled:
+        labels = np.random.default_rng(chosen.seed).permutation(pairs["label"].to_numpy())
+        pairs = pairs.assign(label=labels)
+
+    table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
+    facts = {"base": str(base), "pairs": len(pairs), "shuffled": shuffled, **asdict(chosen)}
+    facts |= {"majority": (held_out["label"] == pairs["label"].mode()[0]).mean()}
+    how = output, chosen, progress, facts
+    return _train_classifier(model, tokenizer, table, *how, held_out=held_out)
+
+
+def training_cost(
+    base: str | Path,
+    data: str | Sequence[str] | pd.DataFrame,
+    *,
+    adapter: str | Path | None = None,
+    **settings: object,
+) -> dict[str, float]:
+    """Say how long :func:`train_nli` will take here, by a few of its steps; nothing is kept.
+
+    Parameters
+    ----------
+    base, data, adapter, **settings
+        As in :func:`train_nli`.
+
+    Returns
+    -------
+    dict
+        ``pairs``; ``steps`` of the whole training, its ``seconds``, and ``gigabytes``, the most
+        memory that this process, or the card, has had in use; ``measured``, the steps that were
+        timed, on batches of short, medium and long pairs, after one that was not.
+
+    Examples
+    --------
+    >>> pairs = pd.DataFrame({"premise": ["I am calm."] * 2, "hypothesis": ["I am.", "I am not."],
+    ...                       "label": ["entailment", "contradiction"]})
+    >>> training_cost("minilm", pairs, layers=1, epochs=2)["steps"]
+    2
+    """
+    trains_on_gpu()  # refuses a card that training would not take
+    chosen = Settings.of(settings)
+    pairs = labelled_pairs(data, split=True)
+    pairs = pairs[~pairs["held_out"]]
+    model, tokenizer = _tuned_classifier(base, adapter, chosen)
+    table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
+    rows = list(tokenised(tokenizer, table, chosen.max_length))
+    rows.sort(key=lambda row: len(row["input_ids"]))
+    latest = max(0, len(rows) - chosen.batch_size)
+    starts = [latest // 2, *(round(latest * share) for share in _MEASURED)]
+    collate = DataCollatorWithPadding(tokenizer)
+    batches = [collate(rows[start : start + chosen.batch_size]) for start in starts]
+    _, *seconds = _step_seconds(model.to(resolve_device(None)), batches)
+    steps = int(np.ceil(len(rows) / chosen.batch_size) * chosen.epochs)
+    return {"pairs": len(rows), "steps": steps, "seconds": steps * float(np.mean(seconds)),
+            "gigabytes": _most_memory(model.device), "measured": len(seconds)}  # fmt: skip
+
+
+def _tuned_classifier(
+    base: str | Path, adapter: str | Path | None, chosen: Settings
+) -> tuple[torch.nn.Module, PreTrainedTokenizerBase]:
+    """Return a classifier of which what the settings name is trained, and its tokenizer."""
+    model, tokenizer = nli_classifier(base, chosen.layers, chosen.dropout)
+
+    if chosen.tuning == "frozen":
+        # BERT's pooler counts as part of the head
+        for name, parameter in model.base_model.named_parameters():
+            parameter.requires_grad_(name.startswith("pooler."))
+    elif chosen.tuning == "lora":
+        model = classifier_with_adapter(model, base, chosen.rank)
+        if adapter is not None:
+            start_from(model, adapter)
+
+    return model, tokenizer
+
+
+def _step_seconds(model: torch.nn.Module, batches: list) -> Iterator[float]:
+    """Yield the seconds of a training step on each batch."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-9)
+    model.train()
+
+    for batch in batches:
+        began = time.perf_counter()
+        loss = model(**batch.to(model.device)).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        loss.item()  # a card computes on until it is asked
+        yield time.perf_counter() - began
+
+
+def _most_memory(device: torch.device) -> float:
+    """Return the most gigabytes that a card, or this process, has had in use."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 1e9
+    if sys.platform == "win32":
+        return float("nan")
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+def train_heads(
+    file: str | Path, data: str | Sequence[str] | pd.DataFrame, output: str | Path, **how: object
+) -> Iterator[tuple[Path, dict | Exception]]:
+    """Train an NLI head for every base that a population's file lists, one after the other.
+
+    Parameters
+    ----------
+    file : str or Path
+        A population's file, whose respondents are the bases.
+    data, **how
+        As in :func:`train_nli`.
+    output : str or Path
+        Folder for a folder of each base and for ``population.yaml``, which lists what is trained.
+        Heads that were trained before are kept, and a run that was stopped goes on.
+
+    Yields
+    ------
+    folder : Path
+    result : dict or Exception
+        The manifest, or why this base cannot be trained.
+
+    Raises
+    ------
+    ParameterError
+        The file cannot be read, or two bases have one name.
+    """
+    bases = {}
+    trained = []
+    for base in population(file):
+        name = Path(base).name if Path(base).expanduser().is_dir() else base
+        name = re.sub(r"[^\w.-]", "-", name)
+        if bases.setdefault(name, base) != base:
+            raise ParameterError(f"{file}: two bases are called {name}; rename one.")
+
+    for name, base in bases.items():
+        try:
+            result = train_nli(base, data, Path(output) / name, **how)
+        except Exception as error:  # memory that ran out, or a base that is odd: the others go on
+            result = error
+        else:
+            trained.append({"model": name})
+            listed = {"title": f"NLI heads for the bases of {file}", "respondents": trained}
+            text = yaml.safe_dump(listed, sort_keys=False)
+            (Path(output) / "population.yaml").write_text(text, encoding="utf-8")
+
+        yield Path(output) / name, result
+
+
+def adapt_encoder(
+    base: str | Path,
+    sentences: Sequence[str],
+    output: str | Path,
+    *,
+    epochs: float = 3.0,
+    lr: float = 2e-4,
+    rank: int = 16,
+    progress: bool = True,
+) -> dict:
+    """Adapt an encoder to a kind of text by masked language modelling, into a LoRA adapter.
+
+    Parameters
+    ----------
+    base : str or Path
+        Encoder: a hub id or a local folder. A masked-LM head that the checkpoint lacks is
+        initialised and trained along, its output tied to the word embeddings.
+    sentences : sequence of str
+        The text.
+    output : str or Path
+        Folder for the adapter, the masked-LM head (``head.safetensors``) and ``manifest.json``.
+    epochs, rank, progress
+        As in :func:`train_nli`.
+    lr : float
+        Peak learning rate of the adapter; that of the masked-LM head is 0.001.
+
+    Returns
+    -------
+    dict
+        The manifest.
+
+    Raises
+    ------
+    DataError
+        There are no sentences.
+
+    References
+    ----------
+    Devlin et al. (2019) for masked language modelling; Hu et al. (2022) for LoRA.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     adapt_encoder("minilm", ["I feel calm."], folder, epochs=1, progress=False)["steps"]
+    1
+    """
+    if not len(sentences):
+        raise DataError("There are no sentences to adapt to: give at least one.")
+
+    set_seed(0)
+    model, tokenizer = fresh_model(base, "masked", dropout=0.0)
+    # All that lies outside of the encoder; weights tied to the embeddings are named there.
+    encoder = f"{model.base_model_prefix}."
+    head = {name: p for name, p in model.named_parameters() if not name.startswith(encoder)}
+    model = with_adapter(model, rank)
+    name_base(model, base)
+
+    for parameter in head.values():
+        parameter.requires_grad_(True)
+
+    of_head = {id(parameter) for parameter in head.values()}
+    adapted = [p for p in model.parameters() if p.requires_grad and id(p) not in of_head]
+    optimizer = torch.optim.AdamW(
+        [{"params": adapted, "lr": lr}, {"params": list(head.values()), "lr": 1e-3}],
+        weight_decay=0.01,
+    )
+
+    def save_head() -> dict:
+        weights = {name: parameter.detach().clone() for name, parameter in head.items()}
+        save_file(weights, Path(output) / "head.safetensors")
+        return {"base": str(base), "sentences": len(sentences), "rank": rank}
+
+    dataset = tokenised(tokenizer, {"text": list(sentences)}, return_special_tokens_mask=True)
+    collator = DataCollatorForLanguageModeling(tokenizer)
+    settings = Settings(epochs=epochs, lr=lr)
+    how = collator, settings, save_head, progress
+    return train_into(
+        output, model, tokenizer, dataset, *how, MaskedTokensTrainer, optimizers=(optimizer, None)
+    )
+
+
+def train_acceptability(
+    base: str | Path,
+    sentences: pd.DataFrame,
+    output: str | Path,
+    *,
+    first: int = 0,
+    wording: str = "{sentence}",
+    progress: bool = True,
+    **settings: object,
+) -> dict:
+    """Train an acceptability classifier by low-rank adapters and a head.
+
+    Parameters
+    ----------
+    base : str or Path
+        Encoder or decoder: a hub id or a local folder. A decoder is read at a sentence's last
+        token.
+    sentences : DataFrame
+        ``sentence`` and ``acceptable`` (0 or 1), such as CoLA's.
+    output, progress
+        As in :func:`train_nli`.
+    first : int
+        Layers before this one (from 0) stay as they are in the base.
+    wording : str
+        What the model reads, with ``{sentence}``.
+    **settings
+        As in :func:`train_nli`, with a learning rate of 5e-4 and no dropout.
+
+    Returns
+    -------
+    dict
+        The manifest.
+
+    References
+    ----------
+    Warstadt et al. (2019) for the task; Hu et al. (2022) for LoRA.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> judged = pd.DataFrame({"sentence": ["I feel calm.", "Calm I the."], "acceptable": [1, 0]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train_acceptability("minilm", judged, folder, epochs=1, progress=False)["sentences"]
+    2
+    """
+    chosen = Settings.of(settings, lr=5e-4, dropout=0.0)
+    make_folder(output)
+    set_seed(chosen.seed)
+    labels = ("unacceptable", "acceptable")
+    model, tokenizer = fresh_model(base, "classifier", labels, chosen.layers, chosen.dropout)
+    model = classifier_with_adapter(model, base, chosen.rank, first)
+    texts = [wording.format(sentence=sentence) for sentence in sentences["sentence"]]
+    table = {"text": texts, "label": sentences["acceptable"].tolist()}
+    facts = {"base": str(base), "sentences": len(sentences), "rank": chosen.rank, "first": first}
+    facts |= {"layers": model.config.num_hidden_layers, "wording": wording}
+
+    return _train_classifier(model, tokenizer, table, output, chosen, progress, facts)
+
+
+def _train_classifier(
+    model, tokenizer, table, output, settings, progress, facts: dict, held_out=()
+) -> dict:
+    """Train on texts with labels, and save the model with a manifest of these facts."""
+    dataset = tokenised(tokenizer, table, settings.max_length)
+    collator = DataCollatorWithPadding(tokenizer)
+    majority = facts.pop("majority", None)
+
+    def accuracy() -> dict:
+        if not len(held_out):
+            return facts
+        return facts | _accuracy(Path(output), held_out) | {"majority": round(float(majority), 4)}
+
+    return train_into(output, model, tokenizer, dataset, collator, settings, accuracy, progress)
+
+
+def _accuracy(folder: Path, pairs: pd.DataFrame) -> dict:
+    """Measure the saved model as a respondent, on pairs that it was not trained on."""
+    asked = load_respondent(folder, dtype="float32")
+    answers = asked.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+    right = int((answers.argmax(axis=1) == pairs["label"].to_numpy()).sum())
+    low, high = proportion_confint(right, len(pairs), method="wilson")
+    found = {"accuracy": right / len(pairs), "low": low, "high": high}
+    return {"held_out": len(pairs)} | {name: round(float(x), 4) for name, x in found.items()}

@@ -1,0 +1,333 @@
+"""The training itself, its checkpoints, and the folder that it leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+import torch
+from peft import PeftModel
+from pydantic import Field, FiniteFloat, PositiveInt
+from transformers import (
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainingArguments,
+)
+from transformers.trainer_utils import get_last_checkpoint
+
+from ..checks import check_kinds
+from ..exceptions import ParameterError, needed, out_of_memory, writing
+from ..models.devices import resolve_device
+from ..models.loading import OF_HEADS, counts_its_blocks
+from ..models.model_files import read_json
+from ..models.sources import BASE_MODEL, base_path
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+_README = """To load this folder without the package that trained it:
+
+    from transformers import AutoTokenizer
+    from {library} import {builder}
+
+    tokenizer = AutoTokenizer.from_pretrained("this folder")
+    model = {builder}.from_pretrained("this folder"{given})
+
+Outputs, in order: {labels}.
+"""
+_KINDS = {
+    "tuning": Literal["unfrozen", "frozen", "lora"],
+    "epochs": Annotated[FiniteFloat, Field(gt=0, le=1000)],
+    "lr": Annotated[FiniteFloat, Field(gt=0, lt=1)],
+    **dict.fromkeys(("batch_size", "rank"), PositiveInt),
+    "layers": PositiveInt | None,
+    "dropout": Annotated[FiniteFloat, Field(ge=0, lt=1)] | None,
+    "max_length": Annotated[int, Field(ge=8)],
+    "seed": Annotated[int, Field(ge=0, lt=2**32)],
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a training, see :func:`psychometrics.training.train_nli`."""
+
+    tuning: str = "unfrozen"
+    epochs: float = 3.0
+    lr: float = 5e-5
+    batch_size: int = 32
+    rank: int = 16
+    layers: int | None = None
+    dropout: float | None = None
+    max_length: int = 128
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_kinds(vars(self), _KINDS)
+
+    @classmethod
+    def of(cls, given: dict[str, object], **defaults: object) -> Settings:
+        """Return settings from names and values; other names than these are refused."""
+        known = [field.name for field in fields(cls)]
+        strange = [name for name in given if name not in known]
+        if strange:
+            raise ParameterError(f"There is no setting '{strange[0]}': use {', '.join(known)}.")
+        return cls(**(defaults | given))
+
+
+def tokenised(
+    tokenizer: PreTrainedTokenizerBase,
+    table: dict[str, list],
+    max_length: int = 128,
+    **options: bool,
+) -> Dataset:
+    """Return the tokens of texts, and their labels, as a data set."""
+    datasets = needed("datasets")
+    texts = [name for name in table if name != "label"]
+    options |= {"truncation": True, "max_length": max_length}
+    return datasets.Dataset.from_dict(table).map(
+        lambda rows: tokenizer(*(rows[name] for name in texts), **options),
+        batched=True, remove_columns=texts,
+    )  # fmt: skip
+
+
+class MaskedTokensTrainer(Trainer):
+    """Computes the vocabulary's logits at the masked tokens alone, a sixth of the work."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        labels = inputs.pop("labels")
+        inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+        if not hasattr(inner, "cls"):
+            return super().compute_loss(model, {**inputs, "labels": labels}, return_outputs)
+        hidden = inner.base_model(**inputs).last_hidden_state
+        masked = labels != -100
+        logits = inner.cls(hidden[masked])
+        return torch.nn.functional.cross_entropy(logits.float(), labels[masked])
+
+
+def train_into(
+    output: str | Path,
+    model: torch.nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    dataset: Dataset,
+    collator: Callable,
+    settings: Settings,
+    describe: Callable[[], dict],
+    progress: bool,
+    trainer: type[Trainer] | None = None,
+    **options: object,
+) -> dict:
+    """Train into a folder, unless it holds the result; return its manifest.
+
+    Once the model is saved, ``describe`` says what else belongs into the manifest.
+    """
+    digest = _digest(model, dataset, settings)
+    finished = _finished(Path(output), digest)
+    if finished:
+        return finished
+
+    manifest = train(
+        model, dataset, collator, output, settings, digest, trainer, progress, **options
+    )
+    _save(model, tokenizer, output)
+    return _finish(manifest | describe(), output)
+
+
+def train(
+    model, data, collator, output, settings: Settings, digest="", trainer=None, progress=True, **own
+) -> dict:
+    """Train a model in place; return the facts of the run for its manifest."""
+    checkpoints = str(Path(output) / "checkpoints")
+    lengths = [len(ids) for ids in data["input_ids"]]
+    loop = (trainer or Trainer)(
+        model=model,
+        args=_training_arguments(checkpoints, settings, len(data), progress),
+        train_dataset=data.add_column("length", lengths),
+        data_collator=collator,
+        **own,
+    )
+
+    if not progress:
+        loop.remove_callback(PrinterCallback)  # the Trainer puts it in the progress bar's place
+
+    started = time.perf_counter()
+    last = _checkpoint(Path(checkpoints), digest)
+    done = int(last.rpartition("-")[2]) if last else 0
+
+    try:
+        result = loop.train(resume_from_checkpoint=last)
+    except Exception as error:
+        if loop.state.global_step > done or not last or out_of_memory(error):
+            raise
+        raise ParameterError(f"{last} cannot be read: remove it and call again.") from error
+
+    if not np.isfinite(result.training_loss):
+        raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
+    return {
+        "steps": result.global_step,
+        "resumed_at": done,
+        "loss": round(result.training_loss, 4),
+        "seconds": round(time.perf_counter() - started, 1),
+        "digest": digest,
+        "versions": {name: version(name) for name in ("torch", "transformers", "peft")},
+    }
+
+
+def _training_arguments(
+    checkpoints: str, settings: Settings, rows: int, progress: bool
+) -> TrainingArguments:
+    steps = int(np.ceil(rows / settings.batch_size) * settings.epochs)
+    on_gpu = trains_on_gpu()
+    arguments = TrainingArguments(
+        output_dir=checkpoints,
+        num_train_epochs=settings.epochs,
+        learning_rate=settings.lr,
+        warmup_steps=round(0.06 * steps),
+        weight_decay=0.01,
+        per_device_train_batch_size=settings.batch_size,
+        train_sampling_strategy="group_by_length",
+        length_column_name="length",
+        use_cpu=not on_gpu,
+        save_strategy="epoch",
+        save_total_limit=1,
+        logging_steps=50,
+        report_to="none",
+        disable_tqdm=not progress,
+        dataloader_pin_memory=on_gpu,
+        seed=settings.seed,
+    )
+    # The Trainer would use all of several GPUs, each with a batch of its own.
+    arguments._n_gpu = min(1, arguments.n_gpu)
+
+    return arguments
+
+
+def trains_on_gpu() -> bool:
+    """Return whether training computes on a GPU, which is the first that the process sees.
+
+    Raises
+    ------
+    ParameterError
+        Another one was named, which the Trainer would not take.
+    """
+    device = resolve_device(None)
+    if device.index:
+        raise ParameterError(
+            f"device: training takes the first GPU and not '{device}'; set "
+            f"CUDA_VISIBLE_DEVICES={device.index} and name device='cuda'."
+        )
+
+    return device.type == "cuda"
+
+
+def make_folder(folder: str | Path) -> None:
+    """Make a folder before anything is read for it, which can take minutes."""
+    with writing(folder):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+
+
+def _finished(folder: Path, digest: str) -> dict | None:
+    """Return the manifest of this training if it was done before; none if it was not.
+
+    Raises
+    ------
+    ParameterError
+        The folder holds another model.
+    """
+    manifest = folder / "manifest.json"
+    files = ("config.json", "adapter_config.json")
+    if manifest.is_file():
+        known = read_json(str(folder), manifest)
+        if known.get("digest") == digest:
+            return known | {"resumed_at": known["steps"]}
+    elif (folder / "checkpoints").is_dir() or not any((folder / name).exists() for name in files):
+        return None
+    raise ParameterError(_other(folder))
+
+
+def _other(folder: Path) -> str:
+    return (
+        f"{folder} holds a model that was trained from another base, on other data or with other "
+        "settings: name another folder, or remove this one."
+    )
+
+
+def _checkpoint(folder: Path, digest: str) -> str | None:
+    """Return the last checkpoint of this training, whose digest lies beside it; none if it is new.
+
+    Raises
+    ------
+    ParameterError
+        The folder holds checkpoints of another training.
+    """
+    made_of = folder / "made_of.txt"
+    last = get_last_checkpoint(folder) if folder.is_dir() else None
+    if last and not (made_of.is_file() and made_of.read_text(encoding="utf-8") == digest):
+        raise ParameterError(_other(folder.parent))
+    folder.mkdir(parents=True, exist_ok=True)
+    made_of.write_text(digest, encoding="utf-8")
+    return last
+
+
+def _digest(model, dataset: Dataset, settings: Settings) -> str:
+    """Return a digest of all that training starts from: weights, tokens, labels and settings."""
+    digest = hashlib.sha256(f"_{settings!r}".encode())  # as older folders have it
+    for start in range(0, len(dataset), 10_000):
+        digest.update(repr(dataset[start : start + 10_000]).encode())
+    for name, weights in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(weights.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None:
+    """Save a model so that plain transformers or peft load it, and say how in its README."""
+    output = Path(output)
+    config = model.config
+    given = ""
+    library = "transformers"
+    builder = "AutoModelForSequenceClassification"
+    model.save_pretrained(output)
+    tokenizer.save_pretrained(output)
+
+    if isinstance(model, PeftModel):
+        path = output / "adapter_config.json"
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        if settings["base_model_name_or_path"] == str(Path(base_path()).resolve()):
+            settings["base_model_name_or_path"] = BASE_MODEL  # wherever it lies elsewhere
+            path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
+
+        # A config.json beside an adapter would be taken for the base's.
+        kept = {name: getattr(config, name) for name in OF_HEADS}
+        (output / "recipe.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        library = "peft"
+        builder = "AutoPeftModelForSequenceClassification"
+        if not settings["task_type"]:  # a masked language model's, whose head is a file of its own
+            return (output / "README.md").unlink(missing_ok=True)
+
+        if counts_its_blocks(type(config)):
+            del kept["num_hidden_layers"]
+
+        numbers = {name: value for name, value in kept.items() if isinstance(value, int)}
+        given = "".join(f", {name}={value}" for name, value in numbers.items())
+
+    labels = ", ".join(config.id2label.values())
+    text = _README.format(library=library, builder=builder, given=given, labels=labels)
+    (output / "README.md").write_text(text, encoding="utf-8")
+
+
+def _finish(manifest: dict, output: str | Path) -> dict:
+    """Write the manifest; the checkpoints are no longer needed."""
+    text = json.dumps(manifest, indent=1)
+    (Path(output) / "manifest.json").write_text(text, encoding="utf-8")
+    shutil.rmtree(Path(output) / "checkpoints", ignore_errors=True)
+    return manifest

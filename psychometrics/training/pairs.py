@@ -1,0 +1,133 @@
+"""Labelled pairs to train on: the samples of the project, files, and data sets of the hub."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from ..data import NLI_LABELS, fetch, text_table
+from ..exceptions import DataError, needed
+
+
+def mnli_sample() -> pd.DataFrame:
+    """Load the 18,000 labelled MNLI pairs, with the project's fixed split.
+
+    A pair is held out if the SHA-256 of its premise is 0 modulo 10: no premise is on both sides,
+    and the split depends on the text alone.
+
+    Returns
+    -------
+    DataFrame
+        ``premise, hypothesis, label`` (0 entailment, 1 neutral, 2 contradiction), ``genre``,
+        ``held_out``.
+    """
+    frame = pd.concat(
+        [pd.read_csv(fetch(f"mnli_{label}"), dtype={"premise": str}) for label in NLI_LABELS],
+        ignore_index=True,
+    ).dropna(subset=["premise", "hypothesis"])
+    frame["held_out"] = _hash_split(frame["premise"])
+    return frame[["premise", "hypothesis", "label", "genre", "held_out"]].reset_index(drop=True)
+
+
+def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
+    """Labelled pairs to train on: ``premise, hypothesis, label`` (0 entailment ... 2).
+
+    Sources are named as in :func:`train_nli`; MNLI's held-out pairs are never among them.
+    """
+    pairs = labelled_pairs(data)
+    return pairs[~pairs["held_out"]].drop(columns="held_out").reset_index(drop=True)
+
+
+def labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> pd.DataFrame:
+    """Labelled pairs and which are ``held_out``: MNLI's; if split, some of other sources, too."""
+    if isinstance(data, pd.DataFrame):
+        frame = data.assign(held_out=False)
+    else:
+        frames = [_source(name, split) for name in ([data] if isinstance(data, str) else data)]
+        frame = pd.concat(frames, ignore_index=True)
+
+    missing = {"premise", "hypothesis", "label"} - set(frame.columns)
+    if missing:
+        raise DataError(f"NLI data lack the column(s) {', '.join(sorted(missing))}: add them.")
+
+    if frame["label"].dtype.kind not in "iu":
+        names = frame["label"].astype(str).str.lower()
+        numbers = {name: i for i, name in enumerate(NLI_LABELS)} | {str(i): i for i in range(-1, 3)}
+        unknown = sorted(set(names) - set(numbers))
+        if unknown:
+            raise DataError(f"labels must be {', '.join(NLI_LABELS)} or 0-2; found {unknown[0]}.")
+
+        frame = frame.assign(label=names.map(numbers))
+
+    frame = frame[frame["label"].between(0, 2)].dropna(subset=["premise", "hypothesis"])
+    if frame.empty:
+        raise DataError("There are no labelled pairs to train on: give at least one.")
+
+    if frame["held_out"].all():
+        frame = frame.assign(held_out=False)
+
+    return frame.reset_index(drop=True)
+
+
+def _source(name: str, split: bool) -> pd.DataFrame:
+    if name == "mnli":
+        return mnli_sample()
+    frame = _read_source(name)
+    held_out = split and "premise" in frame and _hash_split(frame["premise"], len(frame) // 2000)
+    return frame.assign(held_out=held_out)
+
+
+def _hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
+    """Say which texts are held out: one in ten, or in more, by the SHA-256 of the text alone."""
+    hashes = [hashlib.sha256(str(text).strip().encode()).hexdigest() for text in texts]
+    return [int(found, 16) % max(10, one_in) == 0 for found in hashes]
+
+
+def _snli_sample() -> pd.DataFrame:
+    """Load SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
+    names = ["premise", "hypothesis", "label"]
+    parts = []
+    for split in ("dev", "test"):
+        files = (fetch(f"snli_{name}_{split}") for name in ("s1", "s2", "labels"))
+        columns = [file.read_text(encoding="utf-8").splitlines() for file in files]
+        if len({len(column) for column in columns}) != 1:
+            raise DataError(f"e-SNLI's {split} files differ in length: fetch them again.")
+
+        parts.append(pd.DataFrame(dict(zip(names, columns, strict=True))))
+
+    frame = pd.concat(parts, ignore_index=True)
+    for name in names[:2]:
+        frame[name] = frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
+
+    frame["label"] = frame["label"].map(NLI_LABELS.index)
+    return frame
+
+
+def _read_source(name: str) -> pd.DataFrame:
+    if name == "snli":
+        return _snli_sample()
+    path = Path(name)
+    if path.suffix in (".csv", ".tsv"):
+        return text_table(path).replace("", None)
+
+    if path.suffix in (".jsonl", ".parquet"):
+        if not path.is_file():
+            raise DataError(f"{name} does not exist: name a file of labelled pairs.")
+
+        try:
+            return (
+                pd.read_json(path, lines=True) if path.suffix == ".jsonl" else pd.read_parquet(path)
+            )
+        except (ValueError, OSError) as error:  # pyarrow's errors are of these kinds, too
+            raise DataError(f"{path} cannot be read ({error}): correct it.") from None
+
+    datasets = needed("datasets")
+
+    try:
+        return datasets.load_dataset(name, split="train").to_pandas()
+    except Exception as error:
+        said = f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub"
+        raise DataError(f"{said} ({type(error).__name__}): check it, or the network.") from error
