@@ -346,7 +346,8 @@ def trajectories(
         ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default a model
         that was trained here reads with the language model that it was trained from. ``seeds``, in
         the place of ``seed``, runs every arm with each. ``refit`` (0) fits the last layer of the
-        NLI head to so many MNLI pairs before every measurement; then a respondent may also be a
+        NLI head to so many pairs before every measurement: of MNLI, or of ``refit_on``, a source
+        as :func:`psychometrics.training.train_nli` takes it; then a respondent may also be a
         base that was never trained to infer, ``"minilm"`` too.
 
     Returns
@@ -373,7 +374,7 @@ def trajectories(
     Reuben et al. (2024), sections 3.3.5 and 5: there the head is fitted once, before any reading.
     """
     epochs = training.pop("epochs", 20)
-    refit = training.pop("refit", 0)
+    refit = _refitting(training.pop("refit", 0), training.pop("refit_on", "mnli"))
     seeds = training.pop("seeds", [training.get("seed", 0)])
     settings = _settings(training)
     epochs_after = range(1, epochs + 1) if measure_at is None else measure_at
@@ -388,9 +389,7 @@ def trajectories(
     errors: dict[str, RespondentError] = {}
     before, runs = _runs(respondents, questionnaires, texts, seeds, settings, refit, errors)
     known = _shipped() if shipped else pd.DataFrame(columns=_COLUMNS)
-    work = [
-        (store, name, questionnaires, {"refit": refit}, [0], run) for name, run in before.items()
-    ]
+    work = [(store, name, questionnaires, refit, [0], run) for name, run in before.items()]
     tables = [known, *_all(work, known, "before", progress, errors)]
     later = [epoch for epoch in measured if epoch]
     work = [
@@ -406,6 +405,14 @@ def trajectories(
     table = table.drop_duplicates(["run", "epoch", "scale"])  # shipped measurements come first
 
     return _by_run(table[table["epoch"].isin(measured)], before, runs)
+
+
+def _refitting(pairs: int, source: str | Path) -> dict:
+    """Return how the head is refitted; other pairs than MNLI's with what tells them apart."""
+    if str(source) == "mnli":
+        return {"refit": pairs}
+    texts = nli_pairs(str(source)).to_json()
+    return {"refit": pairs, "refit_on": str(source), "pairs": key_of(texts)}
 
 
 def _settings(training: dict) -> dict:
@@ -440,7 +447,7 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
         "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
         "handling": _HANDLING,
     }
-    common |= {"refit": refit} if refit else {}
+    common |= refit if refit["refit"] else {}
     before = {}
     runs = {}
     for name in respondents:
@@ -458,7 +465,7 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
             settings = {"arm": arm, "sentences": intervention_texts(text, seed)} | training
             settings |= {"masked_lm": base, "seed": seed}
             what = json.dumps(common | settings | {"head": head})
-            runs[name, arm, seed] = key_of(fingerprint, what), settings | {"refit": refit}
+            runs[name, arm, seed] = key_of(fingerprint, what), settings | refit
 
     return before, runs
 
@@ -542,7 +549,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     def measure(epoch: int) -> None:
         if epoch in missing:
             if settings["refit"]:
-                _refit(respondent, settings["refit"])
+                _refit(respondent, settings["refit"], settings.get("refit_on", "mnli"))
             rows = pd.DataFrame(_measured(respondent, table, questionnaires))
             rows = rows.assign(run=run, epoch=epoch)[_COLUMNS]
             rows.index = pd.Index([key_of(run, str(epoch), s) for s in rows["scale"]], name="key")
@@ -657,8 +664,8 @@ def _open(name: str, refit: int) -> NLIRespondent:
 
 
 @torch.inference_mode()
-def _refit(respondent: NLIRespondent, pairs: int) -> None:
-    """Fit the last layer of the NLI head to MNLI pairs as the respondent reads them now."""
+def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
+    """Fit the last layer of the NLI head to labelled pairs as the respondent reads them now."""
     from sklearn.linear_model import LogisticRegression
 
     model = respondent.model
@@ -670,7 +677,7 @@ def _refit(respondent: NLIRespondent, pairs: int) -> None:
 
     if layer.out_features != len(respondent.order):
         raise RespondentError("The model has no head of three outputs to refit: use refit=0.")
-    sample = nli_pairs("mnli")
+    sample = nli_pairs(source)
     sample = sample.sample(min(pairs, len(sample)), random_state=0)
     if sample["label"].nunique() < len(respondent.order):
         raise ParameterError(f"refit: {pairs} pairs lack a label; fit the head to more.")

@@ -13,6 +13,7 @@ import psychometrics as pm
 from psychometrics import data
 from psychometrics.cli import app
 from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.measures.omega import omega_hierarchical
 from psychometrics.questionnaires.answers import COLUMNS
 from tests.conftest import needs
 
@@ -598,6 +599,17 @@ def test_respondents_with_traits_are_more_consistent_than_either():
     assert (scales["alpha_ordinal"] > scales["alpha"]).all()
     assert found["verdicts"][["✗", "!", "✓"]].sum(axis=1).eq(40).all()
     assert found["runs"].empty
+
+
+def test_omega_is_told_of_scales_with_items_enough_and_is_the_measures_own():
+    answers = _empty("habit", "gad7", respondents=60)
+    (scale,) = pm.answer_profiles.assess_answers(answers, "gad7")["scales"].to_dict("records")
+    keyed = pm.scoring.keyed_items(pm.item_scores(answers), pm.load_questionnaire("gad7"))
+    expected = omega_hierarchical(keyed.droplevel("run") if "run" in keyed.index.names else keyed)
+    for name in ("omega_total", "omega_hierarchical"):
+        assert scale[name] == pytest.approx(expected[name])
+    of_four = pm.answer_profiles.assess_answers(_read(_people(), "ipip20"), "ipip20")["scales"]
+    assert of_four["omega_total"].isna().all()
 
 
 def test_the_bound_of_independent_answers_is_exceeded_in_one_of_twenty_samples():

@@ -242,3 +242,26 @@ def test_merged_near_ties_leave_gaps_and_constants_as_they_are():
     np.testing.assert_array_equal(found, [[0, np.nan, 1e5], [0, 0, 0]])
     turned = intervals.merge_near_ties(np.array([[2.0, 7.0], [4.0, 7.0]]), axis=0)
     np.testing.assert_array_equal(turned, [[0, 0], [1e5, 0]])
+
+
+def test_items_and_ways_that_are_both_drawn_give_five_false_alarms_in_a_hundred():
+    rng = np.random.default_rng(1)
+    alarms = {}
+    for shift in (0.0, 1.0):
+        items = rng.normal(size=(1000, 1, 10))
+        ways = shift * rng.normal(size=(1000, 3, 1))
+        tables = items + ways + 0.5 * rng.normal(size=(1000, 3, 10))
+        alarms["items and ways", shift] = np.mean(
+            [intervals.crossed_interval(t)[2] < 0.05 for t in tables]
+        )
+        low, high = intervals.mean_interval(tables.mean(axis=1))
+        alarms["items alone", shift] = np.mean((low > 0) | (high < 0))
+
+    assert all(0.03 < alarms["items and ways", shift] < 0.08 for shift in (0.0, 1.0))
+    assert 0.03 < alarms["items alone", 0.0] < 0.08
+    assert alarms["items alone", 1.0] > 0.2  # a wording that shifts all items is taken for more
+
+
+def test_equal_values_have_an_interval_without_width_and_a_certain_p():
+    assert intervals.crossed_interval(np.ones((2, 2))) == (1.0, 1.0, 0.0)
+    assert intervals.crossed_interval(np.zeros((2, 2))) == (0.0, 0.0, 1.0)

@@ -364,6 +364,21 @@ def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):
         trajectories(names[:1], questionnaires, store=tmp_path, shipped=False, progress=False)
 
 
+def test_a_head_is_refitted_to_pairs_of_ones_own(tiny_model, tmp_path):
+    hypotheses = ["I feel calm.", "It happens.", "I never do."]
+    pairs = pd.DataFrame({"premise": "I feel calm.", "hypothesis": hypotheses})
+    names = [*"ecn"]  # not as the names of the labels say, so that nothing but the pairs teaches it
+    pairs.assign(label=names).to_csv(tmp_path / "own.csv", index=False)
+    respondent = pm.load_respondent(tiny_model, dtype="float32", device="cpu")
+    interventions._refit(respondent, 3, str(tmp_path / "own.csv"))
+    asked = list(zip(pairs["premise"], pairs["hypothesis"], strict=True))
+    assert respondent.answer(asked).argmax(axis=1).tolist() == [0, 2, 1]
+    own = interventions._refitting(3, tmp_path / "own.csv")
+    pairs.assign(label=[*"nce"]).to_csv(tmp_path / "own.csv", index=False)
+    assert interventions._refitting(3, tmp_path / "own.csv") != own
+    assert interventions._refitting(3, "mnli") == {"refit": 3}
+
+
 def test_impossible_runs_are_named():
     gad7 = [pm.load_questionnaire("gad7")]
     with pytest.raises(ParameterError, match="Name a respondent"):

@@ -248,6 +248,27 @@ def test_a_difference_is_keyed_and_its_p_value_counts_the_signs_that_give_as_muc
     assert abs(found["p"] - 2 / 16) < 0.02  # of 16 signs of four items two give as much
 
 
+def test_ways_of_asking_count_as_drawn_where_there_are_several():
+    questionnaire = load_questionnaire("ipip20")
+    scale = questionnaire.scales[0]
+    keys = questionnaire.keys(scale)
+    rows = [
+        ("a", "ipip20", item.id, 3 + keys.get(item.id, 0) * side * shift,
+         json.dumps({"x": side, "wording": wording}))
+        for item in questionnaire.items
+        for side in (0, 1)
+        for wording, shift in (("v1", 1.0), ("v2", 0.2), ("v3", -0.6))
+    ]  # fmt: skip
+    columns = ["respondent_id", "questionnaire", "item_id", "score", "_combination"]
+    table = pd.DataFrame(rows, columns=columns)
+    found = _difference(table, questionnaire, scale, {"x": 1}, {"x": 0})
+    # Each wording shifts all items alike: over items alone the interval would have no width.
+    assert found["ways"] == 3
+    assert found["difference"] == pytest.approx(0.2)
+    assert found["high"] - 0.2 == pytest.approx(4.3027 * 0.8 / 3**0.5, abs=1e-3)
+    assert found["p"] == pytest.approx(0.708, abs=1e-3)
+
+
 OF_A_TABLE = """
 title: Two temperatures
 question: Does the temperature move a neuroticism that others have asked for?

@@ -470,3 +470,53 @@ def test_the_command_trains_a_control_on_shuffled_labels(
         ended("train-nli", *route, "--data", "pairs.csv", *more)
 
     assert seen == [False, True]
+
+
+def test_training_stops_at_the_best_epoch_of_half_of_the_held_out_pairs(tiny_model, tmp_path):
+    premises = [f"I feel {word} number {n}." for n in range(80) for word in ("calm", "cold")]
+    rows = [(p, h, label) for p in premises for label, h in enumerate(HYPOTHESES)]
+    columns = ["premise", "hypothesis", "label"]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "pairs.csv", index=False)
+    how = {"epochs": 12, "lr": 3e-3, "progress": False}
+    plain = train_nli(
+        tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "plain", **how | {"epochs": 1}
+    )
+    found = train_nli(
+        tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "stopped", stop_on="matthews", **how
+    )
+    per_epoch = plain["steps"]
+    assert found["stop_on"] == "matthews"
+    assert found["steps"] % per_epoch == 0
+    assert found["steps"] < 12 * per_epoch, "three hypotheses are learnt in a few epochs"
+    assert found["best"] == pytest.approx(1.0)
+    assert found["accuracy"] == pytest.approx(1.0)
+    assert 0 < found["held_out"] < plain["held_out"]
+    with pytest.raises(ParameterError):
+        train_nli(tiny_model, PAIRS, tmp_path / "none", stop_on="accuracy", progress=False)
+    with pytest.raises(ParameterError):
+        train_nli(tiny_model, PAIRS, tmp_path / "odd", stop_on="loss", progress=False)
+
+
+def test_files_of_anli_and_mnli_are_read_by_their_own_names(tmp_path):
+    anli = [{"context": "I am calm.", "hypothesis": "I am.", "label": "e"},
+            {"context": "I am calm.", "hypothesis": "I am not.", "label": "c"}]  # fmt: skip
+    (tmp_path / "anli.jsonl").write_text("\n".join(map(json.dumps, anli)))
+    mnli = [{"sentence1": "I am calm.", "sentence2": "I am tall.", "gold_label": "neutral"},
+            {"sentence1": "I am calm.", "sentence2": "Who knows.", "gold_label": "-"}]  # fmt: skip
+    (tmp_path / "mnli.jsonl").write_text("\n".join(map(json.dumps, mnli)))
+    assert nli_pairs(str(tmp_path / "anli.jsonl"))["label"].tolist() == [0, 2]
+    found = nli_pairs(str(tmp_path / "mnli.jsonl"))
+    assert found[["premise", "hypothesis", "label"]].values.tolist() == [
+        ["I am calm.", "I am tall.", 1]
+    ]
+
+
+def test_a_folder_of_a_dataset_gives_its_training_parts(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    one = datasets.Dataset.from_pandas(PAIRS.iloc[:3], preserve_index=False)
+    parts = datasets.DatasetDict({"train_r1": one, "train_r2": one, "test": one})
+    parts.save_to_disk(str(tmp_path / "saved"))
+    assert len(nli_pairs(str(tmp_path / "saved"))) == 6
+    (tmp_path / "files").mkdir()
+    PAIRS.iloc[:4].to_csv(tmp_path / "files" / "train.csv", index=False)
+    assert len(nli_pairs(str(tmp_path / "files"))) == 4

@@ -91,7 +91,9 @@ def _train_nli(
     lr: Annotated[float | None, Option(help="Peak learning rate.")] = None,
     condition: Annotated[
         list[str] | None,
-        Option("--condition", "-c", help="batch_size, rank, layers, seed, device."),
+        Option(
+            "--condition", "-c", help="batch_size, rank, layers, max_length, stop_on, seed, device."
+        ),
     ] = None,
     shuffled: Annotated[
         bool, Option("--shuffled", help="Deal the labels at random: a control for the model.")
@@ -104,7 +106,8 @@ def _train_nli(
 
     --data may be repeated (default: mnli). By default: base unfrozen, lr 5e-5, 3 epochs.
     --base-file FILE OUTPUT trains a head for each base of a file; called again, it goes on.
-    --shuffled trains a control on the same pairs, whose labels are dealt to them at random.
+    -c stop_on=matthews (or accuracy) ends it after two epochs without a better value on held-out
+    pairs. --shuffled trains a control on the same pairs, whose labels are dealt to them at random.
     """
     folder = _training_folder(base, output, base_file)
 

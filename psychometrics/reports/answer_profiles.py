@@ -13,6 +13,7 @@ from ..checks import check_columns
 from ..exceptions import ParameterError
 from ..measures.bias import bias_shares, orthogonality, random_share, runs_and_units
 from ..measures.intervals import mean_table
+from ..measures.omega import omega_hierarchical
 from ..measures.ordinal import polychoric
 from ..measures.reliability import alpha, alphas
 from ..measures.scoring import item_scores, keyed_items, scale_scores
@@ -30,6 +31,9 @@ _JUDGED = 40
 _LEAST = 3
 # Runs of a habit that are drawn at most; with more, its alpha hardly rises.
 _MOST_RUNS = 30
+_ORDINAL = ("alpha_ordinal", "omega_total", "omega_hierarchical")
+# Three factors with two items each.
+_FEWEST_FOR_OMEGA = 6
 # Different answers to an item above which they count as continuous.
 _MOST_OPTIONS = 11
 
@@ -59,8 +63,9 @@ def assess_answers(
     dict of DataFrame
         ``scales``: ``questionnaire, scale, title, items, reversed, respondents``; ``score``, the
         mean over respondents with its interval ``low, high``, and ``sd``; ``alpha, alpha_low,
-        alpha_high`` of their means over runs; ``alpha_ordinal``, of polychoric correlations, with
-        30 respondents or more who were asked once; ``independent`` and ``habit``, what the alpha of
+        alpha_high`` of their means over runs; ``alpha_ordinal`` and, for six items or more,
+        ``omega_total, omega_hierarchical``, of polychoric correlations, with 30 respondents or
+        more who were asked once; ``independent`` and ``habit``, what the alpha of
         such respondents stays below in 95 %; ``reading``. ``styles``: those of
         :func:`psychometrics.measures.styles.response_styles` on average, by ``who``: these
         respondents, random ones, those with a habit. ``verdicts``: of each scale, how many of the
@@ -132,7 +137,7 @@ def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame
         row |= means.loc[scale.id, ["low", "high", "sd"]].to_dict()
         keyed = keyed_items(items, questionnaire, scale)
         row |= _alpha_of(keyed)
-        row["alpha_ordinal"] = _ordinal_alpha(keyed) if runs.max() == 1 else np.nan
+        row |= _ordinal(keyed) if runs.max() == 1 else dict.fromkeys(_ORDINAL, np.nan)
         row |= _bounds(row, keyed_items(habitual, questionnaire, scale))
         rows.append(row | {"reading": _reading(row)})
 
@@ -156,13 +161,20 @@ def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:
     return {"alpha": value["alpha"], "alpha_low": value["low"], "alpha_high": value["high"]}
 
 
-def _ordinal_alpha(keyed: pd.DataFrame) -> float:
-    """Return alpha of the tendencies behind answers to options, of enough respondents."""
+def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:
+    """Return coefficients of the tendencies behind answers to options, of enough respondents."""
     complete = keyed.dropna()
+    found = dict.fromkeys(_ORDINAL, np.nan)
     enough = len(complete) >= ENOUGH_RESPONDENTS and complete.shape[1] > 1
     if not enough or complete.nunique().max() > _MOST_OPTIONS:
-        return np.nan
-    return float(alphas(polychoric(complete).to_numpy()))
+        return found
+
+    found["alpha_ordinal"] = float(alphas(polychoric(complete).to_numpy()))
+    if complete.shape[1] >= _FEWEST_FOR_OMEGA:
+        omegas = omega_hierarchical(complete)
+        found |= omegas[["omega_total", "omega_hierarchical"]].to_dict()
+
+    return found
 
 
 def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:

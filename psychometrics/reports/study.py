@@ -23,7 +23,7 @@ from ..asking.population import readable_names
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, PsychometricsError, writing
 from ..files import replacing
-from ..measures.intervals import mean_interval, runs_needed, scale_intervals
+from ..measures.intervals import crossed_interval, mean_interval, runs_needed, scale_intervals
 from ..measures.items import adjust
 from ..measures.reliability import design_study, reliability_table
 from ..measures.scoring import item_scores, keyed_items, scale_scores
@@ -195,9 +195,12 @@ def study_tables(
     Notes
     -----
     An expectation is tested on the differences of the scale's items between two combinations,
-    each a mean over respondents and seeds: their mean with a 95 % interval over items, and a p
-    value from 9,999 random flips of their signs. It is met if the interval excludes zero on the
-    expected side.
+    each a mean over respondents and seeds. If the other conditions give several ``ways`` of asking,
+    such as wordings, the interval and the p value take items and ways as drawn
+    (:func:`~psychometrics.measures.intervals.crossed_interval`). With a single way they are over
+    items, with a p value from 9,999 random flips of signs: a wording that shifts all items together
+    is then taken for an effect. An expectation is met if the interval excludes zero on the expected
+    side.
 
     Examples
     --------
@@ -330,22 +333,45 @@ def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
 
 
 def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str, float]:
-    """Mean difference of items, its interval over items, and its p value by flips of signs."""
-    first, second = (_matrix(scored, questionnaire, scale, side) for side in (of, than))
-    both = first.index.intersection(second.index)
-    values = np.array([])
+    """Mean difference of items, its interval, its p value, and the ways of asking it rests on.
 
-    if len(both):
-        values = (first.loc[both] - second.loc[both]).mean(axis=0).dropna().to_numpy()
+    With several ways, items and ways count as drawn. With one, the interval is over items and the
+    p value by flips of signs, and both are about this way.
+    """
+    rows = _differences_by_way(scored, questionnaire, scale, of, than)
+    values = rows.to_numpy(dtype=float)
 
-    if len(values) < 2:
-        return dict.fromkeys(("difference", "low", "high", "p"), np.nan)
-    low, high = mean_interval(values)
-    signs = np.random.default_rng(0).choice([-1, 1], size=(9999, len(values)))
+    if values.shape[1] < 2 or not len(values):
+        return dict.fromkeys(("difference", "low", "high", "p"), np.nan) | {"ways": len(values)}
+    if len(values) > 1:
+        low, high, p = crossed_interval(values)
+        row = {"difference": values.mean(), "low": low, "high": high, "p": p}
+        return row | {"ways": len(values)}
+
+    low, high = map(float, mean_interval(values[0]))
+    signs = np.random.default_rng(0).choice([-1, 1], size=(9999, values.shape[1]))
     extreme = np.abs((signs * values).mean(axis=1)) >= abs(values.mean()) - 1e-12
     p = (extreme.sum() + 1) / (len(signs) + 1)
 
-    return {"difference": values.mean(), "low": float(low), "high": float(high), "p": p}
+    return {"difference": values.mean(), "low": low, "high": high, "p": p, "ways": 1}
+
+
+def _differences_by_way(scored, questionnaire, scale, of: dict, than: dict) -> pd.DataFrame:
+    """Return the difference of each item, over respondents, a row per way of asking both sides."""
+    combinations = [json.loads(name) for name in scored["_combination"].unique()]
+    compared = {*of, *than}
+    ways = [
+        {name: value for name, value in chosen.items() if name not in compared}
+        for chosen in combinations
+    ]
+    rows = []
+    for way in [way for place, way in enumerate(ways) if way not in ways[:place]]:
+        first, second = (_matrix(scored, questionnaire, scale, way | side) for side in (of, than))
+        both = first.index.intersection(second.index)
+        if len(both):
+            rows.append((first.loc[both] - second.loc[both]).mean(axis=0))
+
+    return pd.DataFrame(rows).dropna(axis=1)
 
 
 def _words(chosen: dict) -> str:

@@ -30,8 +30,23 @@ from ..asking.population import population
 from ..exceptions import DataError, ParameterError
 from ..models.devices import resolve_device
 from ..modes import load_respondent
-from .heads import classifier_with_adapter, fresh_model, nli_classifier, start_from, with_adapter
-from .loop import MaskedTokensTrainer, Settings, make_folder, tokenised, train_into, trains_on_gpu
+from .heads import (
+    classifier_with_adapter,
+    fresh_model,
+    name_base,
+    nli_classifier,
+    start_from,
+    with_adapter,
+)
+from .loop import (
+    MaskedTokensTrainer,
+    Settings,
+    make_folder,
+    stopping,
+    tokenised,
+    train_into,
+    trains_on_gpu,
+)
 from .pairs import labelled_pairs
 
 _MEASURED = (0.1, 0.5, 0.9)
@@ -78,8 +93,11 @@ def train_nli(
         low-rank adapters on every linear layer and the head (*lora*), of which the folder holds
         only the adapter, which names its base. ``epochs`` (3), ``lr`` (5e-5; linear decay, 6 %
         warm-up), ``batch_size`` (32 pairs), ``rank`` of the adapters (16), ``layers`` (keep only
-        the first ones), ``dropout`` (by default the base's own), ``max_length`` (128 tokens), and
-        ``seed`` (0) of the head's initial weights, the order of the data and dropout.
+        the first ones), ``dropout`` (by default the base's own), ``max_length`` (128 tokens),
+        ``seed`` (0) of the head's initial weights, the order of the data and dropout, and
+        ``stop_on``: the *accuracy* or Matthews' correlation (*matthews*) after each epoch on half
+        of the held-out premises. Training then stops after two epochs without a better one, the
+        best is kept, and the other half measures the result. By default all epochs are trained.
 
     Returns
     -------
@@ -116,6 +134,13 @@ def train_nli(
     set_seed(chosen.seed)
     pairs = labelled_pairs(data, split=True)
     pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
+    stop_pairs = None
+    if chosen.stop_on:  # the other half says how good the chosen epoch is
+        is_first = held_out["premise"].factorize()[0] % 2 == 0
+        stop_pairs, held_out = held_out[is_first], held_out[~is_first]
+        if stop_pairs.empty or held_out.empty:
+            raise ParameterError("stop_on: too few pairs are held out; give more, in a file.")
+
     model, tokenizer = _tuned_classifier(base, adapter, chosen)
 
     if shuffled:
@@ -126,7 +151,7 @@ def train_nli(
     facts = {"base": str(base), "pairs": len(pairs), "shuffled": shuffled, **asdict(chosen)}
     facts |= {"majority": (held_out["label"] == pairs["label"].mode()[0]).mean()}
     how = output, chosen, progress, facts
-    return _train_classifier(model, tokenizer, table, *how, held_out=held_out)
+    return _train_classifier(model, tokenizer, table, *how, held_out, stop_pairs)
 
 
 def training_cost(
@@ -409,7 +434,7 @@ def train_acceptability(
 
 
 def _train_classifier(
-    model, tokenizer, table, output, settings, progress, facts: dict, held_out=()
+    model, tokenizer, table, output, settings, progress, facts: dict, held_out=(), stop_pairs=None
 ) -> dict:
     """Train on texts with labels, and save the model with a manifest of these facts."""
     dataset = tokenised(tokenizer, table, settings.max_length)
@@ -421,7 +446,13 @@ def _train_classifier(
             return facts
         return facts | _accuracy(Path(output), held_out) | {"majority": round(float(majority), 4)}
 
-    return train_into(output, model, tokenizer, dataset, collator, settings, accuracy, progress)
+    options = {}
+    if settings.stop_on:
+        chosen_on = {name: stop_pairs[name].tolist() for name in table}
+        options = stopping(tokenised(tokenizer, chosen_on, settings.max_length), settings)
+
+    how = output, model, tokenizer, dataset, collator, settings, accuracy, progress
+    return train_into(*how, **options)
 
 
 def _accuracy(folder: Path, pairs: pd.DataFrame) -> dict:

@@ -7,7 +7,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,7 +16,14 @@ import numpy as np
 import torch
 from peft import PeftModel
 from pydantic import Field, FiniteFloat, PositiveInt
-from transformers import PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainingArguments
+from transformers import (
+    EarlyStoppingCallback,
+    EvalPrediction,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainingArguments,
+)
 from transformers.trainer_utils import get_last_checkpoint
 
 from ..checks import check_kinds
@@ -49,7 +56,10 @@ _KINDS = {
     "dropout": Annotated[FiniteFloat, Field(ge=0, lt=1)] | None,
     "max_length": Annotated[int, Field(ge=8)],
     "seed": Annotated[int, Field(ge=0, lt=2**32)],
+    "stop_on": Literal["accuracy", "matthews"] | None,
 }
+_PATIENCE = 2
+"""Epochs without a better value after which training stops."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,7 @@ class Settings:
     dropout: float | None = None
     max_length: int = 128
     seed: int = 0
+    stop_on: str | None = field(default=None, repr=False)  # see _digest
 
     def __post_init__(self) -> None:
         check_kinds(vars(self), _KINDS)
@@ -72,7 +83,7 @@ class Settings:
     @classmethod
     def of(cls, given: dict[str, object], **defaults: object) -> Settings:
         """Return settings from names and values; other names than these are refused."""
-        known = [field.name for field in fields(cls)]
+        known = [setting.name for setting in fields(cls)]
         strange = [name for name in given if name not in known]
         if strange:
             raise ParameterError(f"There is no setting '{strange[0]}': use {', '.join(known)}.")
@@ -167,7 +178,8 @@ def train(
 
     if not np.isfinite(result.training_loss):
         raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
-    return {
+    facts = {"best": loop.state.best_metric} if settings.stop_on else {}
+    return facts | {
         "steps": result.global_step,
         "resumed_at": done,
         "loss": round(result.training_loss, 4),
@@ -177,12 +189,36 @@ def train(
     }
 
 
+def stopping(dataset: Dataset, settings: Settings) -> dict:
+    """Return what makes a training stop at, and keep, the epoch that is best on labelled texts."""
+    from sklearn.metrics import accuracy_score, matthews_corrcoef  # slow to load
+
+    measure = {"accuracy": accuracy_score, "matthews": matthews_corrcoef}[settings.stop_on or ""]
+
+    def measured(output: EvalPrediction) -> dict[str, float]:
+        return {str(settings.stop_on): float(measure(output.label_ids, output.predictions))}
+
+    def chosen(logits, labels):
+        first = logits[0] if isinstance(logits, tuple) else logits  # BART gives its states, too
+        return first.argmax(dim=-1)
+
+    return {
+        "eval_dataset": dataset,
+        "compute_metrics": measured,
+        "preprocess_logits_for_metrics": chosen,
+        "callbacks": [EarlyStoppingCallback(early_stopping_patience=_PATIENCE)],
+    }
+
+
 def _training_arguments(
     checkpoints: str, settings: Settings, rows: int, progress: bool
 ) -> TrainingArguments:
     steps = int(np.ceil(rows / settings.batch_size) * settings.epochs)
     on_gpu = trains_on_gpu()
+    best = {"eval_strategy": "epoch", "load_best_model_at_end": True, "greater_is_better": True}
+    best |= {"metric_for_best_model": settings.stop_on}
     arguments = TrainingArguments(
+        **(best if settings.stop_on else {}),
         output_dir=checkpoints,
         num_train_epochs=settings.epochs,
         learning_rate=settings.lr,
@@ -275,7 +311,8 @@ def _checkpoint(folder: Path, digest: str) -> str | None:
 
 def _digest(model, dataset: Dataset, settings: Settings) -> str:
     """Return a digest of all that training starts from: weights, tokens, labels and settings."""
-    digest = hashlib.sha256(f"_{settings!r}".encode())  # as older folders have it
+    # as older folders have it, which knew no stop_on
+    digest = hashlib.sha256(f"_{settings!r}{settings.stop_on or ''}".encode())
     for start in range(0, len(dataset), 10_000):
         digest.update(repr(dataset[start : start + 10_000]).encode())
     for name, weights in model.state_dict().items():

@@ -11,6 +11,14 @@ import pandas as pd
 from ..data import NLI_LABELS, fetch, text_table
 from ..exceptions import DataError, needed
 
+# Columns of other collections: of SNLI and MNLI as they are published, and of ANLI.
+_NAMES = {
+    "sentence1": "premise",
+    "context": "premise",
+    "sentence2": "hypothesis",
+    "gold_label": "label",
+}
+
 
 def mnli_sample() -> pd.DataFrame:
     """Load the 18,000 labelled MNLI pairs, with the project's fixed split.
@@ -49,6 +57,8 @@ def labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False
         frames = [_source(name, split) for name in ([data] if isinstance(data, str) else data)]
         frame = pd.concat(frames, ignore_index=True)
 
+    named = {old: new for old, new in _NAMES.items() if old in frame and new not in frame}
+    frame = frame.rename(columns=named)
     missing = {"premise", "hypothesis", "label"} - set(frame.columns)
     if missing:
         raise DataError(f"NLI data lack the column(s) {', '.join(sorted(missing))}: add them.")
@@ -56,6 +66,7 @@ def labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False
     if frame["label"].dtype.kind not in "iu":
         names = frame["label"].astype(str).str.lower()
         numbers = {name: i for i, name in enumerate(NLI_LABELS)} | {str(i): i for i in range(-1, 3)}
+        numbers |= {name[0]: i for i, name in enumerate(NLI_LABELS)} | {"-": -1}
         unknown = sorted(set(names) - set(numbers))
         if unknown:
             raise DataError(f"labels must be {', '.join(NLI_LABELS)} or 0-2; found {unknown[0]}.")
@@ -125,9 +136,15 @@ def _read_source(name: str) -> pd.DataFrame:
             raise DataError(f"{path} cannot be read ({error}): correct it.") from None
 
     datasets = needed("datasets")
+    was_saved = any((path / file).is_file() for file in ("state.json", "dataset_dict.json"))
+    read = datasets.load_from_disk if was_saved else datasets.load_dataset
 
     try:
-        return datasets.load_dataset(name, split="train").to_pandas()
+        loaded = read(name)
+        splits = loaded if isinstance(loaded, dict) else {"train": loaded}
+        parts = [part.to_pandas() for split, part in splits.items() if split.startswith("train")]
+        return pd.concat(parts, ignore_index=True)
     except Exception as error:
         said = f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub"
+        said = f"{said}, nor a folder of a dataset with a training part"
         raise DataError(f"{said} ({type(error).__name__}): check it, or the network.") from error
