@@ -143,6 +143,20 @@ def test_cells_are_labels_or_numbers_from_0_or_1(write):
     assert _values(_read(table)) == ROWS
 
 
+@pytest.mark.parametrize("cell", ["-2", "−2", "–2", "--2", "(−2)", "−2 = none"])
+def test_a_number_below_zero_is_no_option_however_its_sign_is_written(cell):
+    table = _wide(rows={"a": [cell, 1, 2, 3, 0, 1, 2], "b": [3, 2, 1, 0, 3, 2, 1]})
+    first = _read(table).iloc[0]
+    assert first["status"] in ("out_of_range", "unreadable")
+    assert np.isnan(first["value"])
+
+
+@pytest.mark.parametrize("name", ["nowhere/a.csv", "a.doc", "a"])
+def test_answers_are_not_written_into_a_missing_folder_or_an_unknown_form(name, tmp_path):
+    with pytest.raises(ParameterError):
+        pm.write_answers(_read(_wide()), tmp_path / name)
+
+
 def test_places_from_0_are_told_from_values_and_said():
     table = _people()
     items = table.columns[1:]

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..checks import check_choice, check_columns, check_kinds
-from ..exceptions import DataError, ParameterError, writing
+from ..exceptions import DataError, ParameterError, check_file, writing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, tidy
 from .answer_cells import read_cells
@@ -221,7 +221,7 @@ def write_answers(
     >>> pd.read_csv(file).to_dict("list")
     {'id': ['a', 'a'], 'item': ['gad7_1', 'gad7_2'], 'resp': [1, 3]}
     """
-    path = Path(path)
+    path = check_file(path, (".csv", ".parquet", ".sav"))
     name = path.name.lower()
     has_items = {"item_id", "value", "status"} <= set(table.columns)
 

@@ -392,7 +392,7 @@ def _from_wide(
         notes.add("columns", f"columns left out: {listed(left)}", len(left))
         for name in left:
             near = names.nearest(name)
-            if near and near not in wide.values():
+            if near not in (None, name, *wide.values()):  # by its own name if columns are set
                 said = f"column {name} is not an item; is it {near}? Rename it, or set columns"
                 notes.add("unknown item", said, 1)
 

@@ -295,6 +295,8 @@ def _decoded(text: str, path: Path, line: int) -> object:
     except json.JSONDecodeError as error:
         place = f"{path}, line {line + error.lineno - 1}"
         raise DataError(f"{place}: is not JSON ({error.msg}); correct it.") from None
+    except RecursionError:
+        raise DataError(f"{path}, line {line}: is nested too deeply; save plain rows.") from None
 
 
 def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:

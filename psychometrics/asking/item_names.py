@@ -17,7 +17,9 @@ _NUMBERED = re.compile(r"^(.*?)[\W_]*0*(\d{1,4})$")
 _GENERIC = {"", "q", "i", "v", "x", "item", "items", "question", "questions", "var", "statement",
             "frage", "pregunta"}  # fmt: skip
 _MISSING = {"", "na", "nan", "n/a", "none", "null", ".", "-", "<na>", "#n/a"}
-_LEADING_NUMBER = re.compile(r"^\W*(-?\d+(?:\.\d+)?)\s*[)\].:=–—-]*\s*(.*)$", re.DOTALL)
+# A dash right before a number is its sign: -9 often stands for no answer.
+_LEADING_NUMBER = re.compile(r"^(?:\W*[^\w-])?(-?\d+(?:\.\d+)?)\s*[)\].:=–—-]*\s*(.*)$", re.DOTALL)
+_MINUS = re.compile(r"[−–—‒﹣－](?=\d)")  # as word processors and some locales write it
 _TRAILING_NUMBER = re.compile(r"^(.*\S)\s*[(\[]\s*(-?\d+(?:\.\d+)?)\s*[)\]]$", re.DOTALL)
 
 
@@ -209,8 +211,9 @@ class OptionNames:
         if text.casefold() in _MISSING:
             return Cell("missing")
 
+        signed = _MINUS.sub("-", text)
         try:
-            return Cell("number", float(text))
+            return Cell("number", float(signed))
         except ValueError:
             pass
 
@@ -218,7 +221,7 @@ class OptionNames:
         if value is not None:
             return Cell("value", value)
 
-        before = _LEADING_NUMBER.match(text)
+        before = _LEADING_NUMBER.match(signed)
         after = _TRAILING_NUMBER.match(text)
         if before and not before[2]:
             return Cell("number", float(before[1]))

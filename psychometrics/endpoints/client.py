@@ -244,7 +244,7 @@ class Client:
         """Say why an endpoint does not take a request."""
         error = content.get("error", content) if isinstance(content, dict) else None
         message = error.get("message") if isinstance(error, dict) else error
-        why = self.excerpt(message if isinstance(message, str) else body)
+        why = self.excerpt(message if isinstance(message, str) else body) or "it gives no reason"
         if response is not None and 300 <= response.status < 400:
             why = self.excerpt(
                 f"it sends elsewhere ({response.headers.get('location', 'nowhere')}), where "

@@ -419,7 +419,8 @@ def _fold(word: str) -> str:
 
 def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
     """Completions, each once, and where each of the T by K is among them."""
-    if not len(rows) or not len(rows[0]) or any(len(row) != len(rows[0]) for row in rows):
+    sizes = {0 if isinstance(row, str) else len(row) for row in rows}
+    if len(sizes) != 1 or 0 in sizes:
         raise ParameterError("Every template must have the same number of completions, at least 1.")
     place: dict[str, int] = {}
     each = [place.setdefault(text, len(place)) for text in chain.from_iterable(rows)]

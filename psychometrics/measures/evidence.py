@@ -430,6 +430,11 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
         95 %); ``reach``, the share of draws that are at least as large, with its exact 95 %
         interval ``reach low, reach high``; ``p``; ``draws``.
 
+    Raises
+    ------
+    ParameterError
+        A statistic has no draws.
+
     References
     ----------
     Clopper and Pearson (1934); Phipson and Smyth (2010), equation 2.
@@ -442,6 +447,7 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
     """
     from statsmodels.stats.proportion import proportion_confint
 
+    check_columns(draws, observed.index)
     rows = {}
     for name, value in observed.items():
         drawn = draws[name].dropna().to_numpy(dtype=float)

@@ -261,7 +261,7 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     """
     check_choice(("holm", "fdr_bh", "bonferroni", "none"), method=method)
     check_columns(pd.DataFrame({"p": p}), (), ["p"])
-    p = pd.to_numeric(p).astype(float)
+    p = pd.Series(p).astype(float)
 
     if ((p < 0) | (p > 1)).any():
         raise ParameterError("p values must lie between 0 and 1; correct the column 'p'.")

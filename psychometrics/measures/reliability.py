@@ -86,6 +86,11 @@ def alphas(covariances: np.ndarray) -> np.ndarray:
     ndarray, shape (...)
         Missing where the sum of the items does not vary.
 
+    Raises
+    ------
+    ParameterError
+        The covariances are not square.
+
     References
     ----------
     Cronbach (1951).
@@ -96,6 +101,8 @@ def alphas(covariances: np.ndarray) -> np.ndarray:
     0.75
     """
     size = covariances.shape[-1]
+    if covariances.shape[-2:] != (size, size):
+        raise ParameterError(f"Covariances must be square, got the shape {covariances.shape}.")
     traces = np.trace(covariances, axis1=-2, axis2=-1)
     totals = covariances.sum(axis=(-2, -1))
 

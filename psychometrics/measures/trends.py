@@ -31,7 +31,8 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        There are no answers, a column is missing, or a value is not a finite number.
+        There are no answers, a column is missing, a value is not a finite number, or a polarity is
+        neither 1 nor -1.
 
     References
     ----------
@@ -51,6 +52,10 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
 
     if shares.empty:
         raise ParameterError("There are no answers; ask a questionnaire first.")
+    stray = shares.loc[~shares["polarity"].isin([1, -1]), "polarity"]
+    if len(stray):
+        raise ParameterError(f"polarity must be 1 (source) or -1 (inverse), got {stray.iloc[0]}.")
+
     keys = ["respondent_id", "polarity"]
     means = shares.groupby([*keys, "intensifier", "weight"])["pss"].mean().astype(float)
     curves = means.unstack(["intensifier", "weight"])

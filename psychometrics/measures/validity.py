@@ -146,6 +146,11 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
     DataFrame, shape (I, width)
         Indexed by ``questionnaire, item_id``: means over the item's templates, without its key.
 
+    Raises
+    ------
+    ParameterError
+        The table lacks a column, or there are not as many vectors as prompts.
+
     References
     ----------
     Reuben et al. (2024), section 3.2, for the score.
@@ -159,6 +164,8 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
     """
     words = ["questionnaire", "item_id", "template", "term", "intensifier"]
     check_columns(prompts, words, ["weight", "polarity"])
+    if len(vectors) != len(prompts):
+        raise ParameterError(f"{len(vectors)} vectors do not fit {len(prompts)} prompts.")
     weight = prompts["weight"].to_numpy()
     polarity = prompts["polarity"].to_numpy()
     asked = prompts.assign(respondent_id="base").reset_index(drop=True)

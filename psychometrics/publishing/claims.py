@@ -10,6 +10,7 @@ One file: claims of papers and sentences of the book are judged by the same rule
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import math
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..checks import check_kinds
 from ..data import available
 from ..exceptions import DataError
 from ..paths import book_dir, data_dir
@@ -271,7 +273,7 @@ def own_parameters(executed: str | Path) -> dict[str, object]:
     dict
         Values by name; empty if the copy was run as the book runs it, or papermill did not say.
     """
-    notebook = json.loads(Path(executed).read_text(encoding="utf-8"))
+    notebook = _notebook(executed)
     given = notebook.get("metadata", {}).get("papermill", {}).get("parameters") or {}
     sources = [
         "".join(each["source"])
@@ -319,7 +321,7 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
 def chapter_of(executed: Path) -> str:
     """Return the name of the notebook that a copy was executed from."""
     if executed.is_file():
-        notebook = json.loads(executed.read_text(encoding="utf-8"))
+        notebook = _notebook(executed)
         source = notebook.get("metadata", {}).get("papermill", {}).get("input_path")
         if source:
             return Path(source).stem
@@ -413,7 +415,22 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shown).reset_index(drop=True)
 
 
+def _notebook(executed: str | Path) -> dict:
+    """Return an executed notebook; refuse a file that is none."""
+    check_kinds(locals(), {"executed": str | Path})
+    try:
+        notebook = json.loads(Path(executed).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error).partition("\n")[0][:100]
+        raise DataError(f"{executed} is no executed notebook ({reason}): run it again.") from None
+
+    if not isinstance(notebook, dict):
+        raise DataError(f"{executed} is no executed notebook: run it again.")
+    return notebook
+
+
 def _folder(runs: str | Path) -> Path:
+    check_kinds(locals(), {"runs": str | Path})
     return book_dir() / "chapters" if runs == "book" else Path(runs)
 
 
@@ -550,7 +567,8 @@ def _assigned(code: str) -> dict[str, object]:
     values = {}
     for node in ast.parse(code).body:
         if isinstance(node, ast.Assign):
-            values[node.targets[0].id] = ast.literal_eval(node.value)
+            with contextlib.suppress(ValueError):  # an expression, which no default is
+                values[node.targets[0].id] = ast.literal_eval(node.value)
     return values
 
 

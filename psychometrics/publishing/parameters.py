@@ -212,6 +212,11 @@ class _Interventions(_Chapter, of="07-interventions"):
 
         for arm in set(self.arms.split(",")) - {"hate_speech"}:
             intervention_texts(arm)
+        times = self.measure_at.replace(" ", "").split(",") if self.measure_at != "all" else []
+        if any(not 1 <= int(time) <= self.epochs for time in times):
+            raise ParameterError(
+                f"measure_at: name epochs from 1 to {self.epochs}, got {self.measure_at}."
+            )
         if self.live > self.models:
             raise ParameterError(f"live: {self.live} is more than models, {self.models}.")
         if self.talk != "shipped" and not (Path(self.talk) / "interventions_talk.csv").is_file():
@@ -235,9 +240,16 @@ class _Beliefs(_Chapter, of="09-beliefs"):
     n_resamples: _Count = 2000
 
     def check(self) -> None:
-        columns = templates(self.live_templates).columns.drop("template")
-        for one in self.group.split(","):
-            check_choice(columns, group=one)
+        table = templates(self.live_templates)
+        names = self.group.split(",")
+        for one in names:
+            check_choice(table.columns.drop("template"), group=one)
+        if len(set(names)) < len(names):
+            raise ParameterError(f"group: {self.group} names a column twice; keep one.")
+        if table.empty:
+            raise ParameterError(
+                f"live_templates: {self.live_templates} has no templates; add one."
+            )
         if self.live_lexicon != "auto":
             lexicon(self.live_lexicon)
 

@@ -33,11 +33,11 @@ def plan(name: str) -> None:
     """
     from IPython.display import HTML, display
 
-    path = data_dir() / "plans" / f"{name}.yml"
+    paths = {path.stem: path for path in (data_dir() / "plans").glob("*.yml")}
 
-    if not path.is_file():
-        raise DataError(f"data/plans has no {path.name}.")
-    fields = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if name not in paths:
+        raise DataError(f"data/plans has no {name}.yml.")
+    fields = yaml.safe_load(paths[name].read_text(encoding="utf-8"))
     commit = fields.pop("committed", "a commit not yet named")
     later = fields.get("deviations")
     rows = "".join(f"<dt>{escape(k.replace('_', ' '))}</dt><dd>{_html_of(v)}</dd>"

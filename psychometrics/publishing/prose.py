@@ -120,7 +120,7 @@ class _Prose:
         def block(found: re.Match) -> str:
             kind = found[2]
             title = found[3]
-            body = re.sub(r"^:\w+:.*\n", "", found[4], flags=re.M)
+            body = re.sub(r"^:[\w-]+:.*\n", "", found[4], flags=re.M)
             if kind in ("check", "explorer", "ask-a-model"):
                 return ""
 
@@ -286,7 +286,7 @@ class _OtherRun(_Prose):
         if kind not in _CLAIMING:
             return fence[0]
 
-        options = re.match(r"(?::\w+:.*\n)*\s*", body)[0]
+        options = re.match(r"(?::[\w-]+:.*\n)*\s*", body)[0]
         rest = body.removeprefix(options)
         if "chapter-head" in options:
             finding = re.compile(r"^\*\*Finding\.\*\*.*$", re.M)

@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
+from pydantic import InstanceOf
 
+from ..checks import check_kinds
 from ..exceptions import DataError, ParameterError
 from ..paths import book_dir
 
@@ -113,6 +115,8 @@ def table(
     """
     from IPython.display import display
 
+    kinds = {"name": str, "caption": str, "formats": dict | None, "rests_on": str}
+    check_kinds(locals(), {"frame": InstanceOf[pd.DataFrame], **kinds})
     path = _write(frame, name, "tab")
     note = external_texts_file(path)
     note.unlink(missing_ok=True)
@@ -309,7 +313,10 @@ def number(value: object, form: str = "") -> str:
     if form.endswith("d"):
         value = round(value)
 
-    return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
+    try:
+        return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
+    except ValueError:
+        raise ParameterError(f"{form!r} is no format of a number; write one such as .2f.") from None
 
 
 def shown(notebook: Path) -> list[dict]:

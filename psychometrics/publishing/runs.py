@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..checks import check_choice, parse_parameters
+from ..checks import check_choice, check_kinds, parse_parameters
 from ..exceptions import ParameterError, PsychometricsError, check_file, writing
 from ..paths import notebooks_dir
 from ..store import key_of
@@ -78,6 +78,7 @@ def run_notebook(
     """
     import papermill
 
+    check_kinds(locals(), {"name": str, "parameters": Mapping | None})
     source = notebooks_dir() / f"{name}.ipynb"
     if not source.is_file():
         check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
@@ -86,6 +87,8 @@ def run_notebook(
     given = dict(parameters or {})
     for parameter, value in given.items():
         check_choice(known, parameter=parameter)
+        if not isinstance(value, str | int | float | list | dict | None):
+            raise ParameterError(f"{parameter}: a notebook takes no {type(value).__name__}.")
         if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
             given[parameter] = str(value)  # a text that looks like a number, such as one epoch
 
@@ -349,7 +352,7 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
     import papermill
 
     check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=notebook)
-    if not grid or not all(len(values) for values in grid.values()):
+    if not grid or not all(hasattr(v, "__len__") and len(v) for v in grid.values()):
         raise ParameterError("A sweep needs a parameter and its values: name=value,value.")
 
     has = list(papermill.inspect_notebook(str(notebooks_dir() / f"{notebook}.ipynb")))
