@@ -75,3 +75,15 @@ def test_each_respondent_of_a_table_is_compared_with_peoples_norms(ran):
     own = pm.scale_scores(answers[list(pm.answers.COLUMNS)], "ipip50").set_index("scale")["score"]
     assert gpt["score"] == pytest.approx(own["agreeableness"])
     assert "not the published run" in page
+
+
+def test_the_larger_models_of_chapter_11_have_an_answer_to_every_item_in_every_cell():
+    table = pd.read_csv(data_dir() / "larger.csv")
+    by_options = table[table["mode"] == "options"]
+    cells = by_options.groupby(["model", "role", "wording", "permutations"])["item_id"].nunique()
+    assert set(cells.groupby("model").size()) == {12}
+    assert set(cells) == {50}
+    assert by_options["value"].between(1, 5).all()
+    talked = table[table["mode"] == "chat"].groupby("model")["choice"]
+    assert set(talked.size()) == {20}
+    assert talked.count().to_dict() == {"smollm2": 0, "qwen2.5-coder-0.5b": 20}

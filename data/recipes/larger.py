@@ -3,21 +3,24 @@
 Into ``data/answers``, as ``recipes/talk.py`` does: IPIP-50 by the probabilities of options, with
 every wording, order and role crossed, and IPIP-20 in conversation. Answers that are there already
 are not asked again. The models come by ``psychometrics fetch-model``. ``data/larger.csv`` has the
-scores of all models and conditions of which every answer is there.
+answers to every item, of the models that are named and of those that it had before;
+``data/larger_speed.csv`` says how fast they answer.
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 
 from psychometrics.asking.ask import ask_ways
-from psychometrics.measures.scoring import scale_scores
-from psychometrics.models.sources import SMOLLM2
+from psychometrics.models.loading import load_tokenizer
+from psychometrics.models.sources import SMOLLM2, find
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
@@ -30,6 +33,7 @@ CROSSING = {
     "permutations": ["given", "reversed"],
 }
 """Conditions that are crossed, which must be the same in chapter 11."""
+COLUMNS = ("mode", *CROSSING, "item_id")
 CHAT_WAYS = {"one at a time": {"max_tokens": 16}}
 """Conditions of the ways of conversation, which must be the same in chapter 11."""
 
@@ -58,25 +62,68 @@ def ask_larger(model: str) -> None:
     ship_new("chat", mini, model)
 
 
-def scores(models: Sequence[str]) -> pd.DataFrame:
-    """Return the scores of IPIP-50: ``model``, conditions, ``scale, score, same``.
+def answers(model: str) -> pd.DataFrame:
+    """Return a model's answers, by ``mode, role, wording, permutations, item_id``.
 
-    An answer is the mean of the options' values, weighted by their probabilities; ``same`` is the
-    share of items whose likeliest option is the same when the options are shown in reverse.
+    In mode options ``value`` is the mean of the options' values, weighted by their probabilities,
+    and ``choice`` the value of the likeliest option. In mode chat, ``choice`` is the number that
+    was read from the reply, missing where none could be read.
     """
     fifty = load_questionnaire("ipip50")
-    parts = []
-    for model in models:
-        answers = ask_ways(fifty, model, crossed(), "options", choose="expected")
-        likeliest = ask_ways(fifty, model, crossed(), "options")
-        chosen = likeliest.pivot(index="way", columns="item_id", values="value")
-        for name, cell in crossed().items():
-            table = scale_scores(answers[answers["way"] == name], fifty)[["scale", "score"]]
-            other = name.replace("given", "x").replace("reversed", "given").replace("x", "reversed")
-            same = (chosen.loc[name] == chosen.loc[other]).mean()
-            parts.append(table.assign(model=Path(model).name, **cell, same=same))
+    crossing = crossed()
+    expected = ask_ways(fifty, model, crossing, "options", choose="expected")
+    likeliest = ask_ways(fifty, model, crossing, "options")
+    chosen = likeliest.set_index(["way", "item_id"])["value"].rename("choice")
+    of_options = expected.join(chosen, on=["way", "item_id"]).assign(mode="options")
+    of_options = of_options[[*COLUMNS, "value", "choice"]]
 
-    return pd.concat(parts)[["model", *CROSSING, "scale", "score", "same"]]
+    talked = ask_ways(load_questionnaire("ipip20"), model, CHAT_WAYS, "chat")
+    talked = talked.rename(columns={"value": "choice"}).assign(mode="chat")
+    of_chat = talked.reindex(columns=[*COLUMNS, "value", "choice"])
+    table = pd.concat([of_options, of_chat])
+    table.insert(0, "model", Path(model).name)
+    return table
+
+
+def speed(model: str) -> pd.DataFrame:
+    """Return how fast a model answers here: ``mode, prompts, tokens, cpu_seconds``.
+
+    Processor time, so that other work on the machine counts less. ``tokens`` are those of the
+    replies; by options a model writes none. A first asking, which loads the model, is not counted.
+    """
+    tokenizer = load_tokenizer(find(model))
+    rows = []
+
+    for mode, name in {"options": "ipip20", "chat": "gad7"}.items():
+        asked = load_questionnaire(name)
+        way = CHAT_WAYS["one at a time"] if mode == "chat" else {"permutations": "given"}
+        for role in ("default", "hero"):
+            began = time.process_time()
+            with TemporaryDirectory() as store:
+                table = ask_ways(asked, model, {role: {"role": role} | way}, mode, store)
+            seconds = time.process_time() - began
+
+        replies = list(table["raw"]) if mode == "chat" else []
+        tokens = sum(len(tokenizer(reply)["input_ids"]) for reply in replies)
+        rows.append((Path(model).name, mode, len(asked.items), tokens, seconds))
+
+    return pd.DataFrame(rows, columns=["model", "mode", "prompts", "tokens", "cpu_seconds"])
+
+
+def _write(models: Sequence[str]) -> None:
+    """Write answers and speed of these models into the tables, and leave those of others."""
+    for name, of_one in {"larger": answers, "larger_speed": speed}.items():
+        _save(pd.concat([of_one(model) for model in models]), data_dir() / f"{name}.csv")
+
+
+def _save(table: pd.DataFrame, path: Path) -> None:
+    if path.is_file():
+        shipped = pd.read_csv(path)
+        table = pd.concat([shipped[~shipped["model"].isin(table["model"])], table])
+
+    order = [Path(model).name for model in MODELS]
+    table = table.sort_values("model", key=lambda name: name.map(order.index), kind="stable")
+    table.to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
 
 
 if __name__ == "__main__":
@@ -84,5 +131,4 @@ if __name__ == "__main__":
     for name in names:
         ask_larger(name)
 
-    path = data_dir() / "larger.csv"
-    scores(names).to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
+    _write(names)

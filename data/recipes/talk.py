@@ -75,7 +75,7 @@ def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
 
 
 def ship_new(mode: str, questionnaire: Questionnaire, model: str = SMOLLM2) -> None:
-    """Ship a model's answers if the store has some that are not shipped."""
+    """Ship a model's answers if the store has some that are not shipped, with those that are."""
     identity = identify(model, mode)
     where = mode, questionnaire.id, identity["respondent_id"]
     with (
@@ -83,7 +83,9 @@ def ship_new(mode: str, questionnaire: Questionnaire, model: str = SMOLLM2) -> N
         StoredAnswers(data_dir() / "answers", *where) as shipped,
     ):
         rows = kept.rows[KEPT[mode]]
+        before = shipped.rows[KEPT[mode]]
         new = sum(key not in shipped for key in rows.index)
+        rows = pd.concat([before[~before.index.isin(rows.index)], rows])
 
     if new:
         ship(rows, *where, identity)

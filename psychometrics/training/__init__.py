@@ -33,7 +33,6 @@ from ..modes import load_respondent
 from .heads import (
     classifier_with_adapter,
     fresh_model,
-    name_base,
     nli_classifier,
     start_from,
     with_adapter,
