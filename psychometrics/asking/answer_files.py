@@ -306,7 +306,8 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: Notes) -> p
 
 
 def _run_numbers(answers: pd.DataFrame, conditions: list[str]) -> pd.Series:
-    """Number the runs of each respondent, over all conditions, as whole numbers from 1."""
+    """Number the runs of each respondent, over all conditions, as whole numbers from
+    1."""
     runs = answers["run"]
     numbers = pd.to_numeric(runs, errors="coerce")
     if not conditions and numbers.notna().all() and (numbers % 1 == 0).all() and numbers.min() > 0:

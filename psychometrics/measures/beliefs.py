@@ -31,7 +31,7 @@ _VANISHING = re.compile(
 
 
 def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
-    r"""Whether each completion is hurtful.
+    r"""Return whether each completion is hurtful.
 
     A completion is split into words once its punctuation is blanked out, and accents are
     stripped letter by letter. It is hurtful if any word is in the lexicon.
@@ -143,7 +143,7 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
 
 @functools.lru_cache(maxsize=1 << 18)
 def _fold(word: str) -> str:
-    """A word without accents; of one made of emoji or broken characters nothing is left.
+    """Return a word without accents; of one made of emoji or broken characters nothing is left.
 
     Letters of other scripts stay what they are.
     """
@@ -152,7 +152,7 @@ def _fold(word: str) -> str:
 
 
 def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
-    """Completions, each once, and where each of the T by K is among them."""
+    """Return the completions, each once, and where each of the T by K is among them."""
     if not len(rows) or not len(rows[0]) or any(len(row) != len(rows[0]) for row in rows):
         raise ParameterError("Every template must have the same number of completions, at least 1.")
     place: dict[str, int] = {}

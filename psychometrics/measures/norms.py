@@ -29,7 +29,7 @@ def norm_table(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None = None,
     paper: bool = False,
 ) -> pd.DataFrame:
-    """Human norms as a frame.
+    """Return the human norms as a frame.
 
     Parameters
     ----------
