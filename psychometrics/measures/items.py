@@ -346,7 +346,7 @@ def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list
 
 
 def _ets_class(delta: float, se: float, p: float) -> str:
-    """Return class A unless significant and at least 1; C if at least 1.5 and significantly above 1."""
+    """Return A unless significant and at least 1; C if at least 1.5 and significantly above 1."""
     small, large = _ETS_LIMITS
     if np.isnan(p):
         return ""
