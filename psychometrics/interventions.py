@@ -240,7 +240,7 @@ def _load_language_model(name: str) -> torch.nn.Module:
 
 
 def _collator(model, tokenizer) -> Callable:
-    """Return what makes a batch of texts, with what is to be predicted as labels."""
+    """Return the function that makes a batch of texts, with the tokens to predict as labels."""
     kind = model.config.model_type
     masked = kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     if masked or not (kind == "xlnet" or model.config.is_encoder_decoder):

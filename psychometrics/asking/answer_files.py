@@ -413,7 +413,7 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
 
 
 def _summary(frame: pd.DataFrame, notes: Notes, seconds: float) -> dict[str, Any]:
-    """Return what ``ask`` says of a call, and what was read."""
+    """Return the summary of a call, as ``ask`` gives it, and notes on what was read."""
     return {
         "asked": 0,
         "from_store": 0,

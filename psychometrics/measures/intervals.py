@@ -46,7 +46,7 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     ParameterError
-        There is no observation, or something is no finite number.
+        There is no observation, or a value is not a finite number.
 
     References
     ----------
@@ -151,7 +151,7 @@ def correlation_interval(
     Raises
     ------
     ParameterError
-        The lengths differ, a label is there twice, or something is no finite number.
+        The lengths differ, a label is there twice, or a value is not a finite number.
 
     References
     ----------
@@ -220,7 +220,7 @@ def mean_table(
     Raises
     ------
     ParameterError
-        A column is missing, there is no row, or something is no number.
+        A column is missing, there is no row, or a value is not a number.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def runs_needed(
     Raises
     ------
     ParameterError
-        A column is missing, there is no row, something is no number, or the width is not positive.
+        A column is missing, there is no row, a value is not a number, or the width is not positive.
 
     References
     ----------

@@ -105,8 +105,8 @@ def filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return abilities in equal steps and their weights in a standard normal population.
 
-    Posteriors far narrower than the prior fall between Gauss-Hermite's nodes. They are the narrower
-    the more items there are, and the steps with them.
+    Posteriors far narrower than the prior fall between Gauss-Hermite's nodes. The more items there
+    are, the narrower they are, and the smaller the steps.
 
     Examples
     --------

@@ -36,15 +36,15 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        ``alpha, low, high``; ``n``, the respondents without a gap; ``constant``, how many items
-        are the same for all of them, which count among the I items all the same. Alpha and its
-        interval are missing where n is below 3 or the sum of the items does not vary.
+        ``alpha, low, high``; ``n``, the respondents without a gap; ``constant``, the number of
+        items that do not vary, which still count among the I items. Alpha and its interval are
+        missing where n is below 3 or the sum of the items does not vary.
 
     Raises
     ------
     ParameterError
-        There are fewer than two items or three respondents, an item is there twice, or something
-        is no finite number.
+        There are fewer than two items or three respondents, an item is there twice, or a value
+        is not a finite number.
 
     References
     ----------
@@ -137,7 +137,7 @@ def omega(items: pd.DataFrame) -> pd.Series:
     Raises
     ------
     ParameterError
-        There are fewer than three items or respondents, an item is there twice, or something is no
+        There are fewer than three items or respondents, an item is there twice, or a value is not a
         finite number.
 
     References
@@ -220,7 +220,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     Raises
     ------
     ParameterError
-        An item was not asked, or something is no finite number.
+        An item was not asked, or a value is not a finite number.
 
     Examples
     --------
