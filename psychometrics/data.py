@@ -259,7 +259,7 @@ def _text_of(path: Path) -> str:
 
 
 def _relative(key: str) -> str:
-    """Path of a file below a mirror's or the cache's top."""
+    """Return the path of a file below a mirror's or the cache's top."""
     if not isinstance(key, str) or key not in registry():
         raise DataError(f"data/registry.yml has no entry '{key}'; it has {', '.join(registry())}.")
     entry = registry()[key]

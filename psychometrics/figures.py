@@ -37,7 +37,7 @@ _ROLES = {"trained": TRAINED, "null": NULL, "neutral": NULL}
 
 
 def style() -> None:
-    """One look for all figures: plain axes, readable at the book's width, safe in print."""
+    """Set one look for all figures: plain axes, readable at the book's width, safe in print."""
     needed("seaborn").set_theme(context="notebook", style="ticks", palette=PALETTE, font_scale=0.95)
     plt.rcParams |= {
         "font.size": 11,
@@ -65,7 +65,7 @@ def forest(
     reference: float | None = 0.0,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Points with intervals, the first row on top; groups side by side.
+    """Draw points with intervals, the first row on top; groups side by side.
 
     Parameters
     ----------
@@ -245,7 +245,8 @@ def draw_scores(
 
 
 def _ranges(scores: pd.DataFrame, by: str, ax: Axes) -> None:
-    """Scores as points between the least and the greatest that they can be, in a row each."""
+    """Return the scores as points between the least and the greatest that they can be, in a row
+    each."""
     names = scores["respondent_id"].unique()
     group = "respondent_id" if len(names) <= len(PALETTE) else None
     label = f"score of {names[0]}" if len(names) == 1 else "score"
@@ -268,7 +269,7 @@ def _people(questionnaire: Questionnaire, titles: list[str], ax: Axes) -> None:
 
 
 def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
-    """Respondents on two categories, with the spread of each if its answers were drawn.
+    """Return the respondents on two categories, with the spread of each if its answers were drawn.
 
     Up to eight names have a colour and a marker of their own, which the legend gives.
     """

@@ -58,7 +58,7 @@ _CHECKPOINT_SECONDS = 60
 
 
 def intervention_texts(arm: str, seed: int = 0) -> list[str]:
-    """Sentences of an arm.
+    """Return the sentences of an arm.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _load_language_model(name: str) -> torch.nn.Module:
 
 
 def _collator(model, tokenizer) -> Callable:
-    """Return what makes a batch of texts, with what is to be predicted as labels."""
+    """Return the function that makes a batch of texts, with the tokens to predict as labels."""
     kind = model.config.model_type
     masked = kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     if masked or not (kind == "xlnet" or model.config.is_encoder_decoder):
@@ -442,7 +442,8 @@ def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
 
 
 def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) -> tuple[dict, dict]:
-    """Digests of each respondent's first measurement and of each run, with the run's settings."""
+    """Return the digests of each respondent's first measurement and of each run, with the run's
+    settings."""
     common = {
         "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
         "handling": _HANDLING,
@@ -475,7 +476,7 @@ def _place(name: str) -> str:
 
 
 def _own_base(name: str) -> str:
-    """The language model that a respondent was trained from, as far as that is known."""
+    """Return the language model that a respondent was trained from, as far as that is known."""
     source = find(_place(name))
     if source.kind == "embedded":
         return SMOLLM2 if source.recipe.get("base") == SMOLLM2 else "embedded"
@@ -570,7 +571,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
 
 
 def _measurements(store, name: str, run: str) -> pd.DataFrame:
-    """The stored measurements of a run."""
+    """Return the stored measurements of a run."""
     rows = StoredAnswers(store, "interventions", "scales", name, {}).rows
     if rows.empty:
         return pd.DataFrame(columns=_COLUMNS)
@@ -578,7 +579,7 @@ def _measurements(store, name: str, run: str) -> pd.DataFrame:
 
 
 def _shipped() -> pd.DataFrame:
-    """Measurements that come with the project."""
+    """Return the measurements that come with the project."""
     path = data_dir() / _SHIPPED
     return pd.read_csv(path)[_COLUMNS] if path.is_file() else pd.DataFrame(columns=_COLUMNS)
 

@@ -9,27 +9,27 @@ _ROOT = _PACKAGE.parent if (_PACKAGE.parent / "questionnaires").is_dir() else _P
 
 
 def questionnaires_dir() -> Path:
-    """Folder of the questionnaires' YAML files."""
+    """Return the folder of the questionnaires' YAML files."""
     return _ROOT / "questionnaires"
 
 
 def data_dir() -> Path:
-    """Folder of the figures and adapters that the project ships."""
+    """Return the folder of the figures and adapters that the project ships."""
     return _ROOT / "data"
 
 
 def notebooks_dir() -> Path:
-    """Folder of the parameterised notebooks."""
+    """Return the folder of the parameterised notebooks."""
     return _ROOT / "notebooks"
 
 
 def book_dir() -> Path:
-    """Folder of the book's sources."""
+    """Return the folder of the book's sources."""
     return _ROOT / "book"
 
 
 def cache_dir() -> Path:
-    """The user's cache folder for downloads and answers."""
+    """Return the user's cache folder for downloads and answers."""
     import pooch
 
     return Path(pooch.os_cache("psychometrics"))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from psychometrics.paths import book_dir
+from psychometrics.paths import book_dir, data_dir
 from psychometrics.publishing.record import _html
+from tests.conftest import needs_browser, wait_until
 
 SPEC = importlib.util.spec_from_file_location("compact", book_dir() / "_ext" / "compact.py")
 MODULE = importlib.util.module_from_spec(SPEC)
@@ -79,6 +81,43 @@ def test_a_cell_of_a_table_that_turns_on_phones_names_its_column_and_keeps_its_r
     ]  # fmt: skip
     assert [cell["role"] for cell in row.find_all(["th", "td"])] == ["rowheader"] + ["cell"] * 5
     assert soup.tbody.tr.th["role"] == "rowheader"
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory) -> Path:
+    """Every kept table of all chapters on one page, in the place that a chapter gives it."""
+    style = (book_dir() / "_static" / "book.css").read_text(encoding="utf-8")
+    regions = []
+    for path in sorted((data_dir() / "tables").glob("*/tab-*.csv")):
+        rows = pd.read_csv(path, index_col=0, nrows=MODULE.LONG + 5)
+        soup = BeautifulSoup(_html(rows, {}), "html.parser")
+        MODULE.compact(soup, soup.table)
+        regions.append(f'<div class="table-region" id="{path.parent.name}">{soup}</div>')
+    place = "body { margin: 0 auto; max-width: 46rem; } table { border-collapse: collapse; }"
+    page = tmp_path_factory.mktemp("tables") / "tables.html"
+    text = f"<style>{place}{style}</style><article class='bd-article'>{''.join(regions)}</article>"
+    page.write_text(f"<!doctype html><meta charset='utf-8'>{text}", encoding="utf-8")
+    return page
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_table_is_wider_than_its_place_but_long_ones_on_a_phone(shown, width, browser):
+    tab = browser.new_page(viewport={"width": width, "height": 900})
+    tab.goto(shown.as_uri())
+    tab.add_script_tag(path=book_dir() / "_static" / "book.js")
+    wait_until(tab, "document.querySelector('.turned')", 200)
+    wide = """all => all.filter(e => e.scrollWidth > e.clientWidth + 2)
+        .map(e => e.id + (e.querySelector('.long') ? ' long' : ''))"""
+    found = tab.locator(".table-region").evaluate_all(wide)
+    assert [name for name in found if width > 600 or not name.endswith("long")] == []
+    turned = tab.locator(".turned td:not(:empty)").first
+    label = turned.evaluate("e => getComputedStyle(e, '::before').content")
+    assert label.strip('"').strip() == turned.get_attribute("data-label")
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.add_style_tag(content="body { max-width: none !important; width: 6000px; }")
+    wait_until(tab, "!document.querySelector('.turned')", 200)
+    tab.close()
 
 
 def test_a_caption_is_not_read_twice_once_as_code(monkeypatch):

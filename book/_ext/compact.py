@@ -2,7 +2,8 @@
 
 The names of the rows stand in the first row of the head, an interval stands behind its value, a
 verdict stands first, and the outer names of the rows become rows of their own. Each cell carries
-the name of its column, which narrow screens show in place of the head.
+the name of its column: where a table is wider than its place, its rows become paragraphs that show
+these names in place of the head.
 """
 
 from bs4 import BeautifulSoup, Tag
@@ -40,8 +41,11 @@ def compact(soup: BeautifulSoup, table: Tag) -> None:
             cell.string = cell.string.replace("< ", "<\N{NO-BREAK SPACE}", 1)
 
     columns = len(_heads(table))
-    if columns > NARROW and len(table.tbody.find_all("tr")) <= LONG:
-        _turn_on_phones(table)
+    _name_the_cells(table)
+    if len(table.tbody.find_all("tr")) > LONG:
+        _add_class(table, "long")
+    elif columns > NARROW:
+        _add_class(table, "turns")
     if columns > MANY:
         _add_class(table, "many")
         _let_long_words_break(table)
@@ -144,9 +148,8 @@ def _let_long_words_break(table: Tag) -> None:
         head.string = text
 
 
-def _turn_on_phones(table: Tag) -> None:
+def _name_the_cells(table: Tag) -> None:
     """Name each cell's column, and keep the roles that a table without its layout would lose."""
-    _add_class(table, "turns")
     for tag, role in ROLES.items():
         for part in [table] if tag == "table" else table.find_all(tag):
             part["role"] = role

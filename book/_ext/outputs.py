@@ -303,7 +303,7 @@ def accessible(html):
     for table in soup.find_all("table"):
         compact(soup, table)
         del table["border"]
-        kept = [name for name in table.get("class", []) if name in ("many", "turns")]
+        kept = [name for name in table.get("class", []) if name in ("many", "turns", "long")]
         table["class"] = ["veiled" if table.find_parent("details") else "dataframe", *kept]
         for cell in table.find_all("th"):
             if not cell.get_text(strip=True):

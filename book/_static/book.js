@@ -19,16 +19,28 @@
     return element.matches("div.math") ? "Formula" : "Table";
   }
 
-  /* A little that overflows is made to fit; of what scrolls, the names of the rows stay. */
+  /* A little that overflows is made to fit, a wide table is turned; of what scrolls, the names of the rows stay. */
   const LITTLE = 20; // pixels
+
+  const PHONE = matchMedia("(max-width: 600px)");
+
+  /* Whether rows become paragraphs: where a table stays too wide, and for many columns on a phone; not if it is long there. */
+  function turns(element, table) {
+    if (!table || !table.querySelector("td[data-label]")) return false;
+    if (PHONE.matches) return !table.matches(".long") && (table.matches(".turns") || overflows(element));
+    return overflows(element);
+  }
+
+  const overflows = (element) => element.scrollWidth > element.clientWidth + 2;
 
   function fit(element) {
     const [table, before] = [element.querySelector("table"), element.scrollLeft];
     element.scrollLeft = 0;
-    element.classList.remove("tight");
+    element.classList.remove("tight", "turned");
     const over = element.scrollWidth - element.clientWidth;
     element.classList.toggle("tight", over > 2 && over <= LITTLE);
-    const wide = element.scrollWidth > element.clientWidth + 2;
+    if (turns(element, table)) element.classList.replace("tight", "turned") || element.classList.add("turned");
+    const wide = overflows(element);
     for (const cell of element.querySelectorAll(".stays")) cell.classList.remove("stays");
     const rows = wide && table && table.tBodies[0] ? [...table.tBodies[0].rows] : [];
     const first = rows.find((row) => !row.matches(".group"));
@@ -60,7 +72,7 @@
   }
 
   function cue(element) {
-    const wide = element.scrollWidth > element.clientWidth + 2;
+    const wide = overflows(element);
     element.classList.toggle("scrolls", wide);
     if (wide) {
       element.tabIndex = 0;

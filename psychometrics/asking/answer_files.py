@@ -306,7 +306,8 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: Notes) -> p
 
 
 def _run_numbers(answers: pd.DataFrame, conditions: list[str]) -> pd.Series:
-    """Number the runs of each respondent, over all conditions, as whole numbers from 1."""
+    """Number the runs of each respondent, over all conditions, as whole numbers from
+    1."""
     runs = answers["run"]
     numbers = pd.to_numeric(runs, errors="coerce")
     if not conditions and numbers.notna().all() and (numbers % 1 == 0).all() and numbers.min() > 0:
@@ -412,7 +413,7 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
 
 
 def _summary(frame: pd.DataFrame, notes: Notes, seconds: float) -> dict[str, Any]:
-    """Return what ``ask`` says of a call, and what was read."""
+    """Return the summary of a call, as ``ask`` gives it, and notes on what was read."""
     return {
         "asked": 0,
         "from_store": 0,

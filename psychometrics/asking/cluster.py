@@ -203,7 +203,7 @@ class _Order:
 
 @dataclass
 class _Task:
-    """An order on its way: how often and where it was tried, and how far it is."""
+    """The state of a task: the number and places of its attempts, and its progress."""
 
     order: _Order
     parameters: float
@@ -226,7 +226,8 @@ class _Task:
                 self.stored[job] = self.tries, stored
 
     def total(self) -> Iterator[_Counts]:
-        """Counts of each job; what an earlier try asked counts as asked, not as stored."""
+        """Return the counts of each job; what an earlier try asked counts as asked, not as
+        stored."""
         for job, (begun, expected, stored, asked) in enumerate(self.counts):
             before = self.stored[job][1] if begun else 0
             yield begun, expected, before, stored + asked - before

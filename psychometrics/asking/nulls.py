@@ -274,7 +274,7 @@ def kernel_of_vectors(
 
 
 def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd.DataFrame:
-    """Answers whose scoring key is dealt at random, the same for all respondents.
+    """Return the answers whose scoring key is dealt at random, the same for all respondents.
 
     Parameters
     ----------
@@ -390,7 +390,8 @@ def _as_asked(prompted: pd.DataFrame, names: list[str], answers: _Numbers) -> pd
 def _stand_of(
     bases: list[str], depths: list[int | None], wordings: list[str | None], number: int
 ) -> _Stand:
-    """Return what a null respondent reads, by its number: of several each in turn."""
+    """Return the base, layers and wording of a null respondent by its number; several are taken in
+    turn."""
     return _Stand(
         bases[number % len(bases)],
         depths[number % len(depths)],
@@ -399,7 +400,7 @@ def _stand_of(
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return one value or several as several."""
+    """Return one value, or several, as a list."""
     return [value] if value is None or isinstance(value, str) else list(value)
 
 

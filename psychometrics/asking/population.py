@@ -259,7 +259,7 @@ def _is_file(name: str) -> bool:
 
 
 def _listed_names(name: str) -> list[str]:
-    """Names of a file's respondents; folders are relative to the file."""
+    """Return the names of a file's respondents; folders are relative to the file."""
     path = Path(name).expanduser()
     names = []
     for entry in _read(path).respondents:

@@ -26,7 +26,7 @@ _RATINGS = ("meaning_kept", "natural", "neutral", "measures_it")
 def content_validity(
     questionnaire: Questionnaire, encoder: str = "embedded", acceptability: str | None = "embedded"
 ) -> pd.DataFrame:
-    r"""Semantic similarity to the item, and linguistic acceptability, of every prompt.
+    r"""Return the semantic similarity to the item, and linguistic acceptability, of every prompt.
 
     With unit embeddings :math:`e` of the item and of premise and hypothesis together,
 
@@ -97,7 +97,7 @@ def rater_agreement(
     items: Sequence[str] = ("item_id",),
     labels: Sequence = (0, 1),
 ) -> pd.DataFrame:
-    """Agreement between raters, per criterion.
+    """Return the agreement between raters, per criterion.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def _krippendorff_alpha(codes: np.ndarray, labels: int) -> float:
 
 
 def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
-    """The items' texts by id, and what they are: verbatim, original or paraphrase."""
+    """Return the items' texts by id, and what they are: verbatim, original or paraphrase."""
     own = {item.id: item.text for item in questionnaire.items}
     if questionnaire.wording == "verbatim":
         return own, "verbatim"

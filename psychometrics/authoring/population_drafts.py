@@ -187,7 +187,7 @@ def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple
 
 
 def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | None) -> int | None:
-    """The bytes of memory, if all parameters can be used."""
+    """Return the bytes of memory, if all parameters can be used."""
     if path.suffix not in (".yaml", ".yml"):
         raise ParameterError(f"{path} must end in .yaml.")
     if path.exists():
@@ -207,7 +207,7 @@ def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | N
 
 
 def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInfo]:
-    """The most downloaded models of the hub that the query finds, each once."""
+    """Return the most downloaded models of the hub that the query finds, each once."""
     from huggingface_hub import HfApi
 
     found = {}
@@ -227,7 +227,7 @@ def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInf
 
 
 def _names(config: dict) -> list[str]:
-    """Names of a classifier's outputs, in order."""
+    """Return the names of a classifier's outputs, in order."""
     named = config.get("id2label")
     if not named and isinstance(config.get("label2id"), dict):
         named = {number: name for name, number in config["label2id"].items()}

@@ -113,7 +113,7 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
 
 
 def sided_words(text: str) -> list[str]:
-    """Words of a text that take a side: those with a valence, in their order.
+    """Return the words of a text that take a side: those with a valence, in their order.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def sided_words(text: str) -> list[str]:
 
 
 def _mixed(questionnaire: Questionnaire) -> list[tuple]:
-    """Texts and intensifiers in another language than the questionnaire's."""
+    """Return the texts and intensifiers in another language than the questionnaire's."""
     own = questionnaire.language.partition("-")[0].lower()
     if own not in LANGUAGES:
         return []
@@ -157,7 +157,8 @@ def _mixed(questionnaire: Questionnaire) -> list[tuple]:
 
 
 def _texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
-    """Item, number of the template (0 for none) and text, of all but the intensifiers."""
+    """Return the item, number of the template (0 for none) and text, of all but the
+    intensifiers."""
     yield "all items", 0, " ".join(option.label for option in questionnaire.options)
     for item in questionnaire.items:
         yield item.id, 0, item.text
@@ -170,7 +171,7 @@ def _texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
 
 @functools.cache
 def _degrees(language: str) -> set[str]:
-    """Words of frequency and agreement."""
+    """Return the words of frequency and agreement."""
     levels = LANGUAGES[language]["frequency"] + LANGUAGES[language]["agreement"]
     return {term for level in levels for term in level["terms"]}
 
@@ -207,7 +208,7 @@ def word_lists() -> dict[str, Any]:
 
 
 def _of_item(item: Item) -> list[tuple]:
-    """The item's own text: one question, no double negative."""
+    """Return the item's own text: one question, no double negative."""
     rows = []
     denials = _words(item.text) & _NEGATIONS
     if re.search(r"\band\b.*\band\b|\band/or\b", item.text.lower()):
@@ -267,7 +268,7 @@ def _of_template(item: Item, template, terms) -> list[tuple]:
 
 
 def _measured(questionnaire: Questionnaire) -> list[tuple]:
-    """Opposites by contradiction, congruence by the acceptability head."""
+    """Return the opposites by contradiction, congruence by the acceptability head."""
     table = prompts(questionnaire).drop_duplicates(["item_id", "template", "term"])
     in_premise = [
         "{term}" in questionnaire.item(row.item_id).templates[row.template - 1].premise
@@ -320,13 +321,13 @@ def _words(text: str) -> set[str]:
 
 
 def _has(text: str, word: str) -> bool:
-    """Whether the item says the word, or one that begins like it."""
+    """Return whether the item says the word, or one that begins like it."""
     stem = word[: max(4, len(word) - 3)]
     return any(own.startswith(stem) for own in _words(text))
 
 
 def _bare(term: str) -> str:
-    """The term without what denies it."""
+    """Return the term without what denies it."""
     kept = [
         w for w in term.lower().split() if w not in _NEGATIONS and w not in ("do", "does", "am")
     ]

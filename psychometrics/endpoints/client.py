@@ -208,7 +208,7 @@ class Client:
         return response, bytes(body)
 
     def _connections(self) -> aiohttp.ClientSession:
-        """One client for each concurrent request, made by the event loop that sends them."""
+        """Return one client for each concurrent request, made by the event loop that sends them."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers=self._headers,
@@ -277,7 +277,7 @@ def _address(base_url: str, path: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait: a number, or a date."""
+    """Return the seconds that the server asks to wait: a number, or a date."""
     try:
         milliseconds = headers.get("retry-after-ms")
         value = headers.get("retry-after")

@@ -78,7 +78,7 @@ class Endpoint:
         this needs ``max_tokens``. A request that does not fit gets the status ``unasked`` and is
         sent in the next call.
     batch : bool
-        Send the requests as files (``/files`` and ``/batches``), which some endpoints have for
+        Send the requests as files (``/files`` and ``/batches``), which some endpoints process for
         half the price and within a day. A run that was stopped finds its batches again.
     dry_run : bool
         Send nothing: what is not in the store is ``unasked``, and the summary estimates the number

@@ -61,7 +61,7 @@ class Pace:
         self.refused = 0.0  # share of the recent requests, each counting a tenth less than the next
 
     def left(self) -> float:
-        """Seconds until a request may begin."""
+        """Return the seconds until a request may begin."""
         times = self.next, self.held, self.limits.next, self.limits.next_tokens
         return max(times) - time.monotonic()
 

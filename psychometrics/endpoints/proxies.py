@@ -1,7 +1,7 @@
 """Choose the proxy of a request by the environment's variables alone.
 
 An HTTP client that trusts the whole environment also reads ``~/.netrc``, and sends a host's user
-and password to any server at its address. So the variables are read here, and no such file.
+and password to any server at its address. So this module reads the variables and never that file.
 """
 
 from __future__ import annotations

@@ -413,7 +413,7 @@ class RequestQueue:
         return completion
 
     def _dead(self) -> RespondentError:
-        """The error of an endpoint that gives no replies."""
+        """Return the error of an endpoint that gives no replies."""
         requests = "request" if self._failures == 1 else "requests"
         times = "once" if self._tries == 1 else f"up to {self._tries} times"
         return RespondentError(

@@ -37,7 +37,7 @@ _VANISHING = re.compile(
 
 
 def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
-    r"""Whether each completion is hurtful.
+    r"""Return whether each completion is hurtful.
 
     A completion is split into words once its punctuation is blanked out, and accents are
     stripped letter by letter. It is hurtful if any word is in the lexicon.
@@ -409,7 +409,7 @@ def _by_meaning(vectors: Callable[[list[str]], np.ndarray]) -> Callable[..., np.
 
 @functools.lru_cache(maxsize=1 << 18)
 def _fold(word: str) -> str:
-    """A word without accents; of one made of emoji or broken characters nothing is left.
+    """Return a word without accents; of one made of emoji or broken characters nothing is left.
 
     Letters of other scripts stay what they are.
     """
@@ -418,7 +418,7 @@ def _fold(word: str) -> str:
 
 
 def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
-    """Completions, each once, and where each of the T by K is among them."""
+    """Return the completions, each once, and where each of the T by K is among them."""
     sizes = {0 if isinstance(row, str) else len(row) for row in rows}
     if len(sizes) != 1 or 0 in sizes:
         raise ParameterError("Every template must have the same number of completions, at least 1.")

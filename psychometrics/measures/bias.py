@@ -410,7 +410,8 @@ def runs_and_units(
 
 
 def _one_way(scores: pd.Series) -> dict[str, float]:
-    """Components of variance of scores by their label, with the intraclass correlation."""
+    """Return the components of variance of scores by their label, with the intraclass
+    correlation."""
     groups = scores.groupby(level=0)
     counts = groups.size()
     means = groups.mean()
@@ -462,7 +463,8 @@ def _scales(
 def _raw_rows(
     items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale, unit: str
 ) -> pd.DataFrame:
-    """Answers of a scale before any is reversed, a row per asking without gaps, by its unit.
+    """Return the answers of a scale before any is reversed, a row per asking without gaps, by its
+    unit.
 
     Answers to items run from -1 to 1.
     """
@@ -484,7 +486,8 @@ def _raw_rows(
 
 
 def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...]:
-    """Values of an item's options from -1 to 1, none for an item that has only prompts."""
+    """Return the values of an item's options from -1 to 1, none for an item that has only
+    prompts."""
     values = sorted(option.value for option in questionnaire.choices(item))
     if not values:
         return ()
@@ -494,7 +497,7 @@ def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...
 
 
 def _with_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
-    """Statistics of units by items, with jackknife intervals over the units."""
+    """Return the statistics of units by items, with jackknife intervals over the units."""
     whole = _statistics(_covariances(values)[None], keys).iloc[0]
     ends = [(np.nan, np.nan)] * len(whole)
 
@@ -531,7 +534,7 @@ def _jackknife_ends(name: str, value: float, without: np.ndarray) -> tuple[float
 
 
 def _covariances(values: np.ndarray) -> np.ndarray:
-    """Covariances of the columns, missing for fewer than three rows."""
+    """Return the covariances of the columns, missing for fewer than three rows."""
     size = values.shape[1]
     if len(values) < 3:
         return np.full((size, size), np.nan)
@@ -539,7 +542,8 @@ def _covariances(values: np.ndarray) -> np.ndarray:
 
 
 def _covariances_without(values: np.ndarray) -> np.ndarray:
-    """Covariances without each row in turn, or without each of 1,000 groups of more rows."""
+    """Return the covariances without each row in turn, or without each of 1,000 groups of more
+    rows."""
     group = np.arange(len(values)) % 1000
     away = values - values.mean(axis=0)
     products = away.T @ away
@@ -564,7 +568,8 @@ def _null_statistics(
     draws: int,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Statistics of samples of a null with as many units, and rows of each, as there are."""
+    """Return the statistics of samples of a null with as many units, and rows of each, as there
+    are."""
     if null == "permuted":
         samples = (rng.permuted(values, axis=0) for _ in range(draws))
     elif all(options):
@@ -577,7 +582,8 @@ def _null_statistics(
 def _null_sample(
     null: str, counts: np.ndarray, options: list[tuple[float, ...]], rng: np.random.Generator
 ) -> np.ndarray:
-    """Mean answers of null respondents to items, each asked as often as the count says."""
+    """Return the mean answers of null respondents to items, each asked as often as the count
+    says."""
     strength = rng.random(len(counts))
     sample = np.empty((len(counts), len(options)))
     for values in sorted(set(options)):
@@ -589,7 +595,7 @@ def _null_sample(
 
 
 def _chances(null: str, options: int, strength: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Probability of each option for each null respondent, from the lowest option up."""
+    """Return the probability of each option for each null respondent, from the lowest option up."""
     even = np.full(options, 1 / options)
     if null == "habit":
         return rng.dirichlet(np.ones(options), len(strength))
@@ -609,7 +615,8 @@ def _chances(null: str, options: int, strength: np.ndarray, rng: np.random.Gener
 
 
 def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
-    """Statistics of :func:`bias_statistics`; the disattenuated share is not held at its limits."""
+    """Return the statistics of :func:`bias_statistics`; the disattenuated share is not held at its
+    limits."""
     halves = _halves(matrices, keys)
     columns = {"bias": (1 + halves["r"]) / 2, "bias_disattenuated": (1 + halves["r_true"]) / 2}
     columns["trait_part"] = (halves["within"] - halves["between"]) / 2
@@ -626,7 +633,8 @@ def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
 
 
 def _halves(matrices: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-    """Correlations of the two kinds' means, and mean covariances as shares of their variance."""
+    """Return the correlations of the two kinds' means, and mean covariances as shares of their
+    variance."""
     plain = keys > 0
     sizes = np.array([plain.sum(), (~plain).sum()])
     missing = np.full(len(matrices), np.nan)

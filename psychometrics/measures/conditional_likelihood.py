@@ -117,6 +117,6 @@ def _symmetric(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Probability of having solved each item given how many were, shape (I, scores)."""
+    """Return the probability of having solved each item given how many were, shape (I, scores)."""
     without = _symmetric(easiness, ~np.eye(len(easiness), dtype=bool))
     return np.exp(easiness[:, None] + without[:, scores - 1] - whole)

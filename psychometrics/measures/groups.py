@@ -236,13 +236,15 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
 
 
 def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:
-    """Loadings of the first principal components of correlation matrices, shape (D, I, F)."""
+    """Return the loadings of the first principal components of correlation matrices, shape (D, I,
+    F)."""
     values, vectors = np.linalg.eigh(matrices)
     return vectors[:, :, -factors:] * np.sqrt(values[:, None, -factors:].clip(min=0))
 
 
 def _turned(loadings: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Congruence of each factor with the target's after the best orthogonal turn, shape (D, F)."""
+    """Return the congruence of each factor with the target's after the best orthogonal turn, shape
+    (D, F)."""
     left, _, right = np.linalg.svd(np.swapaxes(loadings, 1, 2) @ target)
     turned = loadings @ left @ right
     norms = np.sqrt((turned**2).sum(axis=1) * (target**2).sum(axis=0))

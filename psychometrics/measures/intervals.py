@@ -27,11 +27,11 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
               g^{-1}(y) = \frac{\bigl(1 + 3 a (y - a/2)\bigr)^{1/3} - 1}{a}
 
     Few numbers hardly determine the skewness, and an extreme estimate makes one arm of the interval
-    longer than the range of the numbers. So no arm is longer than 1.5 times Student's. Of samples
-    of 7, 9 and 13 the 95 % intervals hold the mean of a normal distribution in 95 % and that of an
-    exponential one in 92, 93 and 94 % (Student's own: 95 %, and 89, 90 and 91 %; the percentile
-    bootstrap's: 87, 88 and 92 %, and 83, 85 and 88 %). Shares of few yes and no are not such
-    numbers: use Wilson's interval.
+    longer than the range of the numbers. So no arm is longer than 1.5 times Student's. In samples
+    of 7, 9 and 13 the 95 % intervals contain the mean of a normal distribution in 95 %, and the
+    mean of an exponential one in 92, 93 and 94 % (Student's own: 95 %, and 89, 90 and 91 %; the
+    percentile bootstrap's: 87, 88 and 92 %, and 83, 85 and 88 %). Shares of few yes and no are not
+    such numbers: use Wilson's interval.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     ParameterError
-        There is no observation, or something is no finite number.
+        There is no observation, or a value is not a finite number.
 
     References
     ----------
@@ -196,7 +196,7 @@ def correlation_interval(
     Raises
     ------
     ParameterError
-        The lengths differ, a label is there twice, or something is no finite number.
+        The lengths differ, a label is there twice, or a value is not a finite number.
 
     References
     ----------
@@ -239,7 +239,8 @@ def correlation_interval(
 def mean_table(
     table: pd.DataFrame, value: str, by: Sequence[str] = (), unit: str = "item_id"
 ) -> pd.DataFrame:
-    """Means with intervals over the units that were drawn: items, prompts or respondents.
+    """Return the means with intervals over the units that were drawn: items, prompts or
+    respondents.
 
     Rows of one unit are averaged first, since rows of the same item or respondent are not
     independent observations.
@@ -264,7 +265,7 @@ def mean_table(
     Raises
     ------
     ParameterError
-        A column is missing, there is no row, or something is no number.
+        A column is missing, there is no row, or a value is not a number.
 
     Examples
     --------
@@ -325,7 +326,7 @@ def runs_needed(
     Raises
     ------
     ParameterError
-        A column is missing, there is no row, something is no number, or the width is not positive.
+        A column is missing, there is no row, a value is not a number, or the width is not positive.
 
     References
     ----------
@@ -362,7 +363,8 @@ def runs_needed(
 
 
 def _runs_for(width: float, sd: float) -> float:
-    """Smallest number of runs whose interval is not wider, given their standard deviation."""
+    """Return the smallest number of runs whose interval is not wider, given their standard
+    deviation."""
     if np.isnan(sd):
         return np.nan
     # Student's quantile is larger than the normal one, so that this is never too many
@@ -375,7 +377,8 @@ def _runs_for(width: float, sd: float) -> float:
 def scale_intervals(
     items: pd.DataFrame, questionnaire: Questionnaire, scale: str | None = None
 ) -> pd.DataFrame:
-    """A scale's score per respondent, with the interval from its items as a sample of such items.
+    """Return a scale's score per respondent, with the interval from its items as a sample of such
+    items.
 
     Parameters
     ----------

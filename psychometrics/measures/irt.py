@@ -34,7 +34,7 @@ _MODELS = ("rasch", "1pl", "2pl", "3pl")
 
 
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
-    r"""Item parameters by marginal or by conditional maximum likelihood.
+    r"""Return the item parameters by marginal or by conditional maximum likelihood.
 
     .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
        (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
@@ -111,7 +111,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
 
 
 def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
-    r"""Probability of solving each item at given abilities: the item characteristic curves.
+    r"""Return the probability of solving each item at given abilities: the item characteristic
+    curves.
 
     .. math:: P_i(\theta) = c_i + \frac{1 - c_i}{1 + e^{-a_i (\theta - b_i)}}
 
@@ -176,7 +177,8 @@ def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
 
 
 def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    r"""Expected abilities given the answers (EAP), with their posterior standard deviations.
+    r"""Return the expected abilities given the answers (EAP), with their posterior standard
+    deviations.
 
     .. math:: \hat\theta_r = \int \theta \, p(\theta \mid x_r) \, d\theta
 
@@ -269,7 +271,8 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
 def item_fit(
     answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    r"""Infit and outfit mean squares of the items, with what the model itself would give.
+    r"""Return the infit and outfit mean squares of the items, with what the model itself would
+    give.
 
     .. math::
        \mathrm{outfit}_i = \frac{1}{R} \sum_r \frac{(x_{ri} - P_{ri})^2}{P_{ri} (1 - P_{ri})},
@@ -360,7 +363,7 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    """Answers in the order of the parameters, by label."""
+    """Return the answers in the order of the parameters, by label."""
     answers = _binary(answers)
     if not parameters.index.is_unique:
         raise ParameterError("an item has two rows of parameters; give each item one.")
@@ -371,7 +374,8 @@ def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
 
 
 def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Slopes, intercepts and guessing; the intercept may be left to follow from the difficulty."""
+    """Return the slopes, intercepts and guessing; the intercept may be left to follow from the
+    difficulty."""
     if not isinstance(parameters, pd.DataFrame) or not len(parameters):
         raise ParameterError("a table of parameters is needed, as irt.fit() gives it.")
 
@@ -399,7 +403,7 @@ def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _extreme(parameters: pd.DataFrame) -> np.ndarray:
-    """Items that everyone or no one solved: they tell nothing of ability."""
+    """Return the items that everyone or no one solved: they tell nothing of ability."""
     return np.isinf(_columns(parameters)[1])
 
 

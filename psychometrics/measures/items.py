@@ -26,7 +26,8 @@ _ETS_LIMITS = (1.0, 1.5)  # of |delta|: below the first A, above the second C
 
 
 def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
-    """A table of answers as floats, gaps as NaN, or a sentence that says what is wrong with it.
+    """Return a table of answers as floats, gaps as NaN, or a sentence that says what is wrong with
+    it.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
-    r"""Corrected item-total correlation: each item with the sum of the others.
+    r"""Return the corrected item-total correlation: each item with the sum of the others.
 
     .. math:: r_{i(t-i)} = \mathrm{cor}\Bigl(x_i, \sum_{j \ne i} x_j\Bigr)
 
@@ -111,7 +112,8 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
 def dif(
     reference: pd.DataFrame, focal: pd.DataFrame, method: str = "mantel-haenszel"
 ) -> pd.DataFrame:
-    r"""Differential item functioning: is an item harder for one of two groups at equal scores?
+    r"""Return differential item functioning: is an item harder for one of two groups at equal
+    scores?
 
     Respondents are matched on the number t of items solved, the studied item included. With a
     right and b wrong answers of the reference group in a stratum of n, c and d of the focal group,
@@ -188,7 +190,7 @@ def dif(
 
 
 def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """DIF by logistic regression; `group` is 1 for respondents of the focal group."""
+    """Return DIF by logistic regression; `group` is 1 for respondents of the focal group."""
     from scipy.stats import chi2
     from statsmodels.api import GLM, families
 
@@ -295,7 +297,7 @@ def _holm(p: np.ndarray) -> np.ndarray:
 
 
 def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
-    """Answers of both groups, one below the other, and who is in the focal one."""
+    """Return the answers of both groups, one below the other, and who is in the focal one."""
     reference = as_numbers(reference)
     focal = as_numbers(focal)
     if set(reference) != set(focal):
@@ -344,7 +346,7 @@ def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list
 
 
 def _ets_class(delta: float, se: float, p: float) -> str:
-    """A unless significant and at least 1; C if at least 1.5 and significantly above 1."""
+    """Return A unless significant and at least 1; C if at least 1.5 and significantly above 1."""
     small, large = _ETS_LIMITS
     if np.isnan(p):
         return ""

@@ -13,7 +13,7 @@ from .structure import block_means, htmt_ratios
 
 
 def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) -> pd.DataFrame:
-    r"""Reliability and validity statistics that a covariance of items implies.
+    r"""Return the reliability and validity statistics that a covariance of items implies.
 
     .. math::
 

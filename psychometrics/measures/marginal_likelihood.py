@@ -105,8 +105,8 @@ def filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return abilities in equal steps and their weights in a standard normal population.
 
-    Posteriors far narrower than the prior fall between Gauss-Hermite's nodes. They are the narrower
-    the more items there are, and the steps with them.
+    Posteriors far narrower than the prior fall between Gauss-Hermite's nodes. The more items there
+    are, the narrower they are, and the smaller the steps.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _patterns(
 def _starts(
     x: np.ndarray, share: np.ndarray, model: str
 ) -> tuple[list[np.ndarray], list[tuple[float, float]]]:
-    """Starting values and bounds of intercepts, slopes and guessing."""
+    """Return the starting values and bounds of intercepts, slopes and guessing."""
     n = x.shape[1]
     starts = [np.log(share / (1 - share)) * 1.2]
     bounds = [(-40.0, 40.0)] * n
@@ -184,7 +184,7 @@ def _starts(
 
 
 def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
-    """Parameters as a table, turned so that ability counts what most items measure."""
+    """Return the parameters as a table, turned so that ability counts what most items measure."""
     intercept, slope, guess = _unpack(vector, len(items), model)
     slope = -slope if slope.sum() < 0 else slope
     flat = np.abs(slope) < 1e-9
@@ -201,7 +201,7 @@ def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
 
 
 def _first_slopes(x: np.ndarray) -> np.ndarray:
-    """Signs from the first principal component, to start in the right basin."""
+    """Return the signs from the first principal component, to start in the right basin."""
     centred = x - x.mean(axis=0)
     first = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)[2][0]
     first = first * np.sign(first.sum() or 1)

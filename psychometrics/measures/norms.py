@@ -29,7 +29,7 @@ def norm_table(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None = None,
     paper: bool = False,
 ) -> pd.DataFrame:
-    """Human norms as a frame.
+    """Return the human norms as a frame.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def compare_means(
     ------
     ParameterError
         A standard deviation below 0, a size below 1, a level outside (0, 1), lengths
-        that do not fit, or something is no finite number.
+        that do not fit, or a value is not a finite number.
 
     References
     ----------
@@ -161,7 +161,9 @@ def _checked_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
         arrays = ()
 
     if not arrays or arrays[0].ndim > 1 or np.isinf(arrays).any():
-        raise ParameterError("Finite numbers are needed, each one or as many as the others.")
+        raise ParameterError(
+            "Give finite numbers: one value, or as many as the other arguments have."
+        )
 
     _, sd, n, _, norm_sd, norm_n = arrays
     negative = (sd[n != 1] < 0).any() or (norm_sd < 0).any()
@@ -206,7 +208,7 @@ def compare_norms(
     Raises
     ------
     ParameterError
-        No scale has a norm, the correction is unknown, a column is missing, or something is no
+        No scale has a norm, the correction is unknown, a column is missing, or a value is not a
         finite number.
 
     References

@@ -32,7 +32,8 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     factors : int
         Below the general one: three or more, as two correlated factors leave its loadings open.
     ordinal : bool
-        Of :func:`psychometrics.measures.ordinal.polychoric` correlations; else of Pearson's.
+        Whether to use :func:`psychometrics.measures.ordinal.polychoric` correlations, not
+        Pearson's.
 
     Returns
     -------

@@ -115,7 +115,7 @@ def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
 
 
 def _correlation(counts: pd.DataFrame) -> float:
-    """Most likely correlation behind a table of two items' answers."""
+    """Return most likely correlation behind a table of two items' answers."""
     if min(counts.shape) < 2:
         return np.nan
 
@@ -134,13 +134,14 @@ def _correlation(counts: pd.DataFrame) -> float:
 
 
 def _thresholds(counts: np.ndarray) -> np.ndarray:
-    """Thresholds between options, with ends that no tendency goes beyond."""
+    """Return the thresholds between options, with ends that no tendency goes beyond."""
     inner = special.ndtri(np.cumsum(counts)[:-1] / counts.sum())
     return np.concatenate([[-9.0], inner, [9.0]])
 
 
 def _bivariate_normal(x: np.ndarray, y: np.ndarray, rho: float) -> np.ndarray:
-    """Probability that two standard normal variables lie below x and y (Drezner and Wesolowsky)."""
+    """Return the probability that two standard normal variables lie below x and y (Drezner and
+    Wesolowsky)."""
     angles = np.arcsin(rho) * (_NODES + 1) / 2
     sines = np.sin(angles)
     x, y = x[..., None], y[..., None]

@@ -22,7 +22,7 @@ from .scoring import keyed_items
 
 
 def alpha(items: pd.DataFrame) -> pd.Series:
-    r"""Cronbach's alpha of a respondents by items matrix, with Feldt's 95 % interval.
+    r"""Return Cronbach's alpha of a respondents by items matrix, with Feldt's 95 % interval.
 
     .. math:: \alpha = \frac{I}{I-1}\left(1 - \frac{\sum_i \sigma_i^2}{\sigma_X^2}\right)
 
@@ -36,15 +36,15 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        ``alpha, low, high``; ``n``, the respondents without a gap; ``constant``, how many items
-        are the same for all of them, which count among the I items all the same. Alpha and its
-        interval are missing where n is below 3 or the sum of the items does not vary.
+        ``alpha, low, high``; ``n``, the respondents without a gap; ``constant``, the number of
+        items that do not vary, which still count among the I items. Alpha and its interval are
+        missing where n is below 3 or the sum of the items does not vary.
 
     Raises
     ------
     ParameterError
-        There are fewer than two items or three respondents, an item is there twice, or something
-        is no finite number.
+        There are fewer than two items or three respondents, an item is there twice, or a value
+        is not a finite number.
 
     References
     ----------
@@ -112,7 +112,7 @@ def alphas(covariances: np.ndarray) -> np.ndarray:
 
 
 def omega(items: pd.DataFrame) -> pd.Series:
-    r"""McDonald's omega of one factor, with its 95 % interval over respondents.
+    r"""Return McDonald's omega of one factor, with its 95 % interval over respondents.
 
     With loadings :math:`\lambda_i` on the items' correlations, estimated by
     :func:`~psychometrics.measures.factor.one_factor`,
@@ -144,7 +144,7 @@ def omega(items: pd.DataFrame) -> pd.Series:
     Raises
     ------
     ParameterError
-        There are fewer than three items or respondents, an item is there twice, or something is no
+        There are fewer than three items or respondents, an item is there twice, or a value is not a
         finite number.
 
     References
@@ -208,7 +208,7 @@ def _omegas_of_loadings(loadings: np.ndarray) -> np.ndarray:
 
 
 def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
-    """Alpha and omega with their 95 % intervals, of every scale and subscale.
+    """Return the alpha and omega with their 95 % intervals, of every scale and subscale.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     Raises
     ------
     ParameterError
-        An item was not asked, or something is no finite number.
+        An item was not asked, or a value is not a finite number.
 
     Examples
     --------
@@ -401,7 +401,8 @@ def design_study(
 def _scale_parts(
     scores: pd.DataFrame, facets: Sequence[str], target: str
 ) -> list[tuple[dict[str, str], pd.DataFrame]]:
-    """Scores of each questionnaire and scale, as far as these are columns and no facets."""
+    """Return the scores of each questionnaire and scale, as far as these are columns and no
+    facets."""
     if target not in facets:
         raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
 
@@ -418,7 +419,8 @@ def _scale_parts(
 
 
 def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> dict[str, float]:
-    """Coefficients of a cube with the objects first, with jackknife intervals over them."""
+    """Return the coefficients of a cube with the objects first, with jackknife intervals over
+    them."""
     n = len(cube)
     rest = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
     without = np.reshape([_coefficients(part, sizes) for part in rest], (-1, 2))
@@ -433,7 +435,7 @@ def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> di
 
 
 def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
-    """Answers of respondents without a gap."""
+    """Return the answers of respondents without a gap."""
     items = as_numbers(items)
     if len(items) < 3 or items.shape[1] < least_items:
         raise ParameterError(f"3 respondents and {least_items} items are needed, or more.")
@@ -486,7 +488,8 @@ def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
 
 
 def _variances(cube: np.ndarray) -> pd.DataFrame:
-    r"""Variance components of a fully crossed design: ``df, ms, variance`` by the source's axes.
+    r"""Return the variance components of a fully crossed design: ``df, ms, variance`` by the
+    source's axes.
 
     .. math:: \hat\sigma^2_s = \frac{1}{n_{\bar s}} \sum_{t \supseteq s} (-1)^{|t| - |s|} MS_t
     """
@@ -513,7 +516,7 @@ def _variances(cube: np.ndarray) -> pd.DataFrame:
 
 
 def _coefficients(cube: np.ndarray, sizes: Sequence[int] | None = None) -> tuple[float, float]:
-    """Generalisability of means over all axes but the first, relative and absolute.
+    """Return the generalisability of means over all axes but the first, relative and absolute.
 
     The means are over as many levels as the sizes say, by default over those there are.
     """

@@ -26,7 +26,7 @@ def heterotrait_monotrait(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Heterotrait-monotrait ratio of every two scales: do their items tell them apart?
+    r"""Return the heterotrait-monotrait ratio of every two scales: do their items tell them apart?
 
     With the mean correlation of items of one scale with those of the other above, and the mean
     correlations of items within each scale below,
@@ -109,7 +109,7 @@ def heterotrait_monotrait(
 
 
 def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
-    r"""One common factor against one factor a scale, by confirmatory factor analysis.
+    r"""Compare one common factor with one factor a scale, by confirmatory factor analysis.
 
     Maximum likelihood makes :math:`F = \log|\Sigma| + tr(S\Sigma^{-1}) - \log|S| - p` smallest for
     the p observed variables, with :math:`\Sigma = \Lambda\Phi\Lambda^\top + \Theta`;
@@ -238,7 +238,8 @@ def htmt_ratios(means: np.ndarray) -> np.ndarray:
 def _pooled(
     items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Keyed items of all scales side by side, of respondents with every item, and scales' sizes."""
+    """Return the keyed items of all scales side by side, of respondents with every item, and
+    scales' sizes."""
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     check_loaded(questionnaires)
     parts = []
@@ -272,7 +273,8 @@ def _pooled(
 
 
 def _correlations(tables: np.ndarray) -> np.ndarray:
-    """Correlations of the columns of each table, missing where one does not vary or has a gap."""
+    """Return the correlations of the columns of each table, missing where one does not vary or has
+    a gap."""
     away = tables - tables.mean(axis=-2, keepdims=True)
     size = np.linalg.norm(away, axis=-2, keepdims=True)
     varies = size > 1e-12 * np.abs(tables).max(axis=-2, keepdims=True)
@@ -281,14 +283,15 @@ def _correlations(tables: np.ndarray) -> np.ndarray:
 
 
 def _percentiles(values: np.ndarray) -> tuple[float, float]:
-    """The central 95 % of resampled values; missing where fewer than half are defined."""
+    """Return the central 95 % of resampled values; missing where fewer than half are defined."""
     values = values[np.isfinite(values)] if np.isfinite(values).mean() >= 0.5 else np.empty(0)
     low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
     return float(low), float(high)
 
 
 def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict[str, Any]:
-    """Factors without cross-loadings by maximum likelihood; `of` is each variable's factor."""
+    """Return the factors without cross-loadings by maximum likelihood; `of` is each variable's
+    factor."""
     people, size = table.shape
     factors = of.max() + 1
     pairs = np.triu_indices(factors, 1)

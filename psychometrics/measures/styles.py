@@ -20,7 +20,7 @@ def response_styles(
     questionnaires: Questionnaire | Iterable[Questionnaire],
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    r"""Acquiescence and extreme responding of every run, whatever the items say.
+    r"""Return the acquiescence and extreme responding of every run, whatever the items say.
 
     With answers rescaled to :math:`a \in [-1, 1]`, acquiescence is
 
@@ -130,7 +130,8 @@ def balanced_pairs(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    r"""Agreeing and content of each respondent, from items asked with source and inverse terms.
+    r"""Return the agreeing and content of each respondent, from items asked with source and inverse
+    terms.
 
     An item asked with both kinds of terms is a pair of opposite statements. With the weights
     :math:`s` that source terms and :math:`i` that inverse terms get, the latter reversed,

@@ -13,7 +13,7 @@ _LEAST_RANGE = 1e-9
 
 
 def monotony(shares: pd.DataFrame) -> pd.DataFrame:
-    """Spearman correlation of mean PSS with the intensifiers' weights, per respondent.
+    """Return the Spearman correlation of mean PSS with the intensifiers' weights, per respondent.
 
     Parameters
     ----------

@@ -11,7 +11,8 @@ from .scoring import template_cubes
 
 
 def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
-    r"""Silhouette of source against inverse terms on their PSS rows, per respondent and item.
+    r"""Return the silhouette of source against inverse terms on their PSS rows, per respondent and
+    item.
 
     With the mean distance :math:`a_i` of a term to those of its own kind and :math:`b_i` to those
     of the other,
@@ -85,7 +86,7 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Mean silhouette of each of R tables of T rows, whose labels are the same in all.
+    """Return the mean silhouette of each of R tables of T rows, whose labels are the same in all.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def check_template(name: str, text: str) -> None:
     Parameters
     ----------
     name : str
-        The model's, for the error.
+        Name of the model, for the error.
     text : str
         The template.
 

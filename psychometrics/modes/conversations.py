@@ -86,7 +86,7 @@ class ConversationMode(Mode):
         """Return all conditions; refuse those that do not fit together."""
         conditions = super().complete(given)
         if conditions["reply"] == "json_schema" and conditions["cipher"]:
-            raise ParameterError("A reply in cipher fits no schema: leave one of both out.")
+            raise ParameterError("A reply in cipher fits no schema: leave one of them out.")
         return conditions
 
     def check(

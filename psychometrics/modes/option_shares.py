@@ -168,7 +168,7 @@ def _label_shares(
     dict of str to float
         Log-probabilities of the labels; of those that are not there, the last token's.
     float
-        Probability of the labels that are there.
+        Probability of the labels that were seen.
     float
         How many are there.
     float

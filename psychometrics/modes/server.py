@@ -105,7 +105,8 @@ def simulated_endpoint(
 
 
 def _lines(questionnaire: Questionnaire, user: str, values: pd.Series) -> str:
-    """An answer to each numbered statement of the prompt, by the labels that the prompt gives."""
+    """Return an answer to each numbered statement of the prompt, by the labels that the prompt
+    gives."""
     lines = []
     for item in questionnaire.items:
         statement = re.escape(questionnaire.statement(item))

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 
 def _notebook_names() -> list[str]:
-    """Names of the book's notebooks, in the order of the chapters; the others make reports."""
+    """Return the names of the book's notebooks, in the order of the chapters; the others make
+    reports."""
     return sorted(path.stem for path in notebooks_dir().glob("[0-9b]*.ipynb"))
 
 
@@ -247,7 +248,8 @@ def _digest_of_what_is_read() -> str:
 
 
 def _digest_of_file(path: Path) -> str:
-    """Digest of a file; of a program without comments and docstrings, which change no number."""
+    """Return the digest of a file; of a program without comments and docstrings, which change no
+    number."""
     if path.suffix != ".py":
         return sha256(path)
 
@@ -275,7 +277,7 @@ def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
 
 
 def _write_example(page: Path) -> None:
-    """The page that `psychometrics profile` writes of a model, to look at in the book."""
+    """Return the page that `psychometrics profile` writes of a model, to look at in the book."""
     ask = ["profile", "minilm-both-l6-s1", "--questionnaires", "gad7", "--output", str(page)]
     start = "from psychometrics.cli import main; main()"
     command = [sys.executable, "-c", start, *ask]

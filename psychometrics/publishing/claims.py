@@ -435,7 +435,8 @@ def _folder(runs: str | Path) -> Path:
 
 
 def _p_values(claims: pd.DataFrame) -> pd.Series:
-    """Two-sided p against the bar, 1 on the side not claimed; from the interval if not given."""
+    """Return the two-sided p against the bar, 1 on the side not claimed; from the interval if not
+    given."""
     from scipy.special import ndtr  # slow to load
 
     value = claims["value"]

@@ -155,7 +155,8 @@ def hint(exercise: str, said: str) -> str:
 
 
 def _readings(said: str) -> list[float]:
-    """Numbers that may be meant: ``1,515`` is one and a half, or one and a half thousand."""
+    """Return the numbers that may be meant: ``1,515`` is one and a half, or one and a half
+    thousand."""
     text = re.sub(r"\s", "", said).replace("\N{MINUS SIGN}", "-")
     share = text.endswith("%")
     text = text.removesuffix("%")

@@ -175,7 +175,8 @@ def _is_harmless(tag: str, name: str, value: str) -> bool:
 
 
 def _plain(notebook, executed: Path, kind: str):
-    """A copy of a notebook in plain Markdown, and the HTML that its placeholders stand for."""
+    """Return a copy of a notebook in plain Markdown, and the HTML that its placeholders stand
+    for."""
     from nbformat.v4 import new_markdown_cell
 
     cells = []
@@ -213,7 +214,8 @@ def _few_brackets(text: str) -> str:
 
 
 def _slides(cells: list) -> list:
-    """A slide for each output, under its headline; the text that follows is for the speaker."""
+    """Return a slide for each output, under its headline; the text that follows is for the
+    speaker."""
     from nbformat.v4 import new_markdown_cell as new
 
     text = "\n\n".join(c.source for c in cells if "outputs" not in c).partition("# Exercises")[0]

@@ -74,7 +74,8 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
 
 
 def _running(chapter: type[BaseModel]) -> dict[str, object]:
-    """Values in the running notebook, and names that papermill was given besides them."""
+    """Return the values in the running notebook, and names that papermill was given besides
+    them."""
     from IPython import get_ipython
 
     shell = get_ipython()

@@ -149,7 +149,7 @@ def _needed_browser(place: object) -> str:
 
 
 def _page_names(toc: Path) -> list[str]:
-    """Names of the pages in the order of the table of contents."""
+    """Return the names of the pages in the order of the table of contents."""
     contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
     parts = contents.get("parts", [contents])
     chapters = [chapter for part in parts for chapter in part.get("chapters", [])]
@@ -163,7 +163,7 @@ def _page_title(page: Path) -> str:
 
 
 def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:
-    """Links to other pages of the book lead into the PDF instead of to a file."""
+    """Return the links to other pages of the book lead into the PDF instead of to a file."""
     from pypdf.generic import ArrayObject, NameObject
 
     for page in writer.pages:

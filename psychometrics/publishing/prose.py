@@ -71,7 +71,8 @@ class _Prose:
             self.numbers[about["name"]] = f"{kinds[kind]} {counts[kind]}"
 
     def captioned(self, output) -> list:
-        """An output with its numbered caption, a table's before it; of messages, who failed."""
+        """Return an output with its numbered caption, a table's before it; of messages, who
+        failed."""
         from nbformat.v4 import new_output
 
         if output.get("name") == "stderr":
@@ -115,7 +116,8 @@ class _Prose:
         return re.sub(r"\[\]\(([^)]+)\)", lambda link: f"*{_title(link[1])}*", text)
 
     def _blocks(self, text: str) -> str:
-        """Directives as quotations with a bold first line; forms and explorers are left out."""
+        """Return the directives as quotations with a bold first line; forms and explorers are left
+        out."""
 
         def block(found: re.Match) -> str:
             kind = found[2]
@@ -382,14 +384,14 @@ def _code(value: object) -> str:
 
 
 def _title(target: str) -> str:
-    """The heading of a label or of a page, or the label's words."""
+    """Return the heading of a label or of a page, or the label's words."""
     name = target.split("#")[-1].rpartition("/")[2].partition(".")[0]
     return _titles().get(name, name.replace("-", " "))
 
 
 @cache
 def _titles() -> dict[str, str]:
-    """Headings by their labels and by the names of their pages."""
+    """Return the headings by their labels and by the names of their pages."""
     found = {}
     for path in [*notebooks_dir().glob("*.ipynb"), *book_dir().rglob("*.md")]:
         text = path.read_text(encoding="utf-8")
@@ -406,7 +408,7 @@ def _titles() -> dict[str, str]:
 
 @cache
 def _references() -> dict[str, tuple[str, str]]:
-    """Authors and year of each reference by its key."""
+    """Return the authors and year of each reference by its key."""
     path = book_dir() / "references.bib"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     found = {}

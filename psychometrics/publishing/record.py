@@ -157,7 +157,7 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
 
 
 def _smallest_label(fig: Figure) -> float:
-    """Points of its smallest text, once the figure has shrunk to the width of a page."""
+    """Return the points of its smallest text, once the figure has shrunk to the width of a page."""
     from matplotlib.text import Text
 
     fig.draw_without_rendering()
@@ -433,7 +433,7 @@ def _linked(text: str) -> str:
 
 
 def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], str]:
-    """The row of an address, by column, and the address's column."""
+    """Return the row of an address, by column, and the address's column."""
     where, name, labels = _parts(address, chapter)
     path = _path(address, where, name, runs)
     head, rows = _read(path, path.stat().st_mtime_ns)

@@ -348,7 +348,7 @@ def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
 
 
 def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tuple[dict, str]]:
-    """All combinations, each with what makes it impossible, if something does."""
+    """Return all combinations, each with what makes it impossible, if something does."""
     import papermill
 
     check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=notebook)

@@ -122,7 +122,7 @@ def _right_entries(
 
 
 def _stand_in(key: str, at: int) -> dict[str, object]:
-    """Return what an entry of a list must have, unlike any other entry."""
+    """Return placeholder values that make an entry of a list valid and unique."""
     if key == "items":
         return {"id": f"stand-in-{at}", "text": f"Stand-in {at}"}
     if key == "scales":
@@ -131,7 +131,7 @@ def _stand_in(key: str, at: int) -> dict[str, object]:
 
 
 def _mistake_lines(mistake: dict[str, Any], content: dict[str, Any]) -> list[str]:
-    """A pydantic mistake as lines that name the place and the mend, after the file's name."""
+    """Return a pydantic mistake as lines that name place and mend, after the file's name."""
     place = _place(mistake["loc"], content)
     place = f", {place}" if place else ""
     got = mistake["input"]
@@ -177,5 +177,5 @@ def _place(location: tuple[Any, ...], content: Any) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    """Text on one line: what is not printable as its escape."""
+    """Return the text on one line: what is not printable as its escape."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)

@@ -237,7 +237,7 @@ def _find(name_or_path: str | Path) -> Path:
 
 
 def _shown(path: Path) -> str:
-    """The path as a reader would write it."""
+    """Return the path as a reader would write it."""
     bases = (Path.cwd(), questionnaires_dir().parent)
     base = next((base for base in bases if path.resolve().is_relative_to(base)), None)
     shown = str(path) if base is None else path.resolve().relative_to(base).as_posix()

@@ -283,12 +283,12 @@ class Questionnaire(Part):
         return self
 
     def item(self, item_id: str) -> Item:
-        """The item with this id."""
+        """Return the item with this id."""
         found = next((item for item in self.items if item.id == item_id), None)
         return found or self._lacks("item", self.items, item_id)
 
     def scale(self, scale_id: str) -> Scale:
-        """The scale with this id."""
+        """Return the scale with this id."""
         found = next((scale for scale in self.scales if scale.id == scale_id), None)
         return found or self._lacks("scale", self.scales, scale_id)
 
@@ -297,41 +297,44 @@ class Questionnaire(Part):
         raise ParameterError(f"{self.id} has no {kind} '{name}': it has {known} etc.")
 
     def members(self, scale: Scale) -> list[Item]:
-        """Items of a scale, in the questionnaire's order."""
+        """Return the items of a scale, in the questionnaire's order."""
         return [item for item in self.items if item.id in scale.items]
 
     def keys(self, scale: Scale | None = None) -> dict[str, int]:
-        """Key of each item (of a scale): -1 where agreement lowers the score, else 1."""
+        """Return the key of each item (of a scale): -1 where agreement lowers the score, else 1."""
         reverse = scale.reverse if scale else ()
         members = self.members(scale) if scale else self.items
         return {item.id: -item.keying if item.id in reverse else item.keying for item in members}
 
     def levels(self, item: Item) -> tuple[_Level, ...]:
-        """Levels of intensifiers that an item is asked with: its own, or the questionnaire's."""
+        """Return the levels of intensifiers that an item is asked with: its own, or the
+        questionnaire's."""
         return item.intensifiers or self.intensifiers or ()
 
     def choices(self, item: Item | str) -> tuple[Option, ...]:
-        """Options of an item (or the item with this id): its own, or the questionnaire's."""
+        """Return the options of an item (or the item with this id): its own, or the
+        questionnaire's."""
         if isinstance(item, str):
             item = self.item(item)
         return item.options or self.options
 
     def statement(self, item: Item) -> str:
-        """The item as a whole sentence: after the stem, if there is one, and with a full stop."""
+        """Return the item as a whole sentence: after the stem, if there is one, and with a full
+        stop."""
         text = item.text
         if self.stem:
             text = f"{self.stem} {text[0].lower()}{text[1:]}"
         return text if text[-1] in ".?!" else f"{text}."
 
     def ends(self, item: Item | str) -> tuple[float, float]:
-        """Lowest and highest value of an item's options."""
+        """Return the lowest and highest value of an item's options."""
         values = [option.value for option in self.choices(item)]
         if not values:
             raise ParameterError(f"{self.id} has no options for some items: use its prompts.")
         return min(values), max(values)
 
     def span(self, scale: Scale) -> tuple[float, float]:
-        """Lowest and highest score that a scale can take by its options."""
+        """Return the lowest and highest score that a scale can take by its options."""
         size = 1 if scale.mode == "sum" else len(scale.items)
         low, high = map(sum, zip(*map(self.ends, scale.items), strict=True))
         return low / size, high / size

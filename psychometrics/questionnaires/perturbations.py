@@ -19,7 +19,7 @@ PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
 def perturbed(
     questionnaire: Questionnaire, how: str, seed: int = 1, texts: bool = True
 ) -> Questionnaire:
-    """The same questionnaire asked in another way, to see what its answers depend on.
+    """Return the same questionnaire asked in another way, to see what its answers depend on.
 
     The result is a questionnaire like any other, so every mode can ask it. Its id is the old one
     with what was done, ``ipip20-typos-1``, and :func:`load_questionnaire` knows shipped ones by
@@ -134,7 +134,8 @@ def _with_typos(item: Item, rng: np.random.Generator) -> Item:
 
 
 def _mistyped(text: str, rng: np.random.Generator) -> str:
-    """A text with slips inside words: a letter left out, doubled, or in its neighbour's place."""
+    """Return a text with slips inside words: a letter left out, doubled, or in its neighbour's
+    place."""
     gaps = [match.span() for match in re.finditer(r"{[^{}]*}", text)]
     words = [
         match.span()
@@ -173,7 +174,8 @@ _FRAMES = {
 def _reworded(
     questionnaire: Questionnaire, item: Item, how: str, rng: np.random.Generator, texts: bool
 ) -> Item:
-    """The item in other words, or denied; its templates' premises, which are English, likewise."""
+    """Return the item in other words, or denied; its templates' premises, which are English,
+    likewise."""
     statement = questionnaire.statement(item)
     english = questionnaire.language == "en"
     phrase = not questionnaire.stem and item.text[-1] not in ".?!"
@@ -232,7 +234,7 @@ def _untrue(text: str) -> str:
 
 
 def _not_so(statement: str) -> str:
-    """A sentence denied: one of the first person in its verb, another as a whole."""
+    """Return a sentence denied: one of the first person in its verb, another as a whole."""
     for known, denied in _DENIALS:
         if re.match(known, statement):
             return re.sub(known, denied, statement, count=1)
@@ -255,7 +257,8 @@ _DENIALS = (
 
 
 def _no_such(phrase: str) -> str | None:
-    """A phrase such as *Feeling nervous* or *Trouble relaxing* denied; None where no rule fits."""
+    """Return a phrase such as *Feeling nervous* or *Trouble relaxing* denied; None where no rule
+    fits."""
     match = re.match(r"Not (\w)", phrase)
     if match:
         return match[1].upper() + phrase[match.end() :]

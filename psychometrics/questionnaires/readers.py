@@ -34,7 +34,7 @@ _Truth = BeforeValidator(
 
 
 def read(path: Path, place: str) -> Any:
-    """A file in the project's layout: YAML as it is, other layouts brought into it.
+    """Return a file in the project's layout: YAML as it is, other layouts brought into it.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _upstream_file() -> dict[str, dict[str, Any]]:
 
 
 def _upstream_entry(name: str) -> dict[str, Any]:
-    """PsychoBench's entry of a scale, with the project's corrections of its wording."""
+    """Return PsychoBench's entry of a scale, with the project's corrections of its wording."""
     entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
     entry = {**entry, "questions": dict(entry["questions"])}
     known = pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
@@ -226,7 +226,7 @@ class _PsychoBench(Part):
         return self
 
     def ours(self, path: Path) -> dict[str, Any]:
-        """The entry in the project's layout."""
+        """Return the entry in the project's layout."""
         stem = _slug(path.stem)
         scales = []
         norms = []
@@ -307,7 +307,8 @@ class _QuestionLlm(Part):
         return self
 
     def prompt(self) -> dict[str, Any]:
-        """The prompt that the library makes, by its own defaults where the file says nothing."""
+        """Return the prompt that the library makes, by its own defaults where the file says
+        nothing."""
         stated = (self.prompt_template, self.choice_delim, self.index_type)
         index = self.index_type or ("numerical" if self.choice_descs else "alphabetical")
         return {
@@ -318,7 +319,8 @@ class _QuestionLlm(Part):
         }
 
     def ours(self, path: Path) -> dict[str, Any]:
-        """The file in the project's layout; true/false questions add to correct or incorrect."""
+        """Return the file in the project's layout; true/false questions add to correct or
+        incorrect."""
         items = []
         luck = np.random.RandomState(self.seed)
 
@@ -349,12 +351,12 @@ class _QuestionLlm(Part):
 
 
 def _options(low: int, high: int, labels: dict[int, str]) -> list[dict[str, Any]]:
-    """Whole numbers as options; those without a word are called by their number."""
+    """Return the whole numbers as options; those without a word are called by their number."""
     return [{"value": n, "label": labels.get(n, str(n))} for n in range(low, high + 1)]
 
 
 def _unstated(path: Path, title: str) -> dict[str, Any]:
-    """Values that a JSON file does not state."""
+    """Return the values that a JSON file does not state."""
     named = {"id": _slug(path.stem), "title": title, "short_title": title, "citation": "user"}
     return named | {"source": path.name, "licence": "as the file's owner states"}
 
@@ -408,7 +410,7 @@ _DEEPEST = 60
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """Number of values below a node, those of an alias each time that it is named."""
+    """Return the number of values below a node, those of an alias each time that it is named."""
     if isinstance(node, yaml.ScalarNode):
         return 1
     if id(node) not in known:

@@ -178,7 +178,7 @@ def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:
 
 
 def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
-    """Return what alpha stays below in 95 % of samples of as many respondents."""
+    """Return the limit below which alpha stays in 95 % of samples of as many respondents."""
     if np.isnan(row["alpha"]):
         return {"independent": np.nan, "habit": np.nan}
 

@@ -362,14 +362,14 @@ def _random_heads(loaded: list[Questionnaire], stand: dict) -> pd.DataFrame:
 
 
 def _differing(first: np.ndarray, second: np.ndarray) -> float:
-    """Share of pairs of random heads, one of each, whose paired interval excludes 0."""
+    """Return the share of pairs of random heads, one of each, whose paired interval excludes 0."""
     # the next head, as heads of one number are the same where two models share a base
     low, high = mean_interval(first - np.roll(second, 1, axis=0))
     return float(((low > 0) | (high < 0)).mean())
 
 
 def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
-    """The embedded population's shipped item scores, empty where the prompts are others."""
+    """Return the embedded population's shipped item scores, empty where the prompts are others."""
     path = shipped("profile.parquet")
     table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
     digest = key_of(prompts(questionnaire).to_csv(index=False))
@@ -387,7 +387,7 @@ def _load(questionnaires) -> list[Questionnaire]:
 def _judge_all(
     loaded: list[Questionnaire], answers, null, others, accuracy, base: dict
 ) -> dict[str, pd.DataFrame]:
-    """Tables of all questionnaires, which share the page's probability of an error."""
+    """Return the tables of all questionnaires, which share the page's probability of an error."""
     level = _ERROR / len(loaded)
     parts: dict[str, list] = {}
     for questionnaire in loaded:
@@ -402,7 +402,7 @@ def _judge_all(
 def _judged(
     answers, questionnaire: Questionnaire, null, others, accuracy, base: dict, level: float
 ) -> dict:
-    """Tables of one questionnaire."""
+    """Return the tables of one questionnaire."""
     if answers is None or answers.empty:
         return {"scores": _unanswered(questionnaire), "flags": _NO_FLAGS}
 
@@ -452,7 +452,7 @@ def _judged(
 
 
 def _unanswered(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Rows of scales of which nothing was asked, such as after a failure."""
+    """Return the rows of scales of which nothing was asked, such as after a failure."""
     rows = [
         {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title, "n": 0,
          "mark": "✗", "verdict": f"no score: 0 of {len(scale.items)} items answered"}
@@ -481,7 +481,8 @@ def _cloud(items, questionnaire: Questionnaire, scale: Scale, size: int) -> pd.D
 
 
 def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Item scores of as many respondents as random heads, who give the same answers by chance."""
+    """Return the item scores of as many respondents as random heads, who give the same answers by
+    chance."""
     ranges = {
         tuple(option.value for option in questionnaire.choices(questionnaire.item(name)))
         for name in items["item_id"]
@@ -500,7 +501,7 @@ def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _norms(scores: pd.DataFrame, loaded: list[Questionnaire], who: dict) -> pd.DataFrame:
-    """Each scale as one person's score among the people of the norms."""
+    """Return each scale as one person's score among the people of the norms."""
     parts = []
     for questionnaire in loaded:
         norms = norm_table(questionnaire) if questionnaire.norms else pd.DataFrame({"scale": []})
@@ -545,7 +546,7 @@ def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, bas
 
 
 def _base_of(model: str, named: str | Path | None = None) -> dict:
-    """The untouched base that a model's random heads are built on, and what to say of it."""
+    """Return the untouched base that a model's random heads are built on, and what to say of it."""
     own = {"layers": None, "own": True, "wording": find(model).recipe.get("wording")}
     if named is not None:
         _check_base(model, str(named))
@@ -636,7 +637,8 @@ def _no_base(why: str) -> dict:
 
 
 def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
-    """Accuracy at inference: a member's on held-out pairs, another model's on the labelled ones."""
+    """Return the accuracy at inference: a member's on held-out pairs, another model's on the
+    labelled ones."""
     if who["mode"] != "nli":
         return None
     known = population_table().set_index("respondent_id")
@@ -646,7 +648,7 @@ def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
 
 
 def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dict) -> pd.DataFrame:
-    """Item scores of the respondents to compare with, shipped or asked."""
+    """Return the item scores of the respondents to compare with, shipped or asked."""
     names = [] if against is None else [n for n in population(against) if Path(n).name != own]
     parts = []
     for questionnaire in loaded if names else []:

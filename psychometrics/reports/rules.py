@@ -196,7 +196,8 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
 
     reserved = own.index[own["mark"] == "!"].tolist()
     if own["mark"].get("terms" if to_prompts else "content") == "–":
-        reserved.append("it was not told from a null")
+        null = "random heads on its own base" if to_prompts else "answers dealt out at random"
+        reserved.append(f"not compared with {null}")
     elif own["mark"].get("alone") == "–":
         reserved.append("it could not be tested alone")
 

@@ -54,7 +54,7 @@ def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
         :func:`psychometrics.measures.intervals.runs_needed`, of the respondent that needs most;
         ``order``, how well the mean over so many runs as needed would order the respondents, by
         :func:`psychometrics.measures.reliability.design_study`. Missing where the pilot does not
-        say it, such as the order of a single respondent.
+        determine it, such as the order of a single respondent.
 
     Raises
     ------
@@ -276,7 +276,7 @@ def _answers(
 def _answers_of_table(
     study: Study, loaded: list[Questionnaire], table: dict, progress: bool, failed: dict
 ) -> Iterator[pd.DataFrame]:
-    """Answers of each combination, as far as the table has them."""
+    """Return the answers of each combination, as far as the table has them."""
     names = list(study.conditions)
     settings = {"conditions": names} | table["settings"]
     answers = read_all(table["file"], loaded, progress, **settings)
@@ -316,7 +316,8 @@ def _scored(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd.DataFrame:
-    """Item scores, over seeds and over the combinations that have the chosen conditions."""
+    """Return the item scores, over seeds and over the combinations that have the chosen
+    conditions."""
     fits = [
         name
         for name in scored["_combination"].unique()
@@ -327,13 +328,13 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
 
 
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
-    """Respondents by items, by their keys; empty where all of them failed."""
+    """Return the respondents by items, by their keys; empty where all of them failed."""
     items = _own(scored, questionnaire, chosen)
     return pd.DataFrame() if items.empty else keyed_items(items, questionnaire, scale)
 
 
 def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str, float]:
-    """Mean difference of items, its interval, its p value, and the ways of asking it rests on.
+    """Return the mean difference of items, its interval and p value, and its number of ways.
 
     With several ways, items and ways count as drawn. With one, the interval is over items and the
     p value by flips of signs, and both are about this way.
@@ -541,7 +542,7 @@ def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFra
 def _evidence(
     folder: Path, store, answers: list[pd.DataFrame], study: Study, loaded: list, scored
 ) -> pd.DataFrame:
-    """Each respondent against null respondents, by the rules of a profile."""
+    """Compare each respondent with null respondents, by the rules of a profile."""
     first = study.combinations[0]
     if study.seeds != (0,):
         first = first | {"seed": study.seeds[0]}
@@ -587,7 +588,7 @@ def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
 
 
 def _as_run(path: str | Path, study: Study, table: dict | None) -> dict:
-    """All that decides what a study finds: its file, its questionnaires and its models."""
+    """Return all that decides what a study finds: its file, its questionnaires and its models."""
     folder = Path(path).parent
     first = study.combinations[0]
     models = {}
@@ -608,13 +609,13 @@ def _as_run(path: str | Path, study: Study, table: dict | None) -> dict:
 
 
 def _changed(path: str | Path, study: Study, record: dict) -> list[str]:
-    """Names of what is not as it was at the first run."""
+    """Return the names of what is not as it was at the first run."""
     now = _as_run(path, study, record.get("answers"))
     return [name for name, value in now.items() if record["study"].get(name) != value]
 
 
 def _record(path: str | Path, study: Study, table: dict | None) -> dict:
-    """The record of runs, with a copy of the study as it was at the first."""
+    """Return the record of runs, with a copy of the study as it was at the first."""
     file = record_path(path)
     if file.is_file():
         return _read_record(file)

@@ -48,7 +48,7 @@ _GROUPS = ("people", "transformers", "lstms")
 
 
 def models(live: bool = False) -> pd.DataFrame:
-    """The language models: what they are and how they were trained.
+    """Return the language models: what they are and how they were trained.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def models(live: bool = False) -> pd.DataFrame:
 
 
 def item_table(sentences: bool = False) -> pd.DataFrame:
-    """The items of the diagnostic.
+    """Return the items of the diagnostic.
 
     Parameters
     ----------
@@ -173,7 +173,8 @@ def answers(
 
 
 def questionnaire(category: str | None = None) -> Questionnaire:
-    """The items that people were asked, as a questionnaire for people, scored right or wrong.
+    """Return the items that people were asked, as a questionnaire for people, scored right or
+    wrong.
 
     The sentences are fetched from the authors' file; the question and the options are the
     project's. Every right answer adds 1 to its category, so a score is a number of right answers
@@ -317,7 +318,7 @@ def ask_diagnostic(
 
 
 def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
-    """Answers kept as text, one character an item, as numbers."""
+    """Return the answers kept as text, one character an item, as numbers."""
     matrix = np.array([list(row) for row in table["answers"]], dtype=np.int8)
     return pd.DataFrame(matrix, index=table.index, columns=columns)
 
@@ -325,7 +326,7 @@ def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
 def _asked_now(
     table: pd.DataFrame, identity: dict, respondent: object, store: str | Path | None, bar: Progress
 ) -> np.ndarray:
-    """Probabilities of the three labels, (I, 3), from the store where they are there."""
+    """Return the probabilities of the three labels, (I, 3), from the store where they are there."""
     mode = mode_named("nli")
     name = identity["respondent_id"]
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))

@@ -22,7 +22,7 @@ _MEDIUM_EFFECT = 0.5
 
 @functools.cache
 def _published() -> pd.DataFrame:
-    """The paper's Tables 1 to 4 and 7 (models), 8 to 20 (roles), 22, 23 and 24."""
+    """Return the paper's Tables 1 to 4 and 7 (models), 8 to 20 (roles), 22, 23 and 24."""
     table = pd.read_csv(data_dir() / "norms" / "psychobench_tables.csv")
     return table.rename(columns={"respondent": "respondent_id"})
 
@@ -150,7 +150,7 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
 
 
 def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dict[str, tuple]:
-    """Value and interval of every claim, from one set of tables."""
+    """Return the value and interval of every claim, from one set of tables."""
     keys = ["study", "respondent_id", "questionnaire", "scale"]
     cells = tables.set_index(keys)[["mean", "sd", "n"]].T.to_dict("list")
     interests = _interests(cells)
@@ -165,7 +165,7 @@ def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dic
 
 
 def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
-    """Value and interval of a claim, and the p value against its bar."""
+    """Return the value and interval of a claim, and the p value against its bar."""
     if claim["statistic"] == "largest, not above":
         return _largest(cells, claim, level)
     if claim["statistic"] in _FROM_PEOPLE:
@@ -183,7 +183,8 @@ def _scales_of(claim: pd.Series) -> list[tuple[str, str]]:
 
 
 def _group_norms(claim: pd.Series, scale: tuple[str, str]) -> list[tuple]:
-    """Mean, standard deviation and number of people of each group that a claim is about."""
+    """Return the mean, standard deviation and number of people of each group that a claim is
+    about."""
     return [norm for group, *norm in _norms()[scale] if claim["group"] in ("", group)]
 
 
@@ -277,7 +278,8 @@ def _mean(values: np.ndarray, bar: float = 0.0) -> tuple[float, float, float, fl
 
 
 def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float, float]:
-    """Difference of two respondents, the mean over scales, by Welch's test over their runs."""
+    """Return the difference of two respondents, the mean over scales, by Welch's test over their
+    runs."""
     difference = 0.0
     variances = []
     for q, s in scales:
@@ -301,7 +303,8 @@ def _is_count(claim: pd.Series) -> bool:
 
 
 def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
-    """Shares of runs by sex role as Table 2 counts them, and how the counts fit its means."""
+    """Return the shares of runs by sex role as Table 2 counts them, and how the counts fit its
+    means."""
     counts = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
     counts = counts[counts["study"] == "models"].set_index("respondent")
     part = counts.loc[claim["who"].split("|")]
@@ -390,7 +393,8 @@ def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
 
 @functools.cache
 def _norms() -> dict[tuple[str, str], list[tuple]]:
-    """Groups of people with mean, standard deviation and size, by questionnaire and scale."""
+    """Return the groups of people with mean, standard deviation and size, by questionnaire and
+    scale."""
     found: dict[tuple, list] = {}
     for row in norm_table(paper=True).itertuples():
         found.setdefault((row.questionnaire, row.scale), []).append(
