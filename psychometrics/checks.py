@@ -176,7 +176,7 @@ def check_numbers(**given: object) -> None:
             raise ParameterError(f"{name} must be at most {most:,}, got {value:,}.")
 
 
-def whole_depth(layers: object) -> int | None:
+def whole_depth(layers: Any) -> int | None:
     """Return a number of layers, None for all; refuse what is none.
 
     Raises

@@ -374,3 +374,11 @@ def test_numbers_that_no_null_respondent_can_have_are_refused(how):
 def test_a_kernel_of_half_a_layer_is_refused():
     with pytest.raises(ParameterError, match="layers"):
         kernel("challenges", layers=1.5)
+
+
+@pytest.mark.parametrize("layers", [1.5, -1, 0, "x", True, float("nan"), float("inf"), 10**9])
+def test_a_number_of_layers_that_no_base_has_is_refused(layers):
+    with pytest.raises(ParameterError, match="layers"):
+        kernel("challenges", layers=layers)
+    with pytest.raises(ParameterError, match="layers"):
+        null_answers("challenges", respondents=1, layers=layers)

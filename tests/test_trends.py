@@ -45,3 +45,11 @@ def test_a_polarity_in_words_is_refused_and_gives_no_missing_trend():
     frame = shares([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1])
     with pytest.raises(ParameterError, match="polarity"):
         monotony(frame.assign(polarity=["source"] * 4 + ["inverse"] * 4))
+
+
+@pytest.mark.parametrize("polarity", [2, 0, 1.5, float("nan"), "S+", "1"])
+def test_a_polarity_is_one_or_minus_one(polarity):
+    frame = shares([0.1, 0.3, 0.2, 0.4], [0.4, 0.3, 0.2, 0.1])
+
+    with pytest.raises(ParameterError, match="polarity"):
+        monotony(frame.assign(polarity=polarity))
