@@ -84,6 +84,6 @@ def test_the_command_prints_shares_by_role_and_fails_if_the_judge_reads_nothing(
 
     assert any(ROLES["hero"] in system for system in systems)
     table = pd.read_csv(io.StringIO(shown)).set_index(["part", "role"])
-    assert table.index.get_level_values("role").tolist().count(behaviour.AGAIN) == 1
+    assert table.index.get_level_values("role").tolist().count("default, again") == 1
     assert table.loc[("requests", "hero"), "n"] == 2
-    assert len(pd.read_csv(tmp_path / "all.csv")) == 2 * 2 + 3 * 2 * behaviour.RUNS
+    assert len(pd.read_csv(tmp_path / "all.csv")) == 2 * 2 + 3 * 2 * 3

@@ -24,11 +24,11 @@ from ..modes.replies import refuses
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire, Scale
 
-AGAIN = "default, again"
+_AGAIN = "default, again"
 """The null: the default role once more, with other luck in the draws."""
-RUNS = 3
-TOKENS = 48
-TEMPERATURE = 0.7
+_RUNS = 3
+_TOKENS = 48
+_TEMPERATURE = 0.7
 """Replies to each request, tokens of each at most, and their temperature."""
 _ROLES = {name: name for name in ROLES if name != "none"}
 # Columns that hold a request in files of others.
@@ -184,7 +184,7 @@ def declined(
     respondent: str | Path,
     asked: pd.DataFrame | None = None,
     roles: Mapping[str, str] = _ROLES,
-    runs: int = RUNS,
+    runs: int = _RUNS,
     seed: int = 0,
     judge: str | Path | None = None,
     store: str | Path | None = None,
@@ -229,10 +229,10 @@ def declined(
     here = model_here(respondent) is not None
     reply = _reply_here(respondent) if here else partial(_reply_there, respondent, store, how)
     rows = []
-    for name, role in {**roles, AGAIN: "default"}.items():
+    for name, role in {**roles, _AGAIN: "default"}.items():
         system = ROLES.get(role, role)
         cases = [(one, run) for one in asked.itertuples() for run in range(1, runs + 1)]
-        said = reply(system, asked["text"], runs, seed, name == AGAIN)
+        said = reply(system, asked["text"], runs, seed, name == _AGAIN)
         for (one, run), text in zip(cases, said, strict=True):
             row = (name, "requests", one.kind, one.request, run, float(refuses(text)), text)
             rows.append(row)
@@ -261,7 +261,7 @@ def _reply_here(respondent: str | Path) -> Callable[..., list[str]]:
                  for text in texts for _ in range(runs)]  # fmt: skip
         luck = 100_000 * seed + 50_000 * again
         said = replies(
-            (model, tokenizer), talks, temperature=TEMPERATURE, max_tokens=TOKENS, batch=64,
+            (model, tokenizer), talks, temperature=_TEMPERATURE, max_tokens=_TOKENS, batch=64,
             seeds=[luck + place for place in range(len(talks))],
         )  # fmt: skip
         return [one["reply"].strip() for one in said]
@@ -278,8 +278,8 @@ def _reply_there(
     sheet = _questionnaire("requests", [{"text": text, **options} for text in texts], "{question}")
     first = runs * (2 * seed + again)  # runs that no other seed has
     given = ask(sheet, [model], store, "chat", role=system or "none", progress=False, **{
-        "runs": first + runs, "ask_again": 0, "shuffle": False, "temperature": TEMPERATURE,
-        "max_tokens": TOKENS} | how)  # fmt: skip
+        "runs": first + runs, "ask_again": 0, "shuffle": False, "temperature": _TEMPERATURE,
+        "max_tokens": _TOKENS} | how)  # fmt: skip
     given = given[given["run"] > first].sort_values("run", kind="stable")
     order = {item.id: place for place, item in enumerate(sheet.items)}
     given = given.sort_values("item_id", key=lambda ids: ids.map(order), kind="stable")
