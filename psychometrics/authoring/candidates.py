@@ -17,7 +17,7 @@ _HYPOTHESES = ("This is {intensifier} true of me.",)
 
 @dataclass(frozen=True)
 class Wording:
-    """A template that may stand at a place of an item, with terms."""
+    """A candidate template for a place of an item, with its terms."""
 
     item: str
     place: int
@@ -39,7 +39,7 @@ class Wording:
         return {"premise": self.premise, "hypothesis": self.hypothesis, "terms": terms}
 
     def sentence(self, term: str, both: bool = False) -> str:
-        """The sentence that holds the term, or both sentences, without an intensifier."""
+        """Return the sentence that holds the term, or both sentences, without an intensifier."""
         sides = (self.premise, self.hypothesis)
         text = " ".join(sides) if both else next(side for side in sides if "{term}" in side)
         return re.sub(r" ?{intensifier}", "", text.replace("{term}", term)).strip()

@@ -66,7 +66,7 @@ class Choice:
         return list(zip(*found, strict=True))
 
     def silhouettes(self, entries: list[Wording], levels) -> pd.DataFrame:
-        """Of each respondent and item, the first half's and null respondents'."""
+        """Silhouettes of each respondent and item, for the first half and for null respondents."""
         cubes = self.cubes(entries, levels)
         frames = []
         items = [entry.item for entry in entries]
@@ -78,7 +78,7 @@ class Choice:
         return pd.concat(frames)
 
     def intensifiers(self) -> tuple[tuple | None, list[dict]]:
-        """The levels of intensifiers whose silhouettes lie farthest above the null."""
+        """Return the levels of intensifiers whose silhouettes lie farthest above the null."""
         first = [entry for entry in present_wordings(self.questionnaire) if entry.place == 1]
         options = intensifier_lists(self.questionnaire)
         rows = []
@@ -98,7 +98,7 @@ class Choice:
         return options[best], rows
 
     def wording(self, table: pd.DataFrame, levels) -> tuple[list, dict, list[dict]]:
-        """For each template the wording that is chosen, and those that were allowed."""
+        """Return for each template the chosen wording, and all allowed ones."""
         places = {
             (entry.item, entry.place): entry for entry in present_wordings(self.questionnaire)
         }
@@ -137,7 +137,7 @@ class Choice:
         return chosen, allowed, rows
 
     def terms(self, chosen: list[Wording], levels) -> tuple[list, dict, list[dict]]:
-        """For each template the terms that are chosen, and the pool they come from."""
+        """Return for each template the chosen terms, and the pool that they come from."""
         pools = self.pools(chosen)
         content = self.content(pools, levels)
         content["opposition"] = self.opposition(pools)
@@ -260,7 +260,7 @@ def _term_candidate(
 
 
 def _silhouettes(cubes: Sequence[np.ndarray], entry: Wording) -> list[float]:
-    """Mean silhouette of the first half and of null respondents."""
+    """Return the mean silhouette of the first half and of null respondents."""
     return [float(silhouettes(two_way(cube), entry.signs).mean()) for cube in cubes]
 
 

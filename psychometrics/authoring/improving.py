@@ -189,10 +189,10 @@ def improve(
     rules : bool
         Whether rules make candidates, too (see :func:`wordings`).
     draws : int
-        How many questionnaires are drawn by chance from the candidates, for the held-out half; the
+        Number of questionnaires drawn at random from the candidates, for the held-out half; the
         lists of intensifiers take turns.
     nulls : int
-        How many null respondents of each family's base.
+        Number of null respondents on each family's base.
     seed : int
         Seed of the halves and of the prompts by chance.
     **asking
@@ -296,7 +296,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     Raises
     ------
     ParameterError
-        A column or one of the kinds of prompts is missing, or a respondent stands twice.
+        A column or one of the kinds of prompts is missing, or a respondent occurs twice.
 
     Examples
     --------
@@ -386,7 +386,7 @@ def _silhouettes_by_chance(
 
 
 def _label(respondent: object, dtype: str | None) -> str:
-    """The name of a respondent in answers: a folder's name, not its path."""
+    """Return the name of a respondent in answers: a folder's name, not its path."""
     own = hasattr(respondent, "answer")
     identity = respondent.identity if own else identify(respondent, dtype=dtype)
     return identity["respondent_id"]

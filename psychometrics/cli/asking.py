@@ -145,7 +145,7 @@ def _scores(
 @app.command("fill-in", rich_help_panel=_PANEL)
 def _fill_in(
     questionnaire: QuestionnaireName,
-    name: Annotated[str, Option(help="What you want to be called.")] = "me",
+    name: Annotated[str, Option(help="Your name in the answers.")] = "me",
     store: Store = None,
     items: Annotated[bool, Option("--items", help="Answers, not scale scores.")] = False,
     plot: _Plot = None,

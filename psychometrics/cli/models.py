@@ -33,8 +33,8 @@ def _new_population(
     file: Annotated[Path, Argument(help="A .yaml file that is not there yet.")],
     task: Annotated[str | None, Option(help="Such as fill-mask.")] = None,
     search: Annotated[str, Option(help="Words of ids, with commas.")] = "",
-    top: Annotated[int, Option(help="How many models to look at, most downloaded first.")] = 100,
-    min_downloads: Annotated[int, Option(help="In the last 30 days.")] = 0,
+    top: Annotated[int, Option(help="Number of models to look at, most downloaded first.")] = 100,
+    min_downloads: Annotated[int, Option(help="Fewest downloads in the last 30 days.")] = 0,
     licence: Annotated[str, Option(help="With commas, such as mit,apache-2.0.")] = "",
     max_memory: Annotated[
         str | None, Option(help="Most memory of a model in float32, such as 24GB.")
@@ -171,7 +171,7 @@ def _training_folder(base: str, output: Path | None, base_file: str | None) -> P
 
 
 def _said_of_cost(cost: dict[str, float]) -> str:
-    """Say what a training will cost in a line."""
+    """Print one line on the time and memory that a training takes."""
     minutes = cost["seconds"] / 60
     return (
         f"{cost['pairs']} pairs, {cost['steps']} steps, about {minutes:.1f} minutes and "

@@ -65,5 +65,5 @@ def conditions_in(condition: list[str] | None) -> dict:
     """Read conditions, ``name=value`` each; the key of an endpoint is refused."""
     conditions = pm.checks.parse_parameters(condition or [])
     if "api_key" in conditions:  # which other users of the machine and pages would show
-        raise ParameterError("The key is no condition: set OPENAI_API_KEY in the environment.")
+        raise ParameterError("The key is not a condition: set OPENAI_API_KEY in the environment.")
     return conditions

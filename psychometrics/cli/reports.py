@@ -56,7 +56,7 @@ def _profile(
     against: _Against = "default",
     mode: Mode = "nli",
     condition: Conditions = None,
-    base: Annotated[str | None, Option(help="What it was trained from.")] = None,
+    base: Annotated[str | None, Option(help="The base that it was trained from.")] = None,
     output: Output = None,
     pdf: _Pdf = False,
     dry_run: DryRun = False,
@@ -159,7 +159,7 @@ def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | 
 
 
 def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
-    """Write a report and, where wanted, its print; its tables by name."""
+    """Write a report and, if asked, its PDF; return its tables by name."""
     pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
     tables = pm.runs.write_report(notebook, asked, pages)
     if f"tab-{notebook}-checklist" in tables:

@@ -148,7 +148,7 @@ def pss(
 def template_cubes(
     answers: pd.DataFrame, values: np.ndarray
 ) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray]]:
-    """Answers to prompts as cubes, one a template in the order of the answers.
+    """Return the answers to prompts as cubes, one a template in the order of the answers.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def item_scores(
     temperature: float = 1.0,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    r"""Score of each item and respondent, before its key is applied.
+    r"""Return the score of each item and respondent, before its key is applied.
 
     Of answers to prompts
 
@@ -368,7 +368,7 @@ def keyed_items(
     questionnaire: Questionnaire,
     scale: Scale | None = None,
 ) -> pd.DataFrame:
-    """Item scores of one questionnaire as a matrix, each by its key.
+    """Return the item scores of one questionnaire as a matrix, each by its key.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def keyed_items(
     ------
     ParameterError
         A prompt of an item was not asked, an item is unknown, answered twice or outside its
-        options, or something is no finite number.
+        options, or a value is not a finite number.
     """
     if isinstance(items, Iterator):
         return pd.concat([keyed_items(part, questionnaire, scale) for part in items])
@@ -408,7 +408,7 @@ def category_scores(
     answers: pd.DataFrame,
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> pd.DataFrame:
-    r"""Score of each category: what the options add, weighed by how probable they are.
+    r"""Return the score of each category: what the options add, weighed by how probable they are.
 
     .. math:: S_c = b_c + \sum_i \sum_o p_{io}\, w_{ioc}, \qquad
        \mathrm{sd}_c^2 = \sum_i \Bigl(\sum_o p_{io} w_{ioc}^2 - (\textstyle\sum_o p_{io}
@@ -561,7 +561,7 @@ def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
 def _option_shares(
     answers: pd.DataFrame, questionnaire: Questionnaire, options: pd.Index
 ) -> pd.DataFrame:
-    """One row per answer or option with its probability, checked."""
+    """Return one row per answer or option with its probability, checked."""
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
         raise ParameterError(f"There are no answers to {questionnaire.id}.")
@@ -607,7 +607,7 @@ def _check(table: pd.DataFrame, columns: Iterable[str], numbers: Iterable[str] =
 
 
 def _to_items(answers: pd.DataFrame) -> bool:
-    """Whether answers are to items, not to prompts."""
+    """Return whether answers are to items, not to prompts."""
     _check(answers, ())
     return "term" not in answers and "value" in answers
 
@@ -620,7 +620,7 @@ def _refuse(kind: str, **settings: tuple[object, object]) -> None:
 
 
 def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Item scores of answers to items: the value, where there is an answer."""
+    """Return the item scores of answers to items: the value, where there is an answer."""
     check_columns(answers, (*keys, "item_id", "value", "status"), once=[*keys, "item_id"])
     value = answers[["value"]].where(answers["status"] == "ok").infer_objects()
     check_columns(value, (), ["value"])
@@ -628,7 +628,7 @@ def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Item scores of one questionnaire, askings by items, as they are."""
+    """Return the item scores of one questionnaire, askings by items, as they are."""
     ids = [item.id for item in questionnaire.items]
     if "run" not in items:  # answers to prompts
         table = items.pivot(index="respondent_id", columns="item_id", values="score")
@@ -658,7 +658,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None) -> pd.DataFrame:
-    """A matrix's items of a scale, those with key -1 turned round."""
+    """Return a matrix's items of a scale, those with key -1 turned round."""
     keys = pd.Series(questionnaire.keys(scale))
     table = matrix[list(keys.index)]
     if matrix.index.nlevels == 1:  # answers to prompts
@@ -689,7 +689,7 @@ def _given(
 
 
 def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
-    """The score of each answer to a prompt before normalisation, from 0 to 1."""
+    """Return the score of each answer to a prompt before normalisation, from 0 to 1."""
     check_choice(("entailment", "contrast"), score=score)
     names = ["entailment"] if score == "entailment" else ["entailment", "contradiction"]
     names = ["probability"] if "probability" in answers else names

@@ -30,7 +30,7 @@ def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
     config : dict
         Its config.json.
     parameters : mapping
-        How many parameters it has of each type, such as ``{"F32": 109482240}``; where the hub has
+        Number of parameters of each type, such as ``{"F32": 109482240}``; where the hub has
         not counted them, they are read from the heads of the weight files.
 
     Raises

@@ -86,7 +86,7 @@ def load_model(
     fresh : bool
         Let weights that the checkpoint lacks be random, to be trained; by default it is refused.
     what : str
-        What the model is to be, for errors.
+        Kind of model, for errors.
     **options
         Of transformers' ``from_pretrained``, such as ``attn_implementation``.
 

@@ -358,7 +358,7 @@ def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
 
 
 def _adapter(folder: Path, hub_id: str = "") -> Source:
-    """Find an adapter, and its base, wherever that is."""
+    """Find an adapter and its base."""
     name = hub_id or folder.name
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
@@ -479,7 +479,7 @@ def fetch_indexed(name: str) -> Path:
     Parameters
     ----------
     name : str
-        As ``data/models.yml`` calls it.
+        Name of the model in ``data/models.yml``.
 
     Returns
     -------

@@ -397,7 +397,7 @@ def train_acceptability(
     first : int
         Layers before this one (from 0) stay as they are in the base.
     wording : str
-        What the model reads, with ``{sentence}``.
+        Text that the model reads, with ``{sentence}``.
     **settings
         As in :func:`train_nli`, with a learning rate of 5e-4 and no dropout.
 

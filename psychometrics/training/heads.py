@@ -131,7 +131,7 @@ def _lora(
 
 
 def _linears(model: PreTrainedModel) -> list[str]:
-    """Names of the linear layers below the head; Conv1D is what GPT-2 calls them."""
+    """Return the names of the linear layers below the head; Conv1D is what GPT-2 calls them."""
     prefix = model.base_model_prefix
     return [
         f"{prefix}.{name}"
@@ -149,7 +149,7 @@ def _layer(name: str) -> int:
 def _name_base(model: PeftModel, base: str | Path) -> None:
     """Write into the adapter's settings where its base is found again.
 
-    A folder stands there while it is trained: peft asks the hub about any other name.
+    A folder exists there during training: peft asks the hub about any other name.
     """
     path = Path(base_path() if str(base) == "minilm" else base).expanduser()
     name = str(path.resolve()) if path.is_dir() else str(base)
@@ -157,7 +157,7 @@ def _name_base(model: PeftModel, base: str | Path) -> None:
 
 
 def _stored_names(base: str | Path) -> set[str]:
-    """Names of the weights that a base's checkpoint has."""
+    """Return the names of the weights that a base's checkpoint has."""
     names = set()
     for path in _source_of(base).fetch().glob("*.safetensors"):
         with safe_open(path, "pt") as weights:

@@ -41,7 +41,7 @@ def mnli_sample() -> pd.DataFrame:
 
 
 def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
-    """Labelled pairs to train on: ``premise, hypothesis, label`` (0 entailment ... 2).
+    """Return the labelled pairs to train on: ``premise, hypothesis, label`` (0 entailment ... 2).
 
     Sources are named as in :func:`train_nli`; MNLI's held-out pairs are never among them.
     """
