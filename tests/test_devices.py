@@ -196,13 +196,13 @@ def test_training_takes_one_gpu_of_two_so_that_a_batch_is_what_the_manifest_says
 ):
     sizes = []
 
-    class Noting(training.Trainer):
+    class Noting(training.loop.Trainer):
         def training_step(self, model, inputs, *more):
             sizes.append(len(inputs["labels"]))
             return super().training_step(model, inputs, *more)
 
-    monkeypatch.setattr(training, "TrainingArguments", _OnTwoGpus)
-    monkeypatch.setattr(training, "Trainer", Noting)
+    monkeypatch.setattr(training.loop, "TrainingArguments", _OnTwoGpus)
+    monkeypatch.setattr(training.loop, "Trainer", Noting)
     pairs = pd.DataFrame({"premise": "I feel calm.", "label": [0, 1, 2] * 8})
     pairs["hypothesis"] = [f"It happens {number}." for number in range(24)]
     manifest = training.train_nli(

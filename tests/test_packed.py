@@ -94,7 +94,7 @@ def test_a_file_that_is_no_packed_model_is_refused(tmp_path):
 
 
 def test_a_download_that_broke_off_is_told_from_a_missing_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(unpacking, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(fetching, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RespondentError, match="fetch-model smollm2` once"):
@@ -126,7 +126,7 @@ def test_a_packed_file_has_the_answers_of_the_model_that_it_holds(tmp_path):
 
 
 def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(unpacking, "cache_dir", lambda: tmp_path)
     folder = unpacking.unpacked_folder(fetching.registry()["smollm2"]["sha256"])
     shutil.copytree(decoder, folder)
     (folder / unpacking._NOTED).write_text(json.dumps(unpacking._noted(folder)))
@@ -138,7 +138,7 @@ def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkey
 
 
 def test_an_unpacked_model_is_not_downloaded_again(decoder, tmp_path, monkeypatch):
-    for module in (sources, fetching):
+    for module in (unpacking, fetching):
         monkeypatch.setattr(module, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(fetching, "_download", lambda *_: pytest.fail("it was downloaded"))
     folder = unpacking.unpacked_folder(fetching.registry()["smollm2"]["sha256"])
