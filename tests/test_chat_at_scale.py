@@ -102,7 +102,7 @@ def test_a_retry_after_is_obeyed_and_slows_neither_the_rest_nor_another_model(
 def test_a_pace_that_was_cut_is_taken_up_again_within_seconds(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(paces.time, "monotonic", lambda: now[0])
-    pace = paces.Pace(paces._Limits(Endpoint("http://host/v1")))
+    pace = paces._Pace(paces._Limits(Endpoint("http://host/v1")))
     for _ in range(80):  # each request is refused, and nothing said of when to come again
         now[0] += max(pace.left(), 0.01)
         pace.begin(1)

@@ -10,7 +10,7 @@ import pytest
 from psychometrics.asking.ask import ask
 from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.endpoint import Endpoint
-from psychometrics.endpoints.proxies import proxy_for
+from psychometrics.endpoints.proxies import _proxy_for
 from psychometrics.exceptions import ParameterError, RespondentError
 
 from .test_respondents_chat import FOUR, QUICK, ask_chat, completion, http, raw_server, sends
@@ -80,12 +80,12 @@ def test_a_proxy_is_taken_from_its_variable_with_its_password_and_no_others(
 
 def test_no_proxy_and_an_empty_variable_mean_a_direct_request(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "proxy.test:3128")
-    assert proxy_for("https://model.test/v1") == "http://proxy.test:3128"
+    assert _proxy_for("https://model.test/v1") == "http://proxy.test:3128"
     monkeypatch.setenv("NO_PROXY", "model.test")
-    assert proxy_for("https://model.test:8000/v1") is None
+    assert _proxy_for("https://model.test:8000/v1") is None
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("ALL_PROXY", "")
-    assert proxy_for("https://model.test/v1") is None
+    assert _proxy_for("https://model.test/v1") is None
 
 
 @pytest.mark.parametrize(

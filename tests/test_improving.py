@@ -83,7 +83,7 @@ def measures():
     """Choosing without an encoder: content, neutrality and null answers are computed here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choosing, "content_validity", _content)
-        patch.setattr(choosing.Choice, "neutrality", lambda run, entries: np.ones(len(entries)))
+        patch.setattr(choosing._Choice, "neutrality", lambda run, entries: np.ones(len(entries)))
         patch.setattr(
             choosing, "null_answers",
             lambda asked, respondents, base, seed: pm.null_answers(

@@ -34,7 +34,7 @@ def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope
     rng = np.random.default_rng(5)
     x = drawn(truth(4), 30).astype(float).mask(rng.random((30, 4)) < gaps)
     filled, observed = marginal.filled(x)
-    theta, weights = marginal.ability_grid(4)
+    theta, weights = marginal._ability_grid(4)
     sizes = {"rasch": 4, "1pl": 5, "2pl": 8, "3pl": 12}
     vector = rng.normal(0.5, 0.7, sizes[model])
 
@@ -102,7 +102,7 @@ def test_the_log_likelihood_is_that_of_a_normal_population():
     row = irt.compare(x, ("rasch",)).loc["rasch"]
     assert row["log_likelihood"] == pytest.approx(expected, abs=1e-4)
     assert row["aic"] == pytest.approx(2 * 4 - 2 * expected, abs=1e-3)
-    assert marginal.ability_grid(4)[1].sum() == pytest.approx(1)
+    assert marginal._ability_grid(4)[1].sum() == pytest.approx(1)
 
 
 def test_items_without_variance_are_at_infinity_and_change_nothing_else():

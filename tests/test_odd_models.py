@@ -25,7 +25,7 @@ import psychometrics as pm
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.loading import load_config, load_model, load_sentence_encoder
 from psychometrics.modes.generation import replies
-from psychometrics.modes.option_shares import ReplyScorer
+from psychometrics.modes.option_shares import _ReplyScorer
 from psychometrics.training import train_nli
 from tests.tiny import log_probabilities, save_tiny_decoder, save_tiny_masked_lm
 
@@ -247,7 +247,7 @@ def test_options_are_scored_as_by_one_pass_of_the_model_itself(kind, tmp_path):
     folder = tmp_path / kind
     folder = _save_seeing_model(folder) if kind == "llava" else _save_state_model(folder, kind)
     model, _ = load_model(folder, "causal")
-    scorer = ReplyScorer(folder, "float32")
+    scorer = _ReplyScorer(folder, "float32")
     asked = [(("You are good.", f"{'I am calm. ' * times}Yes or no?"), ["1", "2 yes"])
              for times in (1, 2, 5)]  # fmt: skip
 

@@ -127,7 +127,7 @@ def test_a_packed_file_has_the_answers_of_the_model_that_it_holds(tmp_path):
 
 def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkeypatch):
     monkeypatch.setattr(unpacking, "cache_dir", lambda: tmp_path)
-    folder = unpacking.unpacked_folder(fetching.registry()["smollm2"]["sha256"])
+    folder = unpacking._unpacked_folder(fetching.registry()["smollm2"]["sha256"])
     shutil.copytree(decoder, folder)
     (folder / unpacking._NOTED).write_text(json.dumps(unpacking._noted(folder)))
     assert find("smollm2").fetch() == folder
@@ -141,7 +141,7 @@ def test_an_unpacked_model_is_not_downloaded_again(decoder, tmp_path, monkeypatc
     for module in (unpacking, fetching):
         monkeypatch.setattr(module, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(fetching, "_download", lambda *_: pytest.fail("it was downloaded"))
-    folder = unpacking.unpacked_folder(fetching.registry()["smollm2"]["sha256"])
+    folder = unpacking._unpacked_folder(fetching.registry()["smollm2"]["sha256"])
     shutil.copytree(decoder, folder)
     (folder / unpacking._NOTED).write_text(json.dumps(unpacking._noted(folder)))
     assert sources.fetch_indexed("smollm2") == folder

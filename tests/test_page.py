@@ -18,7 +18,7 @@ from bs4 import BeautifulSoup
 from psychometrics import claims, page, printing, record
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
-from psychometrics.publishing.record import kernel_arguments
+from psychometrics.publishing.record import _kernel_arguments
 from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
 
 PROSE = """(trial)=
@@ -86,7 +86,7 @@ def executed(tmp_path_factory):
         {"n": 3},
         kernel_name="python3",
         progress_bar=False,
-        extra_arguments=kernel_arguments(folder / "trial"),
+        extra_arguments=_kernel_arguments(folder / "trial"),
     )
     return path
 

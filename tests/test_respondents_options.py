@@ -168,7 +168,7 @@ def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
     table = shares_of(MINI, tiny_model, tmp_path, dtype="float32")
     respondent = load_respondent(tiny_model, dtype="float32")
     statement = MINI.statement(MINI.items[3])
-    asked = [(statement, option_prompts.option_sentence(option.label)) for option in MINI.options]
+    asked = [(statement, option_prompts._option_sentence(option.label)) for option in MINI.options]
     entailed = respondent.answer(asked)[:, 0].astype(float)
     mine = table[table["item_id"] == "ipip20_4"]["probability"]
     assert np.allclose(mine, entailed / entailed.sum(), atol=1e-5)
@@ -177,7 +177,7 @@ def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
 
 def test_baseline_and_contrast_follow_their_formulas(tiny_model, tmp_path):
     respondent = load_respondent(tiny_model, dtype="float32")
-    sentences = [option_prompts.option_sentence(option.label) for option in MINI.options]
+    sentences = [option_prompts._option_sentence(option.label) for option in MINI.options]
     item = respondent.answer([(MINI.statement(MINI.items[0]), s) for s in sentences]).astype(float)
     empty = respondent.answer([("I am.", s) for s in sentences]).astype(float)
     first = {"item_id": "ipip20_1"}

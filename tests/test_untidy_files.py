@@ -26,7 +26,7 @@ from psychometrics.checks import check_kinds
 from psychometrics.cli.asking import _show_scores
 from psychometrics.exceptions import PsychometricsError, RespondentError
 from psychometrics.models import chat_templates
-from psychometrics.models.chat_templates import check_template, fill_template
+from psychometrics.models.chat_templates import _check_template, fill_template
 from psychometrics.models.loading import load_tokenizer
 from psychometrics.models.sources import _adapter, find
 from psychometrics.modes import mode_named
@@ -240,8 +240,8 @@ ENDLESS = [
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_that_would_never_be_filled_is_refused(template):
     with soon(), pytest.raises(RespondentError):
-        check_template("a model", template)
-    check_template("a model", "**Bold** {{ m['content'] }} {% for m in ms[:10] %}{% endfor %}")
+        _check_template("a model", template)
+    _check_template("a model", "**Bold** {{ m['content'] }} {% for m in ms[:10] %}{% endfor %}")
 
 
 @pytest.mark.parametrize("template", ENDLESS)

@@ -10,14 +10,14 @@ from ..checks import UNANSWERED
 from ..modes.replies import parse_reply
 from ..questionnaires import Questionnaire
 from .answer_tables import Notes, listed, several, shown
-from .item_names import Cell, OptionNames
+from .item_names import Cell, _OptionNames
 
 _CODINGS = ("values", "from 0", "from 1")
 _EXAMPLES = 5
 _Ends = dict[str, tuple[float, float]]  # the lowest and the highest value of each item's options
 
 
-def read_cells(
+def _read_cells(
     answers: pd.DataFrame,
     questionnaire: Questionnaire,
     numbers: str,
@@ -49,7 +49,7 @@ def read_cells(
     array([[1.0, 'ok'],
            [nan, 'unreadable']], dtype=object)
     """
-    readers = {item.id: OptionNames(questionnaire, item) for item in questionnaire.items}
+    readers = {item.id: _OptionNames(questionnaire, item) for item in questionnaire.items}
     answers = answers.reset_index(drop=True)
     kinds = np.empty(len(answers), dtype=object)
     values = np.full(len(answers), np.nan)
@@ -90,7 +90,7 @@ def read_cells(
 
 
 def _read_cell(
-    reader: OptionNames, cell: object, is_reply: bool, questionnaire: Questionnaire, item: str
+    reader: _OptionNames, cell: object, is_reply: bool, questionnaire: Questionnaire, item: str
 ) -> Cell:
     answer = reader.read(cell)
     if answer.kind == "unreadable" and is_reply:
@@ -113,7 +113,7 @@ def _decode(values: pd.Series, options: list[float], coding: str) -> NDArray[np.
     return decoded
 
 
-def _coding(numbers: pd.DataFrame, readers: dict[str, OptionNames], notes: Notes) -> str:
+def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: Notes) -> str:
     """Find out what numbers mean, and say so where the table leaves a doubt."""
     if numbers.empty:
         return "values"
@@ -163,7 +163,7 @@ def _keep_statuses(answers: pd.DataFrame) -> None:
 
 
 def _say_statuses(
-    answers: pd.DataFrame, readers: dict[str, OptionNames], ends: _Ends, notes: Notes
+    answers: pd.DataFrame, readers: dict[str, _OptionNames], ends: _Ends, notes: Notes
 ) -> None:
     """Say where answers are missing, outside the options, or not readable."""
     counts = answers["status"].value_counts()
@@ -195,7 +195,7 @@ def _say_statuses(
             notes.add(status, said, rest)
 
 
-def _say_means(answers: pd.DataFrame, readers: dict[str, OptionNames], notes: Notes) -> None:
+def _say_means(answers: pd.DataFrame, readers: dict[str, _OptionNames], notes: Notes) -> None:
     """Say where a number lies between two options, as a mean of several answers does."""
     between = 0
     for item, part in answers.groupby("item_id"):

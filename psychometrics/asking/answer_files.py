@@ -19,7 +19,7 @@ from ..checks import check_choice, check_columns, check_kinds
 from ..exceptions import DataError, ParameterError, check_file, writing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, tidy
-from .answer_cells import read_cells
+from .answer_cells import _read_cells
 from .answer_layout import lay_out
 from .answer_tables import Notes, library, listed, read_table, several
 
@@ -129,7 +129,7 @@ def read_answers(
         raise ParameterError(f"{table.place}: has no rows below its headers; save it again.")
 
     how = questionnaire, numbers, already_reversed, table.replies
-    answers = read_cells(answers, *how, notes)
+    answers = _read_cells(answers, *how, notes)
     answers = _each_once(answers, notes)
     _look_at(answers, questionnaire, notes)
 

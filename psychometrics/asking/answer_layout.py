@@ -13,8 +13,8 @@ from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import COLUMNS
-from .answer_tables import AnswerTable, Notes, listed, shown
-from .item_names import ItemNames, OptionNames, numbered_names, plain
+from .answer_tables import Notes, _AnswerTable, listed, shown
+from .item_names import _ItemNames, _numbered_names, _OptionNames, plain
 
 _REVERSED = re.compile(r"^(.*?)[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
 
@@ -39,7 +39,7 @@ _Long = tuple[str, str, dict[object, str]]
 
 
 def lay_out(
-    table: AnswerTable,
+    table: _AnswerTable,
     questionnaire: Questionnaire,
     asked: dict[str, Any],
     columns: str | Path | Mapping[str, str | int] | None,
@@ -83,7 +83,7 @@ def lay_out(
     [['a', 'gad7_1', 2]]
     """
     asked = asked | {"conditions": _names(asked["conditions"])}
-    names = ItemNames(questionnaire)
+    names = _ItemNames(questionnaire)
     _check_headers(table, asked)
     _refuse_prompts(table)
     _keep_own_rows(table, questionnaire, notes)
@@ -115,7 +115,7 @@ def _names(given: str | Sequence[str] | None) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _check_headers(table: AnswerTable, asked: dict[str, Any]) -> None:
+def _check_headers(table: _AnswerTable, asked: dict[str, Any]) -> None:
     """Refuse columns that the table does not have."""
     has = list(table.cells.columns)
     for setting, given in asked.items():
@@ -126,13 +126,13 @@ def _check_headers(table: AnswerTable, asked: dict[str, Any]) -> None:
                 )
 
 
-def _common(table: AnswerTable, known: Sequence[str]) -> list[str]:
+def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
     """Return the columns whose headers are among common names, in the order of these."""
     headers = {plain(name): name for name in reversed(table.cells.columns)}
     return [headers[name] for name in map(plain, known) if name in headers]
 
 
-def _keep_own_rows(table: AnswerTable, questionnaire: Questionnaire, notes: Notes) -> None:
+def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: Notes) -> None:
     """Leave out rows about other questionnaires, where a column names them."""
     if "questionnaire" not in table.cells:
         return
@@ -154,7 +154,7 @@ def _keep_own_rows(table: AnswerTable, questionnaire: Questionnaire, notes: Note
         table.rows = [row for row, kept in zip(table.rows, is_own, strict=True) if kept]
 
 
-def _refuse_prompts(table: AnswerTable) -> None:
+def _refuse_prompts(table: _AnswerTable) -> None:
     if {"term", "polarity"} <= set(table.cells.columns):
         raise ParameterError(
             f"{table.place}: holds answers to prompts, not to items; read it by pandas, as "
@@ -162,7 +162,7 @@ def _refuse_prompts(table: AnswerTable) -> None:
         )
 
 
-def _long_columns(table: AnswerTable, names: ItemNames, asked: dict[str, Any]) -> _Long | None:
+def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any]) -> _Long | None:
     """Return the columns of items and values, and the items by what their cells say."""
     candidates = [asked["item"]] if asked["item"] else _common(table, _ITEMS)
     cells = {column: table.cells[column].dropna().unique() for column in candidates}
@@ -186,14 +186,14 @@ def _long_columns(table: AnswerTable, names: ItemNames, asked: dict[str, Any]) -
     return best, values[0], items[best]
 
 
-def _headers(table: AnswerTable, asked: dict[str, Any]) -> list[str]:
+def _headers(table: _AnswerTable, asked: dict[str, Any]) -> list[str]:
     """Return the headers that may name items."""
     taken = {*_names(asked["respondent"]), asked["run"], *asked["conditions"]}
     return [name for name in table.cells.columns if name not in taken]
 
 
 def _wide_columns(
-    table: AnswerTable, names: ItemNames, asked: dict[str, Any]
+    table: _AnswerTable, names: _ItemNames, asked: dict[str, Any]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the items by the headers of their columns, and which headers say *reversed*."""
     headers = _headers(table, asked)
@@ -221,8 +221,8 @@ def _wide_columns(
 
 
 def _named_columns(
-    table: AnswerTable,
-    names: ItemNames,
+    table: _AnswerTable,
+    names: _ItemNames,
     columns: str | Path | Mapping[str, str | int],
     headers: list[str],
 ) -> dict[str, str]:
@@ -254,7 +254,7 @@ def _named_columns(
     return wide
 
 
-def _nothing_found(table: AnswerTable, questionnaire: Questionnaire) -> str:
+def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire) -> str:
     """Say what the items are called, and which columns look like them."""
     first = questionnaire.items[0]
     size = len(questionnaire.items)
@@ -263,10 +263,10 @@ def _nothing_found(table: AnswerTable, questionnaire: Questionnaire) -> str:
         f"{table.place}: no column and no cell is an item of {questionnaire.id}; they are called "
         f"{first.id} or '{first.text[:60]}' and so on, or item1 to item{size}"
     )
-    numbered = [list(group) for group in numbered_names(headers).values()]
+    numbered = [list(group) for group in _numbered_names(headers).values()]
     groups = {
         beginning: list(group)
-        for beginning, group in numbered_names(headers).items()
+        for beginning, group in _numbered_names(headers).items()
         if len(group) == size
     }
     too_many = [group for group in numbered if len(group) > size]
@@ -288,7 +288,7 @@ def _nothing_found(table: AnswerTable, questionnaire: Questionnaire) -> str:
 
 
 def _identity(
-    table: AnswerTable, asked: dict[str, Any], taken: set[str], notes: Notes
+    table: _AnswerTable, asked: dict[str, Any], taken: set[str], notes: Notes
 ) -> pd.DataFrame:
     """Return who answered in each row: ``respondent_id, run`` and conditions."""
     cells = table.cells
@@ -329,7 +329,7 @@ def _identity(
 
 
 def _add_conditions(
-    who: pd.DataFrame, table: AnswerTable, conditions: list[str], used: set[str]
+    who: pd.DataFrame, table: _AnswerTable, conditions: list[str], used: set[str]
 ) -> None:
     """Add the columns of conditions, those named or those with a usual name."""
     cells = table.cells
@@ -362,7 +362,7 @@ def _as_name(cell: object) -> str:
 
 
 def _from_wide(
-    table: AnswerTable, names: ItemNames, wide: dict[str, str], who: pd.DataFrame, notes: Notes
+    table: _AnswerTable, names: _ItemNames, wide: dict[str, str], who: pd.DataFrame, notes: Notes
 ) -> pd.DataFrame:
     """Turn columns into rows."""
     per_item: dict[str, list[str]] = {}
@@ -408,7 +408,7 @@ def _from_wide(
 
 
 def _from_long(
-    table: AnswerTable, names: ItemNames, long: _Long, who: pd.DataFrame, notes: Notes
+    table: _AnswerTable, names: _ItemNames, long: _Long, who: pd.DataFrame, notes: Notes
 ) -> pd.DataFrame:
     """Name the items of rows."""
     item_column, value_column, items = long
@@ -444,7 +444,7 @@ def _from_long(
 
 
 def _labelled(
-    cells: pd.Series, header: str, table: AnswerTable, options: list[OptionNames], notes: Notes
+    cells: pd.Series, header: str, table: _AnswerTable, options: list[_OptionNames], notes: Notes
 ) -> pd.Series:
     """Put labels in the place of the numbers that have one, if all of them are options'."""
     cells = cells.astype(object)

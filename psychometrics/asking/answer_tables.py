@@ -29,7 +29,7 @@ _IMPORT_ID = '{"importid"'
 
 
 @dataclass
-class AnswerTable:
+class _AnswerTable:
     """A table of answers before anything in it is interpreted.
 
     Attributes
@@ -93,7 +93,7 @@ class Notes:
         return "\n".join(f"{self.place}: {row['said']}{end}" for row, end in lines)
 
 
-def read_table(source: str | Path | pd.DataFrame) -> AnswerTable:
+def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
     """Read a file of answers, or take a frame, without interpreting it.
 
     Parameters
@@ -121,7 +121,7 @@ def read_table(source: str | Path | pd.DataFrame) -> AnswerTable:
     if isinstance(source, pd.DataFrame):
         frame = source.reset_index(drop=True)
         rows = [f"row {name}" for name in source.index]
-        return _tidy_headers(AnswerTable(frame, rows, "the frame"))
+        return _tidy_headers(_AnswerTable(frame, rows, "the frame"))
 
     if not isinstance(source, str | Path):
         said = f"Answers are a file or a frame, got {type(source).__name__}"
@@ -138,7 +138,7 @@ def read_table(source: str | Path | pd.DataFrame) -> AnswerTable:
 
     if ending in (".csv", ".tsv", ".tab", ".txt"):
         cells = text_table(path)
-        table = AnswerTable(cells, [f"line {n}" for n in cells.attrs.pop("lines")], path.name)
+        table = _AnswerTable(cells, [f"line {n}" for n in cells.attrs.pop("lines")], path.name)
     elif ending in (".json", ".jsonl"):
         table = _json_table(path)
     elif ending == ".eval":
@@ -206,7 +206,7 @@ def library(name: str, needed_for: str) -> ModuleType:
         ) from None
 
 
-def _binary_table(path: Path, ending: str) -> AnswerTable:
+def _binary_table(path: Path, ending: str) -> _AnswerTable:
     """Read a spreadsheet, a Parquet file, or a file of a statistics program."""
     texts = {}
     labels = {}
@@ -238,10 +238,10 @@ def _binary_table(path: Path, ending: str) -> AnswerTable:
     first = 1 if ending in (".parquet", *_STATISTICS) else 2  # a sheet's first row has the headers
     cells = cells.reset_index(drop=True)
     rows = [f"row {number + first}" for number in range(len(cells))]
-    return AnswerTable(cells, rows, path.name, texts, labels, notes=notes)
+    return _AnswerTable(cells, rows, path.name, texts, labels, notes=notes)
 
 
-def _json_table(path: Path) -> AnswerTable:
+def _json_table(path: Path) -> _AnswerTable:
     """Read rows in JSON: a list, or a line each, also of lm-evaluation-harness and of batches."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix.lower() == ".json":
@@ -281,7 +281,7 @@ def _json_table(path: Path) -> AnswerTable:
         notes.insert(0, f"read as {kind}")
 
     places = [f"line {number}" for number, _ in numbered]
-    return AnswerTable(pd.DataFrame(rows), places, path.name, replies=bool(kind), notes=notes)
+    return _AnswerTable(pd.DataFrame(rows), places, path.name, replies=bool(kind), notes=notes)
 
 
 def _flat(value: object) -> object:
@@ -331,7 +331,7 @@ def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
     return {"custom_id": row["custom_id"], "model": body.get("model"), "response": answer}
 
 
-def _inspect_log(path: Path) -> AnswerTable:
+def _inspect_log(path: Path) -> _AnswerTable:
     """Read a log of inspect: the answer that each scorer extracted, or the whole completion."""
     log = library("inspect_ai.log", f"{path.name}: a log of inspect")
     try:
@@ -343,7 +343,7 @@ def _inspect_log(path: Path) -> AnswerTable:
     rows = list(_inspect_rows(content))
     places = [f"sample {row['id']}" for row in rows]
     cells = pd.DataFrame(rows).rename(columns={"id": "sample"})
-    return AnswerTable(cells, places, path.name, replies=True, notes=["read as a log of inspect"])
+    return _AnswerTable(cells, places, path.name, replies=True, notes=["read as a log of inspect"])
 
 
 def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:
@@ -367,7 +367,7 @@ def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:
         }
 
 
-def _tidy_headers(table: AnswerTable) -> AnswerTable:
+def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
     """Strip the headers; take the headers of Qualtrics and EDSL to pieces."""
     cells = table.cells.rename(columns=lambda name: str(name).strip())
     names = cells.columns

@@ -25,7 +25,7 @@ from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..store import watched
 from .judge import judged
-from .plan import Participant, Plan
+from .plan import Plan, _Participant
 
 _KINDS = {
     "mode": str,
@@ -252,7 +252,7 @@ def ask_ways(
 
 def _put(
     plan: Plan,
-    participant: Participant,
+    participant: _Participant,
     store: str | Path | None,
     bar: Progress,
     on_cluster: dict[str, object],

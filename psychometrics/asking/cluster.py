@@ -39,7 +39,7 @@ from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 from ..store import CHUNK, StoredAnswers
-from .plan import Participant, Plan
+from .plan import Plan, _Participant
 
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # read when Ray is imported
 ray: Any
@@ -70,7 +70,7 @@ _Node = dict[str, Any]  # a machine of the cluster: its resources and its id
 _Report = dict[str, Any]  # how far a task is, or with which error it ended
 
 
-def ask_on_cluster(
+def _ask_on_cluster(
     plan: Plan, store: str | Path | None, bar: Progress, address: str | None = None
 ) -> dict[str, object]:
     """Ask, on a cluster, those respondents that are models which can be loaded there.
@@ -143,7 +143,7 @@ def _shared_url(store: str | Path | None) -> str:
     return url
 
 
-def _travellers(plan: Plan) -> list[Participant]:
+def _travellers(plan: Plan) -> list[_Participant]:
     """Return the respondents that a cluster's machines can load and that may be tried."""
     to_try = [
         participant

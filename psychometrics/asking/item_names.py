@@ -46,7 +46,7 @@ def plain(text: object) -> str:
     return re.sub(r"[\W_]+", "", folded)
 
 
-class ItemNames:
+class _ItemNames:
     """The names that a table may use for items: their ids, texts or places.
 
     Parameters
@@ -70,7 +70,7 @@ class ItemNames:
 
     def __init__(self, questionnaire: Questionnaire) -> None:
         self.ids = [item.id for item in questionnaire.items]
-        self.options = {item.id: OptionNames(questionnaire, item) for item in questionnaire.items}
+        self.options = {item.id: _OptionNames(questionnaire, item) for item in questionnaire.items}
         self._texts = {}
         names = defaultdict(set)
 
@@ -111,7 +111,7 @@ class ItemNames:
 
         allowed = {plain(prefix)} if prefix else _GENERIC | self._prefixes
         best: dict[_Name, str] = {}
-        for beginning, numbers in numbered_names(names).items():
+        for beginning, numbers in _numbered_names(names).items():
             if beginning in allowed and self._fits(numbers) and len(numbers) > len(best):
                 shift = 0 if 0 in numbers.values() else 1
                 best = {name: self.ids[number - shift] for name, number in numbers.items()}
@@ -146,7 +146,7 @@ class ItemNames:
         return from_nought or (places[0] >= 1 and places[-1] <= len(self.ids))
 
 
-def numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
+def _numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
     """Return the names that end in a number, with it, by the words before it.
 
     Examples
@@ -163,7 +163,7 @@ def numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
     return dict(numbers)
 
 
-class OptionNames:
+class _OptionNames:
     """The values that cells may have for the options of an item: numbers, labels, or both.
 
     Parameters

@@ -28,7 +28,7 @@ _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "ques
             "fingerprint", "at"]  # fmt: skip
 
 
-class Participant(NamedTuple):
+class _Participant(NamedTuple):
     """Who is asked.
 
     Parameters
@@ -74,7 +74,7 @@ class Plan:
         ]
         self.conditions = self.ways[0][0]
         self.failures = _Failures(failures, mode, dtype, self.conditions)
-        self.respondents: list[Participant] = []
+        self.respondents: list[_Participant] = []
         for respondent in _listed(respondents):
             try:
                 self.respondents.append(self._participant(respondent, mode, dtype))
@@ -90,7 +90,7 @@ class Plan:
         if twice:
             raise RespondentError(f"Two respondents are called '{twice[0]}': rename a folder.")
 
-    def _participant(self, respondent: Any, mode: str, dtype: str | None) -> Participant:
+    def _participant(self, respondent: Any, mode: str, dtype: str | None) -> _Participant:
         """Return who is asked and in which mode, once all questionnaires suit it."""
         own_mode = mode_named(mode)
         conditions = self.conditions
@@ -103,7 +103,7 @@ class Plan:
         for questionnaire in self.questionnaires:
             own_mode.check(questionnaire, identity, conditions)
 
-        return Participant(identity, respondent, own_mode)
+        return _Participant(identity, respondent, own_mode)
 
 
 def _each_once(questionnaires: Any) -> list[Questionnaire]:

@@ -96,9 +96,9 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["item_id", "template", "rule", "premise", "hypothesis"])
 
 
-def check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
+def _check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
     """Refuse a questionnaire without candidates, or with a single term of each kind."""
-    for entry in present_wordings(questionnaire):
+    for entry in _present_wordings(questionnaire):
         if max(len(entry.source), len(entry.inverse)) < 2:
             place = f"{questionnaire.id}, item {entry.item}, template {entry.place}"
             raise ParameterError(f"{place}: has one source and one inverse term; add a second.")
@@ -107,7 +107,7 @@ def check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
         raise ParameterError(f"{questionnaire.id} has no candidates: list some under its items.")
 
 
-def present_wordings(questionnaire: Questionnaire) -> list[Wording]:
+def _present_wordings(questionnaire: Questionnaire) -> list[Wording]:
     """Return the templates of a questionnaire as they are."""
     entries = []
     for item in questionnaire.items:
@@ -129,14 +129,14 @@ def _at_end(hypothesis: str) -> str:
     return f"{bare[:1].upper()}{bare[1:]} {{intensifier}}{stop}"
 
 
-def with_levels(entry: Wording, levels) -> Wording:
+def _with_levels(entry: Wording, levels) -> Wording:
     """Return a wording for these levels; other levels than the present ones stand at its end."""
     if levels is None or "{intensifier}" not in entry.hypothesis:
         return entry
     return replace(entry, hypothesis=_at_end(entry.hypothesis))
 
 
-def built_of(questionnaire: Questionnaire, entries: list[Wording], levels, name: str):
+def _built_of(questionnaire: Questionnaire, entries: list[Wording], levels, name: str):
     """Return the questionnaire with these templates and levels and no candidates."""
     content = questionnaire.model_dump(exclude={"candidates"}) | {"id": name}
     for item in content["items"]:
@@ -152,7 +152,7 @@ def built_of(questionnaire: Questionnaire, entries: list[Wording], levels, name:
     return Questionnaire.model_validate(content)
 
 
-def pool_of(questionnaire: Questionnaire, entries: list[Wording], levels) -> Questionnaire:
+def _pool_of(questionnaire: Questionnaire, entries: list[Wording], levels) -> Questionnaire:
     """Return a questionnaire of candidates, each an item of its own."""
     content = questionnaire.model_dump(exclude={"candidates"})
     known = {item["id"]: item for item in content["items"]}
@@ -173,17 +173,17 @@ def pool_of(questionnaire: Questionnaire, entries: list[Wording], levels) -> Que
     return Questionnaire.model_validate(content)
 
 
-def intensifier_lists(questionnaire: Questionnaire) -> list[tuple | None]:
+def _intensifier_lists(questionnaire: Questionnaire) -> list[tuple | None]:
     """Return the present levels (None) and others; items with levels of their own keep them."""
     own = any(item.intensifiers for item in questionnaire.items)
     return [None] if own else [None, *questionnaire.candidates]
 
 
-def drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int) -> list:
+def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int) -> list:
     """Return questionnaires drawn from the candidates that were allowed."""
     rng = np.random.default_rng(seed)
     found = []
-    options = intensifier_lists(questionnaire)
+    options = _intensifier_lists(questionnaire)
     first = rng.integers(len(options))
 
     for number in range(draws):
@@ -198,8 +198,8 @@ def drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed:
                                     (pool.inverse, len(entry.inverse)))
             )  # fmt: skip
             entry = replace(entry, source=source, inverse=inverse)
-            entries.append(with_levels(entry, levels))
+            entries.append(_with_levels(entry, levels))
 
-        found.append(built_of(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
+        found.append(_built_of(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
 
     return found

@@ -18,7 +18,7 @@ from ..models.loading import load_sentence_encoder
 from ..models.sources import base_path
 from ..modes import load_respondent
 from ..questionnaires.prompts import prompts
-from .candidates import Wording, intensifier_lists, pool_of, present_wordings, with_levels
+from .candidates import Wording, _intensifier_lists, _pool_of, _present_wordings, _with_levels
 from .content import content_validity
 
 # How far a candidate may fall behind what it replaces, stated before anything was measured.
@@ -29,7 +29,7 @@ _OF_TERMS = ("similarity", "acceptability", "opposition")
 _ASKED = ["item_id", "polarity", "term", "intensifier"]
 
 
-class Choice:
+class _Choice:
     """Measures candidates on the half that chooses and on null respondents."""
 
     def __init__(self, questionnaire, respondents, nulls, bases, seed, asking) -> None:
@@ -42,7 +42,7 @@ class Choice:
 
     def cubes(self, entries: list[Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
         """P(entailment) of each entry, (R, T, L), of the respondents and of null respondents."""
-        pool = pool_of(self.questionnaire, entries, levels)
+        pool = _pool_of(self.questionnaire, entries, levels)
         real = ask(pool, self.respondents, **self.asking)
         if real["respondent_id"].nunique() < len(self.respondents):
             name, why = next(iter(real.attrs["summary"]["failed"].items()))
@@ -79,11 +79,11 @@ class Choice:
 
     def intensifiers(self) -> tuple[tuple | None, list[dict]]:
         """Return the levels of intensifiers whose silhouettes lie farthest above the null."""
-        first = [entry for entry in present_wordings(self.questionnaire) if entry.place == 1]
-        options = intensifier_lists(self.questionnaire)
+        first = [entry for entry in _present_wordings(self.questionnaire) if entry.place == 1]
+        options = _intensifier_lists(self.questionnaire)
         rows = []
         for number, levels in enumerate(options):
-            entries = [with_levels(entry, levels) for entry in first]
+            entries = [_with_levels(entry, levels) for entry in first]
             pairs = zip(self.cubes(entries, levels), entries, strict=True)
             found = np.mean([_silhouettes(cube, entry) for cube, entry in pairs], axis=0)
             words = levels or self.questionnaire.intensifiers or ()
@@ -100,14 +100,14 @@ class Choice:
     def wording(self, table: pd.DataFrame, levels) -> tuple[list, dict, list[dict]]:
         """Return for each template the chosen wording, and all allowed ones."""
         places = {
-            (entry.item, entry.place): entry for entry in present_wordings(self.questionnaire)
+            (entry.item, entry.place): entry for entry in _present_wordings(self.questionnaire)
         }
         rules: dict[Wording, str] = {}  # with the gap at the end two candidates can be one
         for row in table.itertuples():
             own = places[row.item_id, row.template]
             entry = replace(own, premise=row.premise, hypothesis=row.hypothesis,
                             source=own.source[:_FEW], inverse=own.inverse[:_FEW])  # fmt: skip
-            rules.setdefault(with_levels(entry, levels), row.rule)
+            rules.setdefault(_with_levels(entry, levels), row.rule)
 
         entries = list(rules)
         cubes = self.cubes(entries, levels)
@@ -179,7 +179,7 @@ class Choice:
         words = levels or own.intensifiers or own.levels(own.items[0])
         ends = ((words[0], words[0].terms[0]), (words[-1], words[-1].terms[-1]))
         ends = [{"weight": level.weight, "terms": [word]} for level, word in ends]
-        table = content_validity(pool_of(own, entries, ends))
+        table = content_validity(_pool_of(own, entries, ends))
         place = {name: n for n, name in enumerate(table["item_id"].unique())}
         table["entry"] = table["item_id"].map(place)
         columns = ["similarity", "acceptability"]

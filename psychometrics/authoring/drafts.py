@@ -16,7 +16,7 @@ from ..checks import check_choice
 from ..data import text_table
 from ..exceptions import ParameterError, QuestionnaireError, writing
 from ..questionnaires.library import load_questionnaire
-from .wording import LANGUAGES, RULES, sided_words
+from .wording import LANGUAGES, RULES, _sided_words
 
 COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")
 """Columns of the table; ``item`` is needed, the others may be left out or empty."""
@@ -271,7 +271,7 @@ def _item(number: int, row, own_options: bool, language: str) -> list[str]:
     mark = ""
 
     if not (source and inverse and premise and hypothesis):
-        guessed = sided_words(row.item) if language == "en" else []
+        guessed = _sided_words(row.item) if language == "en" else []
         source, mark = source or guessed, "# "
         guess = f" (taken for it: {', '.join(source)})" if source else ""
         lines += [

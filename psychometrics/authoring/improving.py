@@ -29,8 +29,8 @@ from ..measures.validity import term_silhouettes
 from ..modes import identify
 from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.prompts import prompts
-from .candidates import built_of, check_candidates, drawn_by_chance, present_wordings, wordings
-from .choosing import TOLERANCE, Choice
+from .candidates import _built_of, _check_candidates, _drawn_by_chance, _present_wordings, wordings
+from .choosing import TOLERANCE, _Choice
 
 # Greatest number of draws and of null respondents.
 _MOST = 10_000
@@ -227,7 +227,7 @@ def improve(
     questionnaire = load_questionnaire(questionnaire)
     prompts(questionnaire)  # a questionnaire without any is refused
     table = wordings(questionnaire, rules)
-    check_candidates(questionnaire, table)
+    _check_candidates(questionnaire, table)
 
     asking = asking | {"dtype": None if asking.get("dtype") == "auto" else asking.get("dtype")}
     split = _split(names, asking["dtype"], seed)
@@ -235,19 +235,19 @@ def improve(
     second = [name for name, half in zip(names, split["half"], strict=True) if half == "held out"]
     bases = list(dict.fromkeys(_BASES.get(family, "embedded") for family in split["family"]))
 
-    choice = Choice(questionnaire, first, nulls, bases, seed, asking)
+    choice = _Choice(questionnaire, first, nulls, bases, seed, asking)
     levels, of_intensifiers = choice.intensifiers()
     chosen, allowed, of_wordings = choice.wording(table, levels)
     finals, pools, of_terms = choice.terms(chosen, levels)
     candidates = pd.DataFrame([*of_intensifiers, *of_wordings, *of_terms])
     candidates.insert(0, "questionnaire", questionnaire.id)
 
-    better = built_of(questionnaire, finals, levels, f"{questionnaire.id}_improved")
-    by_chance = drawn_by_chance(questionnaire, allowed, pools, draws, seed)
+    better = _built_of(questionnaire, finals, levels, f"{questionnaire.id}_improved")
+    by_chance = _drawn_by_chance(questionnaire, allowed, pools, draws, seed)
     frames = [
         _held_out_silhouettes(questionnaire, better, second, asking),
         _silhouettes_by_chance(by_chance, second, asking),
-        choice.silhouettes(present_wordings(questionnaire), None).assign(prompts="present"),
+        choice.silhouettes(_present_wordings(questionnaire), None).assign(prompts="present"),
         choice.silhouettes(finals, levels).assign(prompts="improved"),
     ]
     widths = _widths_by_half(frames, questionnaire.id, split)

@@ -112,7 +112,7 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
     return pd.DataFrame(rows, columns=["item_id", "template", "rule", "finding", "mend"])
 
 
-def sided_words(text: str) -> list[str]:
+def _sided_words(text: str) -> list[str]:
     """Return the words of a text that take a side: those with a valence, in their order.
 
     Examples
@@ -225,7 +225,7 @@ def _of_template(item: Item, template, terms) -> list[tuple]:
     bare = re.sub(r"{[^{}]*}", " ", both)
     words = _words(bare)
     rows = []
-    sided = [word for word in sided_words(bare) if not _has(item.text, word)]
+    sided = [word for word in _sided_words(bare) if not _has(item.text, word)]
     if sided:
         finding = f"{_listed(sided)} takes a side before a term is filled in"
         rows.append(("neutral", finding, "use a plain word, or let it be the term"))

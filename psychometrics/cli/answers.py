@@ -12,10 +12,10 @@ import typer
 import psychometrics as pm
 
 from ..exceptions import ParameterError, writing
-from .options import conditions_in
+from .options import _conditions_in
 
 
-def collect_answers(
+def _collect_answers(
     questionnaires,
     respondents: str,
     mode: str,
@@ -31,7 +31,7 @@ def collect_answers(
             "leave it out, or name --mode chat or options."
         )
 
-    conditions = conditions_in(condition) | ({"dry_run": True} if dry_run else {})
+    conditions = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})
     own = {"questionnaires", "respondents", "mode", *more} & conditions.keys()
     if own:
         raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")
@@ -47,7 +47,7 @@ def collect_answers(
             write_table(answers, planned)
             typer.echo(f"{planned}: what would be sent")
 
-        exit_with_status(answers)
+        _exit_with_status(answers)
 
     return answers
 
@@ -58,7 +58,7 @@ def read_answers(file: Path, questionnaires: list, respondents: str, mode: str, 
         raise ParameterError("--answers is read in place of asking: leave out whom and how to ask.")
 
     read = pm.asking.answer_files.read_all
-    return read(file, questionnaires, progress=True, **conditions_in(condition))
+    return read(file, questionnaires, progress=True, **_conditions_in(condition))
 
 
 def write_table(
@@ -71,11 +71,11 @@ def write_table(
         if as_json or (output is not None and output.suffix == ".json"):
             table.to_json(output or sys.stdout, orient="records", indent=2)
         else:
-            table = without_formulas(table)
+            table = _without_formulas(table)
             table.to_csv(output or sys.stdout, index=False, float_format="%.6f")
 
 
-def without_formulas(table):
+def _without_formulas(table):
     """Put a ' before texts that a spreadsheet would compute."""
 
     def plain(value: object) -> object:
@@ -85,7 +85,7 @@ def without_formulas(table):
     return table.map(plain)
 
 
-def exit_with_status(answers) -> None:
+def _exit_with_status(answers) -> None:
     """Exit with status 1 if a respondent failed, with its reason, or if no answer can be read."""
     summary = answers.attrs["summary"]
     for name, reason in summary["failed"].items():

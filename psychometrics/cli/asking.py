@@ -12,7 +12,7 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError
-from .answers import collect_answers, exit_with_status, read_answers, write_table
+from .answers import _collect_answers, _exit_with_status, read_answers, write_table
 from .options import (
     AnswerFile,
     Conditions,
@@ -22,9 +22,9 @@ from .options import (
     QuestionnaireName,
     Respondents,
     Store,
+    _conditions_in,
+    _names_in,
     app,
-    conditions_in,
-    names_in,
 )
 
 _PANEL = "Ask and score"
@@ -74,7 +74,9 @@ def _ask(
         pm.exceptions.check_file(output, _TABLES)
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
 
-    answers = collect_answers(questionnaires, respondents, mode, condition, dry_run, output, **more)
+    answers = _collect_answers(
+        questionnaires, respondents, mode, condition, dry_run, output, **more
+    )
     who = answers["respondent_id"].nunique()
     there = len(answers)
 
@@ -86,7 +88,7 @@ def _ask(
         loaded = [pm.load_questionnaire(name, texts=False) for name in questionnaires]
         write_table(answers, output, questionnaires=loaded)
 
-    exit_with_status(answers)
+    _exit_with_status(answers)
 
 
 @app.command("scores", rich_help_panel=_PANEL)
@@ -136,10 +138,10 @@ def _scores(
     if answer_file is not None:
         answers = read_answers(answer_file, loaded, respondents, mode, condition)
     else:
-        answers = collect_answers(loaded, respondents, mode, condition, dry_run)
+        answers = _collect_answers(loaded, respondents, mode, condition, dry_run)
 
     _show_scores(answers, loaded, items, plot, how, output=output, as_json=as_json)
-    exit_with_status(answers)
+    _exit_with_status(answers)
 
 
 @app.command("fill-in", rich_help_panel=_PANEL)
@@ -190,7 +192,7 @@ def _survey(
         typer.echo(f"{output}: {len(form.items)} items, attention checks among them")
         return
 
-    answers, screened = pm.asking.survey.read_survey(files, form, **conditions_in(condition))
+    answers, screened = pm.asking.survey.read_survey(files, form, **_conditions_in(condition))
     write_table(screened)
     typer.echo(f"{screened['kept'].sum()} of {len(screened)} are kept", err=True)
     if output is not None:
@@ -218,8 +220,8 @@ def _behaviour(
     import pandas as pd
 
     study = pm.studies.behaviour
-    how = {"store": store, **conditions_in(condition)}
-    taken = {name: name for name in names_in(roles)}
+    how = {"store": store, **_conditions_in(condition)}
+    taken = {name: name for name in _names_in(roles)}
     asked = study.facts_in(facts), study.requests_in(requests)
     found = [study.known(model, asked[0], taken, **how)]
     found.append(study.declined(model, asked[1], taken, judge=judge, **how))

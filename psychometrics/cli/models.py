@@ -12,8 +12,8 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError, PsychometricsError
-from .answers import without_formulas
-from .options import app, names_in
+from .answers import _without_formulas
+from .options import _names_in, app
 
 _PANEL = "Ask and score"
 
@@ -25,7 +25,7 @@ def _population(
     ] = "embedded",
 ) -> None:
     """Print the table of the embedded population, or of a file's."""
-    without_formulas(pm.population_table(file)).to_csv(sys.stdout, index=False)
+    _without_formulas(pm.population_table(file)).to_csv(sys.stdout, index=False)
 
 
 @app.command("new-population", rich_help_panel=_PANEL)
@@ -46,7 +46,7 @@ def _new_population(
     An id must hold one of the words of --search. --labels are the names of the models' outputs,
     such as entailment,neutral,contradiction.
     """
-    search, licence, labels = map(names_in, (search, licence, labels))
+    search, licence, labels = map(_names_in, (search, licence, labels))
     new = pm.authoring.population_drafts.new_population
     table = new(file, task, search, top, min_downloads, licence, max_memory, labels)
     left = table.loc[table["kind"] != "", "kind"].value_counts()

@@ -56,12 +56,12 @@ DryRun = Annotated[
 Output = Annotated[Path | None, Option("--output", "-o", help="The file to write.")]
 
 
-def names_in(text: str) -> list[str]:
+def _names_in(text: str) -> list[str]:
     """Return the names in a text that separates them by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def conditions_in(condition: list[str] | None) -> dict:
+def _conditions_in(condition: list[str] | None) -> dict:
     """Read conditions, ``name=value`` each; the key of an endpoint is refused."""
     conditions = pm.checks.parse_parameters(condition or [])
     if "api_key" in conditions:  # which other users of the machine and pages would show

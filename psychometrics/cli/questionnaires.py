@@ -14,8 +14,8 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError, PsychometricsError, writing
-from .answers import without_formulas
-from .options import Conditions, Mode, Output, QuestionnaireName, Respondents, app, conditions_in
+from .answers import _without_formulas
+from .options import Conditions, Mode, Output, QuestionnaireName, Respondents, _conditions_in, app
 
 _PANEL = "Questionnaires"
 
@@ -137,14 +137,14 @@ def _prompts(
             "options, or add templates and terms."
         )
 
-    table = pm.modes.mode_named(mode).preview(loaded, conditions_in(condition))
+    table = pm.modes.mode_named(mode).preview(loaded, _conditions_in(condition))
     if output is None:
-        return without_formulas(table).to_csv(sys.stdout, index=False)
+        return _without_formulas(table).to_csv(sys.stdout, index=False)
 
     pm.exceptions.check_file(output, (".csv", ".parquet"))
     with writing(output):
         if output.suffix == ".csv":
-            without_formulas(table).to_csv(output, index=False)
+            _without_formulas(table).to_csv(output, index=False)
         else:
             table.to_parquet(output, index=False)
 

@@ -13,7 +13,7 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError
-from .answers import collect_answers, read_answers
+from .answers import _collect_answers, read_answers
 from .options import (
     AnswerFile,
     Conditions,
@@ -21,9 +21,9 @@ from .options import (
     Mode,
     Output,
     Store,
+    _conditions_in,
+    _names_in,
     app,
-    conditions_in,
-    names_in,
 )
 
 _PANEL = "Profiles and studies"
@@ -73,7 +73,7 @@ def _profile(
         raise ParameterError("Name a model, or a table of answers by --answers.")
 
     if dry_run:
-        collect_answers(names_in(questionnaires), model, mode, condition, dry_run)
+        _collect_answers(_names_in(questionnaires), model, mode, condition, dry_run)
 
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
@@ -125,7 +125,7 @@ def _compare(
     """
     models = models or []
     if dry_run:
-        collect_answers(names_in(questionnaires), ",".join(models), mode, condition, dry_run)
+        _collect_answers(_names_in(questionnaires), ",".join(models), mode, condition, dry_run)
 
     if answer_file is None:
         asked = {"models": models} | _asked(questionnaires, against, mode, condition)
@@ -151,10 +151,10 @@ def _compare(
 
 def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | None) -> dict:
     return {
-        "questionnaires": names_in(questionnaires),
+        "questionnaires": _names_in(questionnaires),
         "against": None if against == "nobody" else against,
         "mode": mode,
-        "conditions": conditions_in(condition),
+        "conditions": _conditions_in(condition),
     }
 
 
@@ -187,9 +187,9 @@ def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] 
     if questionnaires == _PROFILED:
         raise ParameterError("Name what was answered by --questionnaires.")
 
-    names = names_in(questionnaires)
+    names = _names_in(questionnaires)
     answers = read_answers(file, names, "embedded", mode, condition)
-    asked = {"answers": str(file.expanduser().absolute()), "settings": conditions_in(condition)}
+    asked = {"answers": str(file.expanduser().absolute()), "settings": _conditions_in(condition)}
     return answers, asked | {"questionnaires": names}
 
 
@@ -278,7 +278,7 @@ def _study_run(
     -c takes what the plan leaves open: the device, and settings of the endpoint, of which max_cost
     is for the whole run. A study in mode file asks nobody: its answers are in --answers.
     """
-    how = conditions_in(condition) | ({"dry_run": True} if dry_run else {})
+    how = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})
     if answer_file is not None:
         how["answers"] = answer_file
 

@@ -20,9 +20,9 @@ import pandas as pd
 
 from ..exceptions import RespondentError
 from ..store import StoredAnswers, key_of
-from .client import NoReply
-from .completions import Completion, read_completion
-from .request_queue import PATIENCE, RequestQueue, Unasked
+from .client import _NoReply
+from .completions import _Completion, _read_completion
+from .request_queue import PATIENCE, RequestQueue, _Unasked
 
 _MOST_LINES = 50_000
 # Limits of one file; endpoints allow 50,000 lines and 200 MB.
@@ -54,7 +54,7 @@ class Batches:
         self.queue = queue
         self.client = queue.client
         self.log = log
-        self.asked: dict[str, tuple[str, asyncio.Future[Completion]]] = {}
+        self.asked: dict[str, tuple[str, asyncio.Future[_Completion]]] = {}
         self.reserved: dict[str, tuple[float, str]] = {}
         self.round: asyncio.Task[None] | None = None
         self.done: dict[str, list[str]] = {}  # marks, with the keys that nobody asked for
@@ -75,9 +75,9 @@ class Batches:
 
         return {mark: batch for mark, batch in batches.items() if mark not in over}
 
-    async def reply(self, key: str, text: str) -> Completion:
+    async def reply(self, key: str, text: str) -> _Completion:
         """Return the reply to a request, once its batch has ended."""
-        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[_Completion] = asyncio.get_running_loop().create_future()
         self.asked[key] = text, future
         self.start_if_all_wait()
         return await future
@@ -120,7 +120,7 @@ class Batches:
 
             if not running:  # nothing is on its way, and nothing more can be paid for
                 for key in list(self.asked):
-                    self._deliver(key, Unasked())
+                    self._deliver(key, _Unasked())
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -129,7 +129,7 @@ class Batches:
         finally:
             asyncio.get_running_loop().call_soon(self.start_if_all_wait)
 
-    def _deliver(self, key: str, reply: Completion | Exception) -> None:
+    def _deliver(self, key: str, reply: _Completion | Exception) -> None:
         """Give a conversation its reply or its error."""
         _, future = self.asked.pop(key)
         if not future.done():
@@ -267,15 +267,15 @@ class Batches:
         response = result.get("response")
         code = response.get("status_code") if isinstance(response, dict) else None
         content = response.get("body") if isinstance(response, dict) else None
-        reply: Completion | Exception | None = None
+        reply: _Completion | Exception | None = None
 
         if code == 200:
             try:
-                reply = read_completion(content, self.queue.logprobs)
-            except NoReply as error:
+                reply = _read_completion(content, self.queue.logprobs)
+            except _NoReply as error:
                 reply = error
 
-        if isinstance(reply, Completion):
+        if isinstance(reply, _Completion):
             reply = self.queue.budget.settle(most, reply, text)
         else:
             self.queue.budget.release(most, text, paid=code == 200)
@@ -287,7 +287,7 @@ class Batches:
             failure = result.get("error")
             why = failure.get("code") if isinstance(failure, dict) else None
             why = self.client.excerpt(str(why or code or f"no line in a batch that is {status}"))
-            reply = NoReply(f"in a batch: {why}", after=0.0)
+            reply = _NoReply(f"in a batch: {why}", after=0.0)
 
         self._deliver(key, reply)
 
@@ -326,8 +326,8 @@ class Batches:
                     return body
                 if isinstance(reply, dict) and (method == "GET" or reply.get("id")):
                     return reply
-                raise NoReply(f"unreadable reply: {self.client.excerpt(body)}")
-            except NoReply as error:
+                raise _NoReply(f"unreadable reply: {self.client.excerpt(body)}")
+            except _NoReply as error:
                 batch = await self._look_up(mark) if mark else None
                 if batch:
                     return {"id": batch}

@@ -7,14 +7,14 @@ import math
 from dataclasses import replace
 
 from ..progress import Spending
-from .completions import Completion
+from .completions import _Completion
 from .endpoint import Endpoint
 
 # Tokens of a request beyond those of its text, at most: the marks between messages.
 _OVERHEAD = 32
 
 
-class Budget:
+class _Budget:
     """A budget for requests: an amount is reserved before a request is sent, and settled when its
     reply has come.
 
@@ -84,7 +84,7 @@ class Budget:
 
         return most
 
-    def settle(self, most: float, completion: Completion, text: str) -> Completion:
+    def settle(self, most: float, completion: _Completion, text: str) -> _Completion:
         """Count a reply in place of its reservation; return it with its usage, or an estimate."""
         self._take_back(most)
         usage = completion.usage

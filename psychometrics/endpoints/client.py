@@ -24,8 +24,8 @@ import aiohttp
 from ..exceptions import RespondentError
 from ..store.replies import well_formed
 from .endpoint import Endpoint
-from .pace import pace_of
-from .proxies import proxy_for
+from .pace import _pace_of
+from .proxies import _proxy_for
 
 # Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again.
 _LONGEST_WAIT = 300.0
@@ -35,7 +35,7 @@ _LARGEST_HEADER = 2**16
 _MOST_HEADERS = 1000
 
 
-class NoReply(Exception):
+class _NoReply(Exception):
     """A request had no reply and may be sent again.
 
     Attributes
@@ -89,7 +89,7 @@ class Client:
 
     def __init__(self, endpoint: Endpoint, name: str) -> None:
         self.endpoint = endpoint
-        self.pace = pace_of(endpoint, name)
+        self.pace = _pace_of(endpoint, name)
         self.where = f"{name} at {endpoint.place}"
         headers = endpoint.header_texts
         key = endpoint.api_key or ""
@@ -107,7 +107,7 @@ class Client:
         for header, text in headers.items():
             self._headers[header] = text.replace("{api_key}", key)
 
-        self._proxy = proxy_for(endpoint.address)
+        self._proxy = _proxy_for(endpoint.address)
         proxy = urlsplit(self._proxy or "")
         # A token may stand in the user's place, and a server may repeat either form of each.
         texts = {key, user, password, base.username, base.password, basic.removeprefix("Basic ")}
@@ -160,7 +160,7 @@ class Client:
                     self.pace.hold(after or 0.0)
 
                 busy = status == 503 or after is not None
-                raise NoReply(f"status {status}", after, slow=status == 429, busy=busy)
+                raise _NoReply(f"status {status}", after, slow=status == 429, busy=busy)
 
         if not 200 <= status < 300:
             raise RespondentError(self.refusal(status, reply, body, response))
@@ -196,14 +196,14 @@ class Client:
                     body += part
                     if len(body) > largest:
                         why = f"a reply of more than {largest:,} bytes"
-                        raise NoReply(why, paid=True, unreadable=True)
+                        raise _NoReply(why, paid=True, unreadable=True)
         except TimeoutError as error:
-            raise NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
+            raise _NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
         except (aiohttp.ClientError, OSError) as error:
             never = isinstance(error, aiohttp.ClientConnectorError)
             message = getattr(error, "message", error)  # the whole error tells the address
             why = self.excerpt(f"{type(error).__name__} {message}")
-            raise NoReply(why, paid=not never, unreachable=never) from error
+            raise _NoReply(why, paid=not never, unreachable=never) from error
 
         return response, bytes(body)
 
@@ -259,10 +259,10 @@ class Client:
             text = text.replace(secret, "…")
         return well_formed(" ".join(text.split()))[:200]
 
-    def unreadable(self, body: bytes) -> NoReply:
+    def unreadable(self, body: bytes) -> _NoReply:
         """Return the error of a reply that is not a completion."""
         excerpt = self.excerpt(body) or "it is empty"
-        return NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
+        return _NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
 
 
 @functools.lru_cache(maxsize=64)

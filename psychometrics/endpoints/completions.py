@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..store.replies import well_formed
-from .client import NoReply
+from .client import _NoReply
 
 # Most that probabilities of distinct tokens may sum to: 1, and what rounding in bfloat16 adds.
 _MOST_PROBABILITY = 1.02
 
 
 @dataclass(frozen=True)
-class Completion:
+class _Completion:
     """A reply of an endpoint.
 
     Parameters
@@ -36,7 +36,7 @@ class Completion:
     tokens: tuple[int, int]
 
 
-def read_completion(content: Any, logprobs: bool = False) -> Completion | None:
+def _read_completion(content: Any, logprobs: bool = False) -> _Completion | None:
     """Read the JSON of a reply; return None if it is not a completion.
 
     The text of a reply that calls tools and says nothing is the calls, and its finish reason is
@@ -48,7 +48,7 @@ def read_completion(content: Any, logprobs: bool = False) -> Completion | None:
         The completion has no choice.
     """
     if isinstance(content, dict) and content.get("choices") == []:
-        raise NoReply("a reply without choices", paid=True, unreadable=True, status="no_choice")
+        raise _NoReply("a reply without choices", paid=True, unreadable=True, status="no_choice")
 
     try:
         choice = content["choices"][0]
@@ -75,7 +75,7 @@ def read_completion(content: Any, logprobs: bool = False) -> Completion | None:
     counts = usage if isinstance(usage, dict) else {}
     tokens = _whole(counts.get("prompt_tokens")), _whole(counts.get("completion_tokens"))
 
-    return Completion(
+    return _Completion(
         well_formed(text),
         None if reason is None else well_formed(str(reason)),
         usage if tokens[0] else None,

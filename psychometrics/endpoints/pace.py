@@ -43,7 +43,7 @@ class _Limits:
         return 61.0 * tokens / max(limit - self.largest, min(tokens, limit), 1.0)
 
 
-class Pace:
+class _Pace:
     """When the next request to a model may begin, by stated limits, headers and refusals."""
 
     def __init__(self, limits: _Limits) -> None:
@@ -133,9 +133,9 @@ def _limits_of(endpoint: Endpoint) -> _Limits:
 
 
 @functools.lru_cache(maxsize=1024)
-def pace_of(endpoint: Endpoint, model: str) -> Pace:
+def _pace_of(endpoint: Endpoint, model: str) -> _Pace:
     """Return the pace of a model at an endpoint; it lasts over questionnaires and calls.
 
     Endpoints limit each model separately, so a refusal of one model says nothing about another.
     """
-    return Pace(_limits_of(endpoint))
+    return _Pace(_limits_of(endpoint))

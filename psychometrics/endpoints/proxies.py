@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ..exceptions import RespondentError
 
 
-def proxy_for(address: str) -> str | None:
+def _proxy_for(address: str) -> str | None:
     """Return the proxy for an address, or None if requests go to it directly.
 
     ``HTTPS_PROXY`` or ``HTTP_PROXY`` applies by the address's scheme, otherwise ``ALL_PROXY``; none

@@ -19,9 +19,9 @@ import numpy as np
 from ..exceptions import RespondentError
 from ..progress import Progress
 from ..store.replies import Reply, StoredReplies, Turn
-from .budget import Budget
-from .client import Client, NoReply
-from .completions import Completion, read_completion
+from .budget import _Budget
+from .client import Client, _NoReply
+from .completions import _Completion, _read_completion
 from .endpoint import Endpoint
 
 PATIENCE = 600.0
@@ -49,7 +49,7 @@ _Talk = Generator[Turn, Reply, list[dict[str, Any]]]
 _UNASKED = Reply(None, status="unasked")
 
 
-class Unasked(Exception):
+class _Unasked(Exception):
     """A request was not sent: the budget does not allow it, or nothing is to be sent."""
 
 
@@ -68,7 +68,7 @@ class _GroupedSaves:
         self._group: asyncio.Future[None] | None = None
 
     async def save(
-        self, key: str, turn: Turn, request: str, completion: Completion, seconds: float
+        self, key: str, turn: Turn, request: str, completion: _Completion, seconds: float
     ) -> None:
         """Return when the reply is safe."""
         columns = {
@@ -108,7 +108,7 @@ class _Forecast(NamedTuple):
 class _Batches(Protocol):
     """Sends requests by files, as :class:`psychometrics.endpoints.batches.Batches` does."""
 
-    async def reply(self, key: str, text: str) -> Completion: ...
+    async def reply(self, key: str, text: str) -> _Completion: ...
 
     def start_if_all_wait(self) -> None: ...
 
@@ -149,7 +149,7 @@ class RequestQueue:
         self.endpoint = endpoint
         self.client = Client(endpoint, name)
         self._bar = bar
-        self.budget = Budget(endpoint, bar.spending, _most_tokens(settings))
+        self.budget = _Budget(endpoint, bar.spending, _most_tokens(settings))
         self.batches: _Batches | None = None
         self.stopped = False
         self.conversations = 0  # that go on
@@ -289,9 +289,9 @@ class RequestQueue:
         began = time.monotonic()
         try:
             completion = await self._patiently(key, text)
-        except Unasked:
+        except _Unasked:
             return _UNASKED
-        except NoReply as error:
+        except _NoReply as error:
             self._failures += 1
             self._last_error = str(error)
             goes_on = self._replied or not error.unreachable
@@ -311,9 +311,9 @@ class RequestQueue:
 
         return dataclasses.replace(replies.by_key[key], is_new=True)  # as the store has it
 
-    async def _patiently(self, key: str, text: str) -> Completion:
+    async def _patiently(self, key: str, text: str) -> _Completion:
         """Send a request again for as long as that is worth it."""
-        send: Callable[[str, str], Awaitable[Completion]]
+        send: Callable[[str, str], Awaitable[_Completion]]
         send = self.batches.reply if self.batches else self._reply
         sent = 0
         failed = 0
@@ -323,7 +323,7 @@ class RequestQueue:
         while True:
             try:
                 return await send(key, text)
-            except NoReply as error:
+            except _NoReply as error:
                 now = time.monotonic()
                 first = min(first, now)
                 self._first_failure = min(self._first_failure, now)
@@ -353,7 +353,7 @@ class RequestQueue:
             sent += 1
             await asyncio.sleep(pause)
 
-    def _seems_dead(self, error: NoReply, failed: int) -> bool:
+    def _seems_dead(self, error: _NoReply, failed: int) -> bool:
         """Return whether an endpoint that has never replied is unlikely to reply now."""
         if self._replied:
             return False
@@ -364,11 +364,11 @@ class RequestQueue:
         is_over = failed > 1 and waited >= _FIRST_PATIENCE  # a model may be loaded for the first
         return is_over and not (self.batches or error.busy)
 
-    async def _reply(self, key: str, text: str) -> Completion:
+    async def _reply(self, key: str, text: str) -> _Completion:
         """Send a request when the budget and the pace allow it."""
         most = await self.budget.wait(text)
         if most is None:
-            raise Unasked
+            raise _Unasked
 
         completion = None
         paid = False
@@ -388,13 +388,13 @@ class RequestQueue:
 
             paid = True  # a request that is broken off may have been replied to
             content, body = await self.client.exchange("POST", self.path, text)
-            completion = read_completion(content, self.logprobs)
+            completion = _read_completion(content, self.logprobs)
             if completion is None:
                 raise self.client.unreadable(body)
 
             self._too_soon_since = math.inf
             pace.replied()
-        except NoReply as error:
+        except _NoReply as error:
             paid = error.paid
             if error.slow:
                 pace.too_fast(begun, error.after)

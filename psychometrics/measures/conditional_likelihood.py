@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from ..exceptions import ParameterError
 
 
-def conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
+def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
     """Return Rasch difficulties conditional on sum scores; the abilities drop out.
 
     Parameters

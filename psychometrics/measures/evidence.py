@@ -16,8 +16,8 @@ from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import check_loaded
 from .intervals import jackknife_half_width, merge_near_ties
-from .kernels import scale_statistics
-from .scoring import raw_scores, template_cubes, two_way
+from .kernels import _scale_statistics
+from .scoring import _raw_scores, template_cubes, two_way
 from .validity import silhouettes
 
 _CLASSES = ["entailment", "neutral", "contradiction"]
@@ -88,7 +88,7 @@ def profiles(
     ) * number:
         raise ParameterError("Respondents answered different prompts; ask all of them the same.")
 
-    raw = raw_scores(answers, score)[order].reshape(len(respondents), -1)
+    raw = _raw_scores(answers, score)[order].reshape(len(respondents), -1)
     asked = answers.iloc[order[: raw.shape[1]]]
     item, kind, weight = (asked[name].to_numpy() for name in ("item_id", "polarity", "weight"))
     by_template: dict[tuple[str, str], list[np.ndarray]] = {}
@@ -258,7 +258,7 @@ def _statistics_of_scales(
         centred = items - items.mean(axis=1, keepdims=True)
         covariances = centred.transpose(0, 2, 1) @ centred / (respondents - 1)
         sizes = pd.Series({name: len(places) for name, places in scales.items()})
-        statistics.update(scale_statistics(covariances, sizes))
+        statistics.update(_scale_statistics(covariances, sizes))
 
     return statistics
 

@@ -26,9 +26,9 @@ from threadpoolctl import threadpool_limits
 
 from ..checks import check_choice, check_numbers
 from ..exceptions import ParameterError
-from .conditional_likelihood import conditional_fit
-from .items import adjust, as_numbers
-from .marginal_likelihood import ability_grid, filled, marginal_fit, normalised
+from .conditional_likelihood import _conditional_fit
+from .items import _as_numbers, adjust
+from .marginal_likelihood import _ability_grid, _marginal_fit, filled, normalised
 
 _MODELS = ("rasch", "1pl", "2pl", "3pl")
 
@@ -106,8 +106,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     # of the process: fitting in several threads at once leaves it set; that costs time only.
     with threadpool_limits(limits=1, user_api="blas"):
         if model == "conditional":
-            return conditional_fit(answers)
-        return marginal_fit(answers, model, errors)
+            return _conditional_fit(answers)
+        return _marginal_fit(answers, model, errors)
 
 
 def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
@@ -355,7 +355,7 @@ def _simulate(
 
 
 def _binary(answers: pd.DataFrame) -> pd.DataFrame:
-    frame = as_numbers(answers)
+    frame = _as_numbers(answers)
     values = frame.to_numpy()
     if not np.isin(values[~np.isnan(values)], (0, 1)).all():
         raise ParameterError("answers must be a table of 0 and 1, or missing.")
@@ -411,7 +411,7 @@ def _posterior(
     answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x, observed = filled(_matched(answers, parameters))
-    theta, weights = ability_grid(len(parameters))
+    theta, weights = _ability_grid(len(parameters))
     p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
     extreme = _extreme(parameters)
     x = x[:, ~extreme]

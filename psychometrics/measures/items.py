@@ -25,7 +25,7 @@ _SEPARATED = 15  # log odds that only a likelihood without a maximum reaches
 _ETS_LIMITS = (1.0, 1.5)  # of |delta|: below the first A, above the second C
 
 
-def as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
+def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a table of answers as floats, gaps as NaN, or a sentence that says what is wrong with
     it.
 
@@ -99,7 +99,7 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     >>> item_rest(pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]}))["r"].round(3).tolist()
     [0.577, 0.577]
     """
-    answers = as_numbers(answers)
+    answers = _as_numbers(answers)
     x = answers.to_numpy()
     x = x[~np.isnan(x).any(axis=1)]
     n = len(x)
@@ -298,8 +298,8 @@ def _holm(p: np.ndarray) -> np.ndarray:
 
 def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the answers of both groups, one below the other, and who is in the focal one."""
-    reference = as_numbers(reference)
-    focal = as_numbers(focal)
+    reference = _as_numbers(reference)
+    focal = _as_numbers(focal)
     if set(reference) != set(focal):
         raise ParameterError("both groups must have answered the same items.")
 

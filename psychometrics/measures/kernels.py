@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..exceptions import ParameterError
 from .reliability import alphas, omegas
-from .structure import block_means, htmt_ratios
+from .structure import _block_means, _htmt_ratios
 
 
 def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) -> pd.DataFrame:
@@ -78,7 +78,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
         name = covariance.index[np.argmin(np.diag(matrix))][-1]
         raise ParameterError(f"Item {name} has the same score for every head: leave it out.")
 
-    found = scale_statistics(matrix[None], sizes)
+    found = _scale_statistics(matrix[None], sizes)
     table = pd.DataFrame(
         [(*key, values[0]) for key, values in found.items()],
         columns=["statistic", "scale", "other", "value"],
@@ -94,13 +94,13 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     rng = np.random.default_rng(0)
     size = (respondents, len(matrix))
     samples = np.stack([np.cov((rng.normal(size=size) @ root.T).T) for _ in range(1000)])
-    drawn = pd.DataFrame(dict(enumerate(scale_statistics(samples, sizes).values())))
+    drawn = pd.DataFrame(dict(enumerate(_scale_statistics(samples, sizes).values())))
     low, high = drawn.quantile([0.025, 0.975]).to_numpy()  # missing where no sample has a value
 
     return table.assign(low=low, high=high)
 
 
-def scale_statistics(
+def _scale_statistics(
     covariances: np.ndarray, sizes: pd.Series
 ) -> dict[tuple[str, str, str], np.ndarray]:
     """Return the statistics of scales that covariances of items imply, of many draws at once.
@@ -126,7 +126,7 @@ def scale_statistics(
     deviations = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     correlations = covariances / deviations[:, :, None] / deviations[:, None, :]
     sums = member.T @ covariances @ member
-    ratios = htmt_ratios(block_means(correlations, sizes.to_numpy()))
+    ratios = _htmt_ratios(_block_means(correlations, sizes.to_numpy()))
 
     found = {}
     end = 0

@@ -18,7 +18,7 @@ _SLOPE_LIMIT = 8.0
 _GUESSING_LIMITS = (0.001, 0.6)
 
 
-def marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.DataFrame:
+def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.DataFrame:
     """Return item parameters by marginal maximum likelihood.
 
     Parameters
@@ -55,7 +55,7 @@ def marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.D
 
     x, observed = filled(answers[finite])
     starts, bounds = _starts(x, share[finite].to_numpy(), model)
-    data = _Data(*_patterns(x, observed, model), *ability_grid(len(finite)))
+    data = _Data(*_patterns(x, observed, model), *_ability_grid(len(finite)))
     # Without slopes the likelihood does not change with them at first: a start that overshoots
     # stays there, so that several are tried.
     results = []
@@ -102,7 +102,7 @@ def filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return np.where(observed, values, 0.0), observed.astype(float)
 
 
-def ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
+def _ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return abilities in equal steps and their weights in a standard normal population.
 
     Posteriors far narrower than the prior fall between Gauss-Hermite's nodes. The more items there

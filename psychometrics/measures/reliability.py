@@ -17,7 +17,7 @@ from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
 from .factor import one_factor, standardised
 from .intervals import jackknife_half_width
-from .items import as_numbers
+from .items import _as_numbers
 from .scoring import keyed_items
 
 
@@ -436,7 +436,7 @@ def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> di
 
 def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     """Return the answers of respondents without a gap."""
-    items = as_numbers(items)
+    items = _as_numbers(items)
     if len(items) < 3 or items.shape[1] < least_items:
         raise ParameterError(f"3 respondents and {least_items} items are needed, or more.")
     return items.dropna()

@@ -131,7 +131,7 @@ def pss(
 
     if lacking:
         raise ParameterError(f"{lacking[0]} is missing in some answers; fill it in.")
-    frame = answers.assign(raw=raw_scores(answers, score)).reset_index(drop=True)
+    frame = answers.assign(raw=_raw_scores(answers, score)).reset_index(drop=True)
     shares = np.full(len(frame), np.nan)
     raw = frame["raw"].to_numpy()
     for rows, places, cube in template_cubes(frame, raw):
@@ -688,7 +688,7 @@ def _given(
     return known
 
 
-def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
+def _raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     """Return the score of each answer to a prompt before normalisation, from 0 to 1."""
     check_choice(("entailment", "contrast"), score=score)
     names = ["entailment"] if score == "entailment" else ["entailment", "contradiction"]

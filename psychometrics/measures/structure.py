@@ -91,9 +91,9 @@ def heterotrait_monotrait(
     dealt = matrices[0][deals[:, :, None], deals[:, None, :]]
     names = list(sizes)
     counts = list(sizes.values())
-    means, by_chance = (block_means(part, counts) for part in (matrices, dealt))
-    ratios = htmt_ratios(means)
-    ratios_by_chance = htmt_ratios(by_chance)
+    means, by_chance = (_block_means(part, counts) for part in (matrices, dealt))
+    ratios = _htmt_ratios(means)
+    ratios_by_chance = _htmt_ratios(by_chance)
     rows = []
     for i, j in itertools.combinations(range(len(names)), 2):
         ratio = ratios[:, i, j]
@@ -181,7 +181,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     return pd.DataFrame(rows).drop(columns="phi")
 
 
-def block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+def _block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """Return mean correlations of the items of every two scales.
 
     Parameters
@@ -211,7 +211,7 @@ def block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return np.divide(sums, count, out=np.full_like(sums, np.nan), where=count > 0)
 
 
-def htmt_ratios(means: np.ndarray) -> np.ndarray:
+def _htmt_ratios(means: np.ndarray) -> np.ndarray:
     """Return the heterotrait-monotrait ratio of every two scales.
 
     Parameters

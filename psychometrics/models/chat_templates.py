@@ -33,7 +33,7 @@ _LONGEST = 10**4
 _MOST_SIGNS = 10**6
 
 
-def check_template(name: str, text: str) -> None:
+def _check_template(name: str, text: str) -> None:
     """Refuse a chat template that writes out numbers so large that filling it in may never end.
 
     Parameters

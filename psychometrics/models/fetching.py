@@ -67,7 +67,7 @@ def listed() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def kept_file(name: str) -> Path:
+def _kept_file(name: str) -> Path:
     """Return where the fetched file of a model lies, or will.
 
     Examples
@@ -104,7 +104,7 @@ def fetch_model(name: str, progress: bool = True) -> Path:
         hint = f" did you mean '{close[0]}'?" if close else ""
         raise RespondentError(f"There is no model {name!r} to fetch:{hint or _choice()}")
 
-    file = kept_file(name)
+    file = _kept_file(name)
     if file.is_file() and sha256(file) == registry()[name]["sha256"]:
         return file
 
@@ -218,7 +218,7 @@ def _from_hub(name: str) -> bool:
     from huggingface_hub import hf_hub_download
 
     entry = registry()[name]
-    file = kept_file(name)
+    file = _kept_file(name)
     if "archive" in entry:  # a folder of files; its hub id is asked like any other
         return False
 

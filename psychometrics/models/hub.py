@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import RespondentError
-from .model_files import check_config, check_files, check_folder, read_json
+from .model_files import _check_config, _check_files, _check_folder, read_json
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
@@ -44,17 +44,17 @@ def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
     if info.gated:
         raise RespondentError(f"{info.id}: {_GATED}.", kind="gated")
     files = {file.rfilename for file in info.siblings or []}
-    check_files(info.id, {file for file in files if "/" not in file})
+    _check_files(info.id, {file for file in files if "/" not in file})
 
-    with hub_errors(info.id):
+    with _hub_errors(info.id):
         path = Path(hf_hub_download(info.id, "config.json", revision=info.sha))
 
     config = read_json(info.id, path)
-    check_config(info.id, config)
+    _check_config(info.id, config)
     if info.safetensors:
         return config, info.safetensors.parameters
 
-    with hub_errors(info.id):
+    with _hub_errors(info.id):
         try:
             weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
         except SafetensorsParsingError as error:
@@ -65,7 +65,7 @@ def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
     return config, weights.parameter_count
 
 
-def only_snapshot(model: str) -> str | None:
+def _only_snapshot(model: str) -> str | None:
     """Return the commit of a hub model in the local cache, if exactly one is there.
 
     A program that asks for a commit leaves no note of which one is the latest (``refs/main``).
@@ -78,7 +78,7 @@ def only_snapshot(model: str) -> str | None:
     return commits[0] if len(commits) == 1 else None
 
 
-def cached_folder(model: str, commit: str) -> Path | None:
+def _cached_folder(model: str, commit: str) -> Path | None:
     """Return the folder of a hub model in the local cache, if it is whole there."""
     from huggingface_hub import try_to_load_from_cache
 
@@ -87,7 +87,7 @@ def cached_folder(model: str, commit: str) -> Path | None:
         return None
 
     try:
-        check_folder(model, Path(config).parent)
+        _check_folder(model, Path(config).parent)
     except RespondentError:
         return None  # a download that was stopped, or files that nobody asked for yet
 
@@ -95,7 +95,7 @@ def cached_folder(model: str, commit: str) -> Path | None:
 
 
 @contextlib.contextmanager
-def hub_errors(model: str) -> Iterator[None]:
+def _hub_errors(model: str) -> Iterator[None]:
     """Turn what goes wrong with the hub into one sentence."""
     from huggingface_hub.errors import (
         GatedRepoError,

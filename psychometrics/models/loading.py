@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import RespondentError, needed, out_of_memory
-from .chat_templates import check_template
+from .chat_templates import _check_template
 from .devices import check_float32
 from .model_files import TOKENIZER_FILES, read_json
 from .sources import Source, find
@@ -365,7 +365,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
 
         templates = getattr(tokenizer, "chat_template", None) or {}
         for text in templates.values() if isinstance(templates, dict) else [templates]:
-            check_template(name, text)
+            _check_template(name, text)
 
     return tokenizer
 

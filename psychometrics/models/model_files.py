@@ -33,7 +33,7 @@ _UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|
 _WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
 
-def is_adapter(files: set[str]) -> bool:
+def _is_adapter(files: set[str]) -> bool:
     """Return whether a folder with these files holds an adapter and no whole model.
 
     Beside an adapter, config.json says how its head is called and no more.
@@ -41,19 +41,19 @@ def is_adapter(files: set[str]) -> bool:
     return "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS)
 
 
-def check_folder(name: str, folder: Path) -> None:
+def _check_folder(name: str, folder: Path) -> None:
     """Refuse a folder that lacks what a model needs, or holds it in an unsafe form."""
-    check_settings(name, folder)
-    check_files(name, {path.name for path in folder.iterdir()})
-    missing = [path.name for path in weight_files(name, folder) if not path.is_file()]
+    _check_settings(name, folder)
+    _check_files(name, {path.name for path in folder.iterdir()})
+    missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
     if missing:
         raise RespondentError(
             f"{name} lacks the weight file {missing[0]}: copy the folder.", kind="incomplete"
         )
-    check_config(name, read_json(name, folder / "config.json"))
+    _check_config(name, read_json(name, folder / "config.json"))
 
 
-def check_settings(name: str, folder: Path) -> None:
+def _check_settings(name: str, folder: Path) -> None:
     """Refuse a pipe or folder that is named like a file of settings: it might be read for ever."""
     settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
     settings += _more_templates(folder)
@@ -68,7 +68,7 @@ def _more_templates(folder: Path) -> list[Path]:
     return sorted(folder.glob("additional_chat_templates/*.jinja"))
 
 
-def check_config(name: str, config: dict[str, Any]) -> None:
+def _check_config(name: str, config: dict[str, Any]) -> None:
     """Refuse a model that needs program code of its own, by its config.json."""
     if "auto_map" in config:
         from transformers import CONFIG_MAPPING
@@ -81,7 +81,7 @@ def check_config(name: str, config: dict[str, Any]) -> None:
             )
 
 
-def check_files(name: str, files: set[str]) -> None:
+def _check_files(name: str, files: set[str]) -> None:
     """Refuse a model by the names of its files alone."""
     unsafe = sorted(filter(_UNSAFE_WEIGHTS.fullmatch, files))
     kind = "incomplete"
@@ -113,7 +113,7 @@ def check_files(name: str, files: set[str]) -> None:
     raise RespondentError(f"{name} {why}.", kind=kind)
 
 
-def weight_files(name: str, folder: Path) -> list[Path]:
+def _weight_files(name: str, folder: Path) -> list[Path]:
     """Return the safetensors files that hold a model's weights, whole or in shards."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file() or not index.is_file():
@@ -160,7 +160,7 @@ def read_json(name: str, path: Path, kind: type = dict) -> Any:
     return content
 
 
-def folder_digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> str:
+def _folder_digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> str:
     """Return a digest of everything in a folder that determines a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
     settings = [path for path in settings if path not in weights]

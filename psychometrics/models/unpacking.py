@@ -22,17 +22,17 @@ from .model_files import read_json
 _NOTED = "sha256.json"
 
 
-def unpacked_folder(digest: str) -> Path:
+def _unpacked_folder(digest: str) -> Path:
     """Return where the plain copy of a packed file of this SHA-256 lies, or will."""
     return cache_dir() / "models" / f"gguf-{digest[:16]}"
 
 
-def is_unpacked(digest: str) -> bool:
+def _is_unpacked(digest: str) -> bool:
     """Return whether the packed file of this SHA-256 was unpacked."""
-    return (unpacked_folder(digest) / _NOTED).is_file()
+    return (_unpacked_folder(digest) / _NOTED).is_file()
 
 
-def was_changed(name: str, folder: Path) -> bool:
+def _was_changed(name: str, folder: Path) -> bool:
     """Return whether the files of an unpacked model are not those that were noted."""
     note = folder / _NOTED
     return not note.is_file() or read_json(name, note) != _noted(folder)
@@ -44,10 +44,10 @@ def _noted(folder: Path) -> dict[str, str]:
     return {path.name: known_sha256(path) for path in paths}
 
 
-def unpack(file: Path, digest: str) -> Path:
+def _unpack(file: Path, digest: str) -> Path:
     """Unpack a GGUF file of this SHA-256 in bfloat16, if that is not done; return its folder."""
-    folder = unpacked_folder(digest)
-    if is_unpacked(digest):
+    folder = _unpacked_folder(digest)
+    if _is_unpacked(digest):
         return folder
 
     import torch

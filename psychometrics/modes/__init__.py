@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
     from .mode import Identity
-    from .prompting import PromptRespondent
+    from .prompting import _PromptRespondent
 
 
 __getattr__, __dir__, _ = lazy_loader.attach(
@@ -106,7 +106,7 @@ def load_respondent(
     device: str | torch.device | None = None,
     dtype: str | None = None,
     **conditions: object,
-) -> PromptRespondent:
+) -> _PromptRespondent:
     """Load a model that answers prompts.
 
     Parameters

@@ -67,22 +67,22 @@ from ..questionnaires import Questionnaire
 from ..store import key_of
 from ..store.replies import Reply, StoredReplies, Turn
 from . import generation
-from .chat_endpoint import Job, ask_endpoint, most_tokens, request_settings, stored_replies
-from .conversations import ConversationConditions, ConversationMode
+from .chat_endpoint import _ask_endpoint, _Job, _request_settings, _stored_replies, most_tokens
+from .conversations import _ConversationConditions, _ConversationMode
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking, Identity
 
 if TYPE_CHECKING:
     from .conversations import Row
-    from .generation import WrittenReply
+    from .generation import _WrittenReply
 
-    _Writer = Callable[..., list[WrittenReply]]
+    _Writer = Callable[..., list[_WrittenReply]]
 
 # The template of a conversation that a base model goes on from.
 _RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
 
 
-class _ChatConditions(ConversationConditions):
+class _ChatConditions(_ConversationConditions):
     """The conditions of a conversation, those of a request, and who reads the replies."""
 
     temperature: Annotated[FiniteFloat, Field(ge=0)] | None = 0.0
@@ -98,7 +98,7 @@ class _ChatConditions(ConversationConditions):
     endpoint: InstanceOf[Endpoint] | None = None
 
 
-class Chat(ConversationMode):
+class Chat(_ConversationMode):
     """Chat models, on this machine or behind an endpoint."""
 
     conditions_type = _ChatConditions
@@ -121,7 +121,7 @@ class Chat(ConversationMode):
 
         endpoint = conditions["endpoint"]
         if endpoint is not None and endpoint.max_cost is not None:
-            settings = request_settings(conditions)
+            settings = _request_settings(conditions)
             if not (settings.get("max_tokens") or settings.get("max_completion_tokens")):
                 raise ParameterError(
                     "max_cost needs max_tokens, else what a reply costs has no bound."
@@ -221,7 +221,7 @@ class Chat(ConversationMode):
 
         rows: dict[str, list[Row]] = {job.questionnaire.id: [] for job in jobs}
         try:
-            ask_endpoint(jobs, endpoint.resolved(), asking, rows, request_settings(conditions))
+            _ask_endpoint(jobs, endpoint.resolved(), asking, rows, _request_settings(conditions))
         except RespondentError:
             for job in jobs:
                 answers = rows[job.questionnaire.id]
@@ -234,20 +234,20 @@ class Chat(ConversationMode):
         for job in jobs:
             yield self.table(rows[job.questionnaire.id], job.questionnaire, conditions)
 
-    def _job(self, questionnaire: Questionnaire, asking: Asking) -> Job:
+    def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
         begin = functools.partial(self.talks, questionnaire, asking)
         # Calls that differ in nothing but their number of runs would send the same requests.
         same = {key: value for key, value in asking.conditions.items() if key != "runs"}
         text = questionnaire.model_dump_json()
         key = key_of(asking.identity.fingerprint, text, repr(same))
-        return Job(questionnaire, begin, sum(len(batch.items) for batch, _ in begin()), key)
+        return _Job(questionnaire, begin, sum(len(batch.items) for batch, _ in begin()), key)
 
-    def _ask_here(self, job: Job, asking: Asking) -> list[Row]:
+    def _ask_here(self, job: _Job, asking: Asking) -> list[Row]:
         """Ask a model on this machine one questionnaire; each reply is saved at once."""
         cut: set[str] = set()
         asking.bar.expect(job.questions)
 
-        with stored_replies(job, asking) as replies:
+        with _stored_replies(job, asking) as replies:
 
             def reply_to_all(turns: list[Turn]) -> list[Reply]:
                 keys = []
@@ -400,7 +400,7 @@ def _generate(
     requests = [request for _, request in new.values()]
     began = time.perf_counter()
 
-    def keep(place: int, reply: WrittenReply) -> None:
+    def keep(place: int, reply: _WrittenReply) -> None:
         nonlocal began
         turn, request = new[keys[place]]
         columns = {

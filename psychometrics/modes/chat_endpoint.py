@@ -21,7 +21,7 @@ from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..store import StoredAnswers, key_of
 from ..store.replies import Reply, StoredReplies, Turn
-from .conversations import ENDED_WITHOUT_ANSWER, Batch
+from .conversations import ENDED_WITHOUT_ANSWER, _Batch
 from .mode import Asking
 
 if TYPE_CHECKING:
@@ -33,17 +33,17 @@ _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
 
 
-class Job(NamedTuple):
+class _Job(NamedTuple):
     """A questionnaire and its conversations in all runs."""
 
     questionnaire: Questionnaire
-    begin: Callable[[], list[tuple[Batch, Talk]]]  # begins the conversations
+    begin: Callable[[], list[tuple[_Batch, Talk]]]  # begins the conversations
     questions: int
     key: str  # the same for all processes that would send the same requests
 
 
 @contextlib.contextmanager
-def stored_replies(job: Job, asking: Asking) -> Iterator[StoredReplies]:
+def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
     """Wait until no other process makes the same run, which would be paid twice; read its store."""
     name = asking.identity.respondent_id
     manifest = {**asking.identity, **asking.conditions}
@@ -57,7 +57,7 @@ def stored_replies(job: Job, asking: Asking) -> Iterator[StoredReplies]:
         yield StoredReplies(stored, asking.identity.fingerprint)
 
 
-def request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
+def _request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of each request to an endpoint, without model and messages."""
     settings = {}
     for name in _OF_REQUEST:
@@ -68,8 +68,8 @@ def request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
     return settings | body
 
 
-def ask_endpoint(
-    jobs: list[Job],
+def _ask_endpoint(
+    jobs: list[_Job],
     endpoint: Endpoint,
     asking: Asking,
     rows: dict[str, list[Row]],
@@ -102,7 +102,7 @@ def ask_endpoint(
     with contextlib.ExitStack() as stack:
         in_order = sorted(jobs, key=lambda job: job.key)  # else two runs would block each other
         stored = {
-            j.questionnaire.id: stack.enter_context(stored_replies(j, asking)) for j in in_order
+            j.questionnaire.id: stack.enter_context(_stored_replies(j, asking)) for j in in_order
         }
         for job in jobs:
             bar.expect(job.questions)
@@ -116,11 +116,11 @@ def ask_endpoint(
         queue.work(converse, _begun(jobs))
 
 
-def _begun(jobs: list[Job]) -> list[tuple[str, Talk]]:
+def _begun(jobs: list[_Job]) -> list[tuple[str, Talk]]:
     return [(job.questionnaire.id, talk) for job in jobs for _, talk in job.begin()]
 
 
-def _announce(queue: RequestQueue, jobs: list[Job], endpoint: Endpoint, bar: Progress) -> None:
+def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Progress) -> None:
     """Say how much will be sent to an endpoint that may cost something, and for how much.
 
     Raises
@@ -178,7 +178,7 @@ class _FirstTokens(NamedTuple):
     tokens: dict[str, float]
 
 
-def first_tokens(
+def _first_tokens(
     questionnaire: Questionnaire,
     asking: Asking,
     endpoint: Endpoint,
@@ -215,13 +215,13 @@ def first_tokens(
     if "max_completion_tokens" not in body:
         settings = {"max_tokens": 1} | settings
 
-    def begin() -> list[tuple[Batch, Talk]]:
-        return [(Batch(1, ()), talk(*pair)) for pair in prompts.items()]
+    def begin() -> list[tuple[_Batch, Talk]]:
+        return [(_Batch(1, ()), talk(*pair)) for pair in prompts.items()]
 
     key = key_of("first tokens", asking.identity.fingerprint, questionnaire.model_dump_json())
     rows: dict[str, list[Row]] = {questionnaire.id: []}
-    job = Job(questionnaire, begin, len(prompts), key)
-    ask_endpoint([job], endpoint, asking, rows, settings)
+    job = _Job(questionnaire, begin, len(prompts), key)
+    _ask_endpoint([job], endpoint, asking, rows, settings)
     return {row["prompt"]: row["first"] for row in rows[questionnaire.id]}
 
 

@@ -40,7 +40,7 @@ _Part = tuple[Item, tuple[int, ...], int]
 
 
 @dataclass(frozen=True)
-class Batch:
+class _Batch:
     """Items of a run that are asked together.
 
     Parameters
@@ -54,7 +54,7 @@ class Batch:
     items: tuple[_Part, ...]
 
 
-class ConversationConditions(Conditions):
+class _ConversationConditions(Conditions):
     """The parts of a conversation, and the number of times that it is held."""
 
     role: Any = "default"
@@ -75,10 +75,10 @@ class ConversationConditions(Conditions):
     log: bool = False
 
 
-class ConversationMode(Mode):
+class _ConversationMode(Mode):
     """A mode whose respondents are put messages and reply with text."""
 
-    conditions_type = ConversationConditions
+    conditions_type = _ConversationConditions
     sends = "messages"
     needs_options = True
 
@@ -100,7 +100,7 @@ class ConversationMode(Mode):
 
     def talks(
         self, questionnaire: Questionnaire, asking: Asking, parse: Parser = parse_reply
-    ) -> list[tuple[Batch, Talk]]:
+    ) -> list[tuple[_Batch, Talk]]:
         """Split all runs into batches of items, and begin a conversation about each.
 
         Parameters
@@ -136,7 +136,7 @@ class ConversationMode(Mode):
         for part in rounds:
             items = tuple(item for batch in part for item in batch.items)
             talk = _in_turn(questionnaire, part, who, conditions, parse)
-            talks.append((Batch(part[0].run, items), talk))
+            talks.append((_Batch(part[0].run, items), talk))
 
         return talks
 
@@ -184,7 +184,7 @@ class ConversationMode(Mode):
 
     def hold(
         self,
-        talks: list[tuple[Batch, Talk]],
+        talks: list[tuple[_Batch, Talk]],
         asking: Asking,
         ask: Callable[[list[Turn]], list[Reply]],
     ) -> list[Row]:
@@ -233,7 +233,7 @@ class ConversationMode(Mode):
 
 def _in_turn(
     questionnaire: Questionnaire,
-    batches: list[Batch],
+    batches: list[_Batch],
     who: dict[str, str],
     conditions: dict[str, Any],
     parse: Parser,
@@ -248,7 +248,7 @@ def _in_turn(
 
 def _conversation(
     questionnaire: Questionnaire,
-    batch: Batch,
+    batch: _Batch,
     who: dict[str, str],
     conditions: dict[str, Any],
     parse: Parser,
@@ -343,7 +343,7 @@ def _read(
     return results
 
 
-def _batches(questionnaire: Questionnaire, conditions: dict[str, Any]) -> list[Batch]:
+def _batches(questionnaire: Questionnaire, conditions: dict[str, Any]) -> list[_Batch]:
     """Split all runs into batches of items, each with its order of options and its place."""
     plan = []
     count = len(questionnaire.items)
@@ -362,7 +362,7 @@ def _batches(questionnaire: Questionnaire, conditions: dict[str, Any]) -> list[B
             items.append((item, drawn[len(questionnaire.choices(item))], position))
 
         for start in range(0, count, size):
-            plan.append(Batch(run, tuple(items[start : start + size])))
+            plan.append(_Batch(run, tuple(items[start : start + size])))
 
     return plan
 

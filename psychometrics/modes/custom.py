@@ -25,7 +25,7 @@ from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Item, Option, Questionnaire
 from ..store import StoredAnswers, key_of
 from ..store.replies import Reply, StoredReplies, Turn, well_formed
-from .conversations import ConversationConditions, ConversationMode
+from .conversations import _ConversationConditions, _ConversationMode
 from .messages import option_labels
 from .mode import Asking, Identity
 from .replies import parse_reply
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from .conversations import Parser, Row
 
 
-class _CustomConditions(ConversationConditions):
+class _CustomConditions(_ConversationConditions):
     """The conditions of a conversation, and what reads a reply."""
 
     parse: Callable[..., Any] | None = None
 
 
-class Custom(ConversationMode):
+class _Custom(_ConversationMode):
     """Functions that turn messages into text."""
 
     conditions_type = _CustomConditions

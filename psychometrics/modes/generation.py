@@ -34,7 +34,7 @@ _FormTokens = list[list[list[int]]]
 _Place = tuple[int, int, int]
 
 
-class WrittenReply(TypedDict):
+class _WrittenReply(TypedDict):
     """A reply that a model on this machine wrote.
 
     ``reply`` is without special tokens; ``finish_reason`` is "stop", or "length" if it was cut off
@@ -54,8 +54,8 @@ def replies(
     seeds: Sequence[int] | None = None,
     batch: int = 32,
     forms: Sequence[_Form | None] | None = None,
-    keep: Callable[[int, WrittenReply], None] | None = None,
-) -> list[WrittenReply]:
+    keep: Callable[[int, _WrittenReply], None] | None = None,
+) -> list[_WrittenReply]:
     """Let a model reply to conversations.
 
     Parameters
@@ -117,7 +117,7 @@ def replies(
     if model.config.model_type in _SEES_PADDING:
         batch = 1
 
-    written: dict[int, WrittenReply] = {}
+    written: dict[int, _WrittenReply] = {}
     ordered = sorted(range(count), key=lambda i: len(encoded[i]))
     for start in range(0, count, batch):
         places = ordered[start : start + batch]

@@ -16,7 +16,7 @@ from ..models.lengths import check_length
 from ..models.loading import load_model, text_config, to_device
 from ..models.sources import Source
 from .mode import Conditions, Identity
-from .prompting import PromptMode, PromptRespondent
+from .prompting import PromptMode, _PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     _Score = Callable[[PreTrainedModel, PreTrainedTokenizerBase, Sequence[Prompt]], Probabilities]
 
 
-class _LMRespondent(PromptRespondent):
+class _LMRespondent(_PromptRespondent):
     """A language model that answers each prompt with one probability."""
 
     def __init__(
@@ -54,7 +54,7 @@ class _LMRespondent(PromptRespondent):
             yield done, values[:, None]
 
 
-class LanguageMode(PromptMode):
+class _LanguageMode(PromptMode):
     """A mode in which language models give each prompt one probability."""
 
     def __init__(self, name: str) -> None:
@@ -110,7 +110,7 @@ class _CausalConditions(Conditions):
     mean: Literal["product", "geometric", "harmonic"] = "product"
 
 
-class Causal(LanguageMode):
+class Causal(_LanguageMode):
     """Language models that read from left to right."""
 
     conditions_type = _CausalConditions

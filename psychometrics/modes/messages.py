@@ -270,7 +270,7 @@ def _shown_turns(
     return turns
 
 
-def system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:
+def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:
     """Return a questionnaire's own system text where one item at a time is answered by its label.
 
     Its sentence about the form of a longer reply is left out, because a statement's index would be

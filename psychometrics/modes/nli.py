@@ -28,8 +28,8 @@ from ..models.lengths import batch_tokens, token_limit
 from ..models.loading import decodes, load_config, load_model, to_device
 from ..models.sources import Source
 from ..paths import data_dir
-from .nli_labels import entailment_of_two, labels_from_names, labels_from_pairs
-from .prompting import PromptMode, PromptRespondent, all_equal
+from .nli_labels import _entailment_of_two, _labels_from_pairs, labels_from_names
+from .prompting import PromptMode, _all_equal, _PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -42,7 +42,7 @@ PROBABILITIES = ("entailment", "neutral", "contradiction")
 _Features = dict[str, list[int]]  # of a text: token ids, and perhaps their types and a mask
 
 
-class NLIRespondent(PromptRespondent):
+class NLIRespondent(_PromptRespondent):
     """A classifier that answers pairs of premise and hypothesis.
 
     A pair that is longer than the model reads is cut at the end of its longer side, with a warning.
@@ -203,7 +203,7 @@ class NLIRespondent(PromptRespondent):
         """Return the positions of entailment, neutral and contradiction among the outputs."""
         name = self.identity.respondent_id
         outputs: Any = self.model.config.id2label
-        place = entailment_of_two(outputs) if len(outputs) == 2 else None
+        place = _entailment_of_two(outputs) if len(outputs) == 2 else None
         if place is not None:
             return [place]
 
@@ -212,7 +212,7 @@ class NLIRespondent(PromptRespondent):
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
             self.order = [0, 1, 2]
-            order = labels_from_pairs(*self._labelled(), name)
+            order = _labels_from_pairs(*self._labelled(), name)
 
         return order
 
@@ -428,7 +428,7 @@ class NLI(PromptMode):
         table = super().answer(questionnaire, asking)
         identity = asking.identity
 
-        if all_equal(table["entailment"]):
+        if _all_equal(table["entailment"]):
             return table  # there was a warning about it
         entailment = table["entailment"].to_numpy(dtype="float64")
         dtype = identity.precision

@@ -61,7 +61,7 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     return [positions[0] for positions in places]
 
 
-def entailment_of_two(outputs: dict[int, str]) -> int | None:
+def _entailment_of_two(outputs: dict[int, str]) -> int | None:
     """Return the place of entailment where the other of two outputs is all the rest.
 
     Examples
@@ -75,7 +75,7 @@ def entailment_of_two(outputs: dict[int, str]) -> int | None:
     return entails.index(True) if sum(entails) == sum(is_rest) == 1 else None
 
 
-def labels_from_pairs(
+def _labels_from_pairs(
     answers: Probabilities, labels: Sequence[str], model: str = "The model"
 ) -> list[int]:
     """Infer the meaning of each output from answers to plain pairs with known labels.

@@ -9,10 +9,10 @@ import pandas as pd
 
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
-from .messages import messages, option_labels, system_for_choice
+from .messages import _system_for_choice, messages, option_labels
 
 
-def scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
+def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
     """Return a row for every prompt to a language model, and reply to be scored.
 
     Returns
@@ -34,10 +34,10 @@ def scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> 
             orders = _orders_of(len(options), conditions["permutations"])
 
         for number, order in enumerate(orders, start=1):
-            prompts = [choice_prompt(questionnaire, item, conditions, order)]
+            prompts = [_choice_prompt(questionnaire, item, conditions, order)]
             if baseline is not None:
                 empty = item.model_copy(update={"text": baseline})
-                prompts.append(choice_prompt(bare, empty, conditions, order))
+                prompts.append(_choice_prompt(bare, empty, conditions, order))
 
             for place, i in enumerate(order):
                 reply = names[place] if conditions["score"] == "label" else options[i].label
@@ -57,7 +57,7 @@ def scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> 
     return pd.DataFrame(rows)
 
 
-def choice_prompt(
+def _choice_prompt(
     questionnaire: Questionnaire, item: Item, conditions: dict[str, Any], order: tuple[int, ...]
 ) -> tuple[str, str]:
     """Return system and user text about an item; of a voice only the text that it goes on from."""
@@ -79,30 +79,30 @@ def choice_prompt(
     return system, user  # a file's own prompt may have no system text
 
 
-def as_text(prompt: tuple[str, str]) -> str:
+def _as_text(prompt: tuple[str, str]) -> str:
     """Return what a base model goes on from."""
     system, user = prompt
     return f"{system}\n{user}\nAnswer:" if system else user
 
 
-def endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
+def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
     """Return a row for every prompt to an endpoint, and label to be looked for."""
-    own_system = system_for_choice(questionnaire, conditions["labels"])
+    own_system = _system_for_choice(questionnaire, conditions["labels"])
     if conditions["role"] == "default" and conditions["wording"] != "file" and own_system:
         conditions = conditions | {"role": own_system}
 
-    rows = scored_replies(questionnaire, conditions)
+    rows = _scored_replies(questionnaire, conditions)
     long = [label for label in rows["reply"] if len(label) > 1]
     if long:
         raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
 
     if conditions["raw"]:
-        rows["prompt"] = [("", as_text(prompt)) for prompt in rows["prompt"]]
+        rows["prompt"] = [("", _as_text(prompt)) for prompt in rows["prompt"]]
 
     return rows
 
 
-def option_sentence(label: str) -> str:
+def _option_sentence(label: str) -> str:
     """Return a response option as a sentence in the first person, to follow a statement.
 
     Examples
@@ -149,7 +149,7 @@ def _voice_sentence(label: str) -> str:
     words = label.strip().rstrip(".").lower()
     if re.search(r"\b(in)?accurate\b", words):
         return f"This describes me {re.sub('accurate', 'accurately', words)}."
-    return option_sentence(label)
+    return _option_sentence(label)
 
 
 def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:

@@ -23,10 +23,10 @@ from ..models.loading import load_config, load_model, to_device
 from ..models.sources import find
 from ..questionnaires import Questionnaire
 from ..store import StoredAnswers, key_of
-from .chat_endpoint import first_tokens
+from .chat_endpoint import _first_tokens
 from .mode import Asking
 from .nli import NLI, PROBABILITIES
-from .option_prompts import as_text, endpoint_replies, option_sentence, scored_replies
+from .option_prompts import _as_text, _endpoint_replies, _option_sentence, _scored_replies
 
 if TYPE_CHECKING:
     from .prompting import Prompt
@@ -36,7 +36,7 @@ _BATCH = 16
 _LEAST_SHARED = 32
 
 
-def by_entailment(
+def _by_entailment(
     questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
     """Return options with their probabilities by an NLI classifier."""
@@ -57,7 +57,7 @@ def by_entailment(
     else:
         wording = conditions["wording"]
         if wording == "sentence":
-            sentences = [option_sentence(label) for label in rows["label"]]
+            sentences = [_option_sentence(label) for label in rows["label"]]
         else:
             sentences = [wording.replace("{label}", label) for label in rows["label"]]
 
@@ -89,13 +89,13 @@ def by_entailment(
     return rows.assign(probability=_shares(shares, rows["item_id"].to_numpy()))
 
 
-def by_logits(
+def _by_logits(
     questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
     """Return options with their probabilities as a model's next words, per permutation."""
     model = asking.respondent
     bar = asking.bar
-    rows = scored_replies(questionnaire, conditions)
+    rows = _scored_replies(questionnaire, conditions)
     rows["key"] = [
         key_of(asking.identity.fingerprint, conditions["score"], *prompt, reply)
         for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
@@ -119,7 +119,7 @@ def by_logits(
     return _within_prompts(rows.drop(columns="key"))
 
 
-def by_endpoint(
+def _by_endpoint(
     questionnaire: Questionnaire, asking: Asking, conditions: dict[str, Any], endpoint: Endpoint
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return options with the probabilities of their labels, and the statuses of failed items.
@@ -127,10 +127,10 @@ def by_endpoint(
     If there is no reply about an item, its rows have no probabilities, but the prompt that was to
     be sent.
     """
-    rows = endpoint_replies(questionnaire, conditions)
+    rows = _endpoint_replies(questionnaire, conditions)
     items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
     asking = asking._replace(conditions=conditions)
-    replies = first_tokens(questionnaire, asking, endpoint.resolved(), items)
+    replies = _first_tokens(questionnaire, asking, endpoint.resolved(), items)
 
     statuses = rows["prompt"].map({prompt: first.status for prompt, first in replies.items()})
     failed = statuses != "ok"
@@ -198,11 +198,11 @@ def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
         rows = rows[~is_baseline].reset_index(drop=True)
         rows["log_probability"] -= without
     by = [rows["item_id"], rows["permutation"]]
-    rows["probability"] = shares_of_logs(rows["log_probability"], by)
+    rows["probability"] = _shares_of_logs(rows["log_probability"], by)
     return rows.drop(columns="reply").rename(columns={"prompt": "sent"})
 
 
-def shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]:
+def _shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]:
     """Return probabilities that sum to one within groups, from log-probabilities.
 
     Examples
@@ -225,7 +225,7 @@ def _shares(
     return shares
 
 
-class ReplyScorer:
+class _ReplyScorer:
     """A causal or encoder-decoder model that scores replies after prompts."""
 
     def __init__(self, name_or_path: str | Path, dtype: str) -> None:
@@ -269,7 +269,7 @@ class ReplyScorer:
 
         if self.decodes:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
-        ids = self._tokens(as_text(prompt))
+        ids = self._tokens(_as_text(prompt))
         start = self.tokenizer.bos_token_id
         if start is not None:
             ids = [start, *ids]

@@ -65,8 +65,8 @@ from .chat import model_here
 from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
-from .option_prompts import choice_prompt, endpoint_replies, scored_replies
-from .option_shares import ReplyScorer, by_endpoint, by_entailment, by_logits, shares_of_logs
+from .option_prompts import _choice_prompt, _endpoint_replies, _scored_replies
+from .option_shares import _by_endpoint, _by_entailment, _by_logits, _ReplyScorer, _shares_of_logs
 
 # Version of all that these files do to an answer; part of the fingerprint, so raise it with them.
 _HANDLING = "options-1"
@@ -153,7 +153,7 @@ class Options(Mode):
         order = tuple(range(len(questionnaire.choices(item))))
         if identity.by != "entailment":
             complete = _check_conditions(identity.by, as_filed(questionnaire, conditions))
-            choice_prompt(questionnaire, item, complete, order)
+            _choice_prompt(questionnaire, item, complete, order)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the messages about each item, in each order of its options.
@@ -172,10 +172,10 @@ class Options(Mode):
 
         if names_endpoint or _has_endpoint():
             conditions = _check_conditions("endpoint", conditions)
-            replies = endpoint_replies(questionnaire, conditions)
+            replies = _endpoint_replies(questionnaire, conditions)
         else:
             conditions = _check_conditions("logits", conditions)
-            replies = scored_replies(questionnaire, conditions)
+            replies = _scored_replies(questionnaire, conditions)
 
         asked = replies.drop_duplicates("prompt")
         is_text = conditions["wording"] == "voice" or conditions.get("raw")
@@ -195,7 +195,7 @@ class Options(Mode):
             return None
         if identity.by == "entailment":
             return NLI("nli").open(respondent, identity)
-        return self._when_asked(lambda: ReplyScorer(respondent, identity.precision))
+        return self._when_asked(lambda: _ReplyScorer(respondent, identity.precision))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Ask for the probability of every option of every item.
@@ -260,9 +260,9 @@ class Options(Mode):
         left: dict[str, str] = {}
 
         if identity.by == "endpoint":
-            shares, left = by_endpoint(questionnaire, asking, conditions, endpoint)
+            shares, left = _by_endpoint(questionnaire, asking, conditions, endpoint)
         else:
-            ask = by_logits if identity.by == "logits" else by_entailment
+            ask = _by_logits if identity.by == "logits" else _by_entailment
             manifest = {**identity, "device": str(resolve_device(None)), **conditions}
             name = identity.respondent_id
             with StoredAnswers(asking.store, "options", questionnaire.id, name, manifest) as stored:
@@ -336,7 +336,7 @@ def pooled(shares: pd.DataFrame) -> pd.DataFrame:
 
     out = shares.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
     out["order"] = out["item_id"].map({k: i for i, k in enumerate(shares["item_id"].unique())})
-    out["probability"] = shares_of_logs(out["log"], [out["respondent_id"], out["item_id"]])
+    out["probability"] = _shares_of_logs(out["log"], [out["respondent_id"], out["item_id"]])
     out = out.sort_values(["respondent_id", "order", "option"], kind="stable", ignore_index=True)
 
     return out.drop(columns=["log", "order"])

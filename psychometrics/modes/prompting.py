@@ -70,7 +70,7 @@ class PromptMode(Mode):
 
     def build(
         self, source: Source, identity: Identity, device: torch.device, **conditions: Any
-    ) -> PromptRespondent:
+    ) -> _PromptRespondent:
         """Load a respondent from a model that was found."""
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class PromptMode(Mode):
         device: str | torch.device | None = None,
         dtype: str | None = None,
         **conditions: Any,
-    ) -> PromptRespondent:
+    ) -> _PromptRespondent:
         """Load a respondent."""
         place = resolve_device(device)
         source = find(name_or_path)
@@ -169,7 +169,7 @@ class PromptMode(Mode):
         table.insert(1, "mode", self.name)
         table[columns] = values
 
-        if all_equal(table[columns[0]]):
+        if _all_equal(table[columns[0]]):
             mend = "check its weights and its config.json"
             if asking.identity.dtype == "bfloat16":
                 mend = f"ask it with dtype='float32', or {mend}"
@@ -243,7 +243,7 @@ class PromptMode(Mode):
         return table, questions, keys, stored
 
 
-class PromptRespondent:
+class _PromptRespondent:
     """A model that answers prompts; made by :func:`psychometrics.modes.load_respondent`.
 
     Attributes
@@ -331,7 +331,7 @@ class PromptRespondent:
                 torch.mps.empty_cache()
 
 
-def all_equal(answers: pd.Series) -> bool:
+def _all_equal(answers: pd.Series) -> bool:
     """Return whether several answers are one number, but for rounding in float32.
 
     Examples

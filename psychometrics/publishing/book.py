@@ -30,7 +30,7 @@ from .record import figure as figure
 from .record import mistakes
 from .record import read as read
 from .record import table as table
-from .runs import execute_notebook
+from .runs import _execute_notebook
 
 if TYPE_CHECKING:
     pass
@@ -267,7 +267,7 @@ def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
     name = source.stem
     began = time.perf_counter()
     output.parent.mkdir(parents=True, exist_ok=True)
-    execute_notebook(name, source, output, {}, progress=False)
+    _execute_notebook(name, source, output, {}, progress=False)
     executed = json.loads(output.read_text("utf-8"))
     executed["metadata"]["inputs"] = inputs
     with replacing(output) as part:

@@ -22,7 +22,7 @@ from ..checks import check_kinds
 from ..data import available
 from ..exceptions import DataError
 from ..paths import book_dir, data_dir
-from .record import cell, number, own_folder, starred, with_interval
+from .record import _starred, cell, number, own_folder, with_interval
 
 STUDIES = {
     "empalc": "EMPALC",
@@ -307,7 +307,7 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     """
     executed = Path(executed)
     table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
-    table = table[table["chapter"] == chapter_of(executed)]
+    table = table[table["chapter"] == _chapter_of(executed)]
     rows = []
     for sentence, part in table.groupby("sentence", sort=False):
         cells = [verdict for row in part.itertuples() for verdict in _judged_cells(row, executed)]
@@ -318,7 +318,7 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["sentence", "verdict", "why", "shown"])
 
 
-def chapter_of(executed: Path) -> str:
+def _chapter_of(executed: Path) -> str:
     """Return the name of the notebook that a copy was executed from."""
     if executed.is_file():
         notebook = _notebook(executed)
@@ -510,7 +510,7 @@ def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:
         return [row]
 
     try:
-        matches = starred(row.cell, runs, chapter)
+        matches = _starred(row.cell, runs, chapter)
     except DataError:
         return [row]
 

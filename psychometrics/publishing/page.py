@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from ..checks import check_choice, check_kinds
 from ..exceptions import ParameterError, writing
-from .printing import check_output, print_page
-from .prose import FOR_THE_PUBLISHED_RUN, prose_of
+from .printing import _check_output, _print_page
+from .prose import FOR_THE_PUBLISHED_RUN, _prose_of
 
 _OPENING = (
     r"^# .+|^> \*\*This is not the published run\..+|^(?:> )?\*\*(?:Question|Finding)\.\*\*.+"
@@ -91,7 +91,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
 
     if len(executed.name.encode(errors="replace")) > 255 or not executed.is_file():
         raise ParameterError(f"{executed} was not executed: use `psychometrics run` first.")
-    output = check_output(output or executed.with_suffix(".html"))
+    output = _check_output(output or executed.with_suffix(".html"))
 
     try:
         notebook = nbformat.read(executed, as_version=4)
@@ -114,7 +114,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
             with tempfile.TemporaryDirectory() as folder:
                 printed_from = Path(folder) / "page.html"
                 printed_from.write_text(text, encoding="utf-8")
-                print_page(printed_from.as_uri(), output.absolute(), Path(folder) / "browser")
+                _print_page(printed_from.as_uri(), output.absolute(), Path(folder) / "browser")
         else:
             output.write_text(text, encoding="utf-8")
 
@@ -180,7 +180,7 @@ def _plain(notebook, executed: Path, kind: str):
     from nbformat.v4 import new_markdown_cell
 
     cells = []
-    prose = prose_of(executed)
+    prose = _prose_of(executed)
 
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
-def check_output(path: str | Path) -> Path:
+def _check_output(path: str | Path) -> Path:
     """Refuse a page that could not be written, before anything is computed for it.
 
     Returns
@@ -49,7 +49,7 @@ def check_output(path: str | Path) -> Path:
     return path
 
 
-def print_page(address: str, output: Path, profile: Path) -> None:
+def _print_page(address: str, output: Path, profile: Path) -> None:
     """Print an address to a PDF file by a browser without a window.
 
     Parameters
@@ -121,7 +121,7 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
             starts[page.resolve()] = len(writer.pages)
             printed = Path(folder) / f"{number}.pdf"
             address = f"{page.resolve().as_uri()}?page={len(writer.pages) + 1}"
-            print_page(address, printed, Path(folder) / "profile")
+            _print_page(address, printed, Path(folder) / "profile")
             writer.append(printed, import_outline=False)
             writer.add_outline_item(title=_page_title(page), page_number=starts[page.resolve()])
 
@@ -132,14 +132,14 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
     return output
 
 
-def find_browser() -> str | None:
+def _find_browser() -> str | None:
     """Return the path of Chromium or Chrome, if one of them is installed."""
     return next(filter(None, map(shutil.which, _BROWSERS)), None)
 
 
 def _needed_browser(place: object) -> str:
     """Return the path of Chromium or Chrome; ``place`` names what is to be printed."""
-    browser = find_browser()
+    browser = _find_browser()
     if browser is None:
         raise ParameterError(
             f"{place}: a PDF is printed by Chromium or Chrome, and neither is on the PATH; "

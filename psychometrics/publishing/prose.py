@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 from ..exceptions import PsychometricsError
 from ..paths import book_dir, data_dir, notebooks_dir
-from .claims import SENTENCE_VERDICTS, chapter_of, judged_sentences, own_parameters
+from .claims import SENTENCE_VERDICTS, _chapter_of, judged_sentences, own_parameters
 from .record import ROLE, printed, shown
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ _SHOWN = ("image/svg+xml", "image/png", "image/jpeg", "text/html", "text/markdow
           "text/plain")  # fmt: skip
 
 
-def prose_of(executed: Path) -> _Prose:
+def _prose_of(executed: Path) -> _Prose:
     """Return what writes the text of a run: as it is, or as text about the published run."""
     sentences = judged_sentences(executed)
     parameters = own_parameters(executed)
-    is_chapter = re.match(r"\d\d-|benchmarks$", chapter_of(executed)) is not None
+    is_chapter = re.match(r"\d\d-|benchmarks$", _chapter_of(executed)) is not None
     is_other = bool(parameters) or (sentences["verdict"] == SENTENCE_VERDICTS[-1]).any()
     if is_chapter and is_other:
         return _OtherRun(executed, parameters, sentences)
@@ -201,7 +201,7 @@ class _OtherRun(_Prose):
         super().__init__(executed)
         self.parameters = parameters
         self.sentences = sentences
-        self.chapter = chapter_of(executed)
+        self.chapter = _chapter_of(executed)
         self.fragments = {
             _normal(row.sentence).rstrip("."): row.verdict for row in sentences.itertuples()
         }

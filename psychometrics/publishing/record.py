@@ -63,7 +63,7 @@ def own_folder() -> Path:
     return _RUN.folder
 
 
-def kernel_arguments(folder: Path) -> list[str]:
+def _kernel_arguments(folder: Path) -> list[str]:
     """Return the arguments that make a notebook's kernel write what it shows to a folder.
 
     Examples
@@ -250,7 +250,7 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
     return found
 
 
-def starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
+def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
     """Return the labels that the stars of an address stand for, in each row that it matches.
 
     Examples

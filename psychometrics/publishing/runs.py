@@ -21,8 +21,8 @@ from ..paths import notebooks_dir
 from ..store import key_of
 from .page import write_page
 from .parameters import CHAPTERS, check_parameters
-from .printing import check_output
-from .record import kernel_arguments
+from .printing import _check_output
+from .record import _kernel_arguments
 
 RUNS = Path("runs")
 
@@ -109,7 +109,7 @@ def run_notebook(
         made = Path(folder) / output.name
         failed = output.with_name(f"{output.stem}.failed.ipynb")
         try:
-            execute_notebook(name, source, made, given, progress)
+            _execute_notebook(name, source, made, given, progress)
         except PsychometricsError:
             if made.is_file():
                 made.replace(failed)
@@ -164,7 +164,7 @@ def write_report(
         ...
     psychometrics.exceptions.ParameterError: profile.txt: end the file's name in .html or .pdf.
     """
-    pages = [check_output(page) for page in pages]
+    pages = [_check_output(page) for page in pages]
     check_parameters(notebook, dict(parameters))
     executed = executed or RUNS / f"{pages[0].stem}.ipynb"
     run_notebook(notebook, dict(parameters), executed, pages=pages, kind="report")
@@ -229,7 +229,7 @@ def sweep(
     rows = []
     for chosen, impossible in combinations:
         values = parameters | chosen
-        name = name_of_parameters(chosen, text, json.dumps(values, sort_keys=True, default=str))
+        name = _name_of_parameters(chosen, text, json.dumps(values, sort_keys=True, default=str))
         row = _one(notebook, values, folder / name, impossible, progress)
         rows.append(chosen | {"run": name} | row)
 
@@ -242,7 +242,7 @@ def sweep(
     return runs
 
 
-def execute_notebook(
+def _execute_notebook(
     name: str, source: Path, output: Path, parameters: dict, progress: bool
 ) -> None:
     """Execute a notebook with papermill; its tables go to the folder of the copy's name.
@@ -265,13 +265,13 @@ def execute_notebook(
             parameters=parameters,
             kernel_name="python3",
             progress_bar=progress,
-            extra_arguments=kernel_arguments(folder),
+            extra_arguments=_kernel_arguments(folder),
         )
     except PapermillExecutionError as error:
         raise PsychometricsError(f"{name}, {error.ename}: {error.evalue}") from error
 
 
-def name_of_parameters(parameters: dict[str, object], *more: str) -> str:
+def _name_of_parameters(parameters: dict[str, object], *more: str) -> str:
     """Return a short name for a file from parameters, with a digest that makes it unique.
 
     Examples
@@ -317,7 +317,7 @@ def _other_name(output: Path, made: Path) -> str:
         is_same_notebook = Path(earlier["input_path"]).stem == Path(now["input_path"]).stem
         is_repeated = is_same_notebook and earlier["parameters"] == now["parameters"]
 
-        return "" if is_repeated else name_of_parameters(earlier["parameters"])
+        return "" if is_repeated else _name_of_parameters(earlier["parameters"])
     except (OSError, ValueError, KeyError, TypeError):  # a file or folder that no run wrote
         return f"kept-{time.time():.0f}"
 

@@ -76,14 +76,14 @@ class _Definition(_Loose):
     scoring: dict[str, _Score] = Field({})
 
 
-class OpenScale(_Loose):
+class _OpenScale(_Loose):
     """A questionnaire of OpenScales; items that no score uses are left out."""
 
     definition: _Definition
     translations: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _can_be_scored(self) -> OpenScale:
+    def _can_be_scored(self) -> _OpenScale:
         obstacle = next(self._obstacles(), None)
         if obstacle:
             raise ValueError(f"{obstacle}; write it as YAML with scales of your own")

@@ -25,7 +25,7 @@ from ..exceptions import QuestionnaireError
 from ..paths import data_dir
 from .checking import checked
 from .model import Part, Questionnaire, repeated
-from .openscales import OpenScale
+from .openscales import _OpenScale
 
 _Whole = Annotated[int, Field(strict=True)]
 _Truth = BeforeValidator(
@@ -51,7 +51,7 @@ def read(path: Path, place: str) -> Any:
     if suffix == ".osd":
         # The prefix keeps its answers apart from those of a shipped questionnaire of that name.
         named = {"id": f"osd-{_slug(path.stem)}", "source": path.name}
-        return checked(_json(path, place), place, OpenScale).ours() | named
+        return checked(_json(path, place), place, _OpenScale).ours() | named
 
     if suffix != ".json":
         return _yaml(path, place)

@@ -20,7 +20,7 @@ from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..measures.styles import empty_answers, response_styles
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.answers import COLUMNS
-from .rules import ENOUGH_RESPONDENTS, flags, item_means, verdict
+from .rules import ENOUGH_RESPONDENTS, _item_means, flags, verdict
 
 # Simulated respondents with a habit, from whom the alpha of a habit is estimated.
 _HABITUAL = 1000
@@ -119,7 +119,7 @@ def assess_answers(
 
 
 def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    items = item_means(item_scores(answers))
+    items = _item_means(item_scores(answers))
     runs = answers.groupby("respondent_id")["run"].nunique()
     habitual = _habitual(questionnaire, min(int(runs.max()), _MOST_RUNS))
     scores = scale_scores(answers, questionnaire)
@@ -150,7 +150,7 @@ def _habitual(questionnaire: Questionnaire, runs: int) -> pd.DataFrame:
     A mean over runs has less error than one run, so that habits alone give it a higher alpha.
     """
     answers = empty_answers(questionnaire, "habit", respondents=_HABITUAL, runs=runs)
-    return item_means(item_scores(answers))
+    return _item_means(item_scores(answers))
 
 
 def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:

@@ -34,7 +34,7 @@ from ..paths import data_dir
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
-from .rules import flags, item_means, verdict
+from .rules import _item_means, flags, verdict
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -413,8 +413,8 @@ def _judged(
         found.loc[judged, "words"] = _STRANGE + found.loc[judged, "words"]
         found.loc[judged, "mark"] = "–"
 
-    items = item_means(item_scores(answers))
-    drawn = item_means(item_scores(null)) if to_prompts else _dealt(items, questionnaire)
+    items = _item_means(item_scores(answers))
+    drawn = _item_means(item_scores(null)) if to_prompts else _dealt(items, questionnaire)
     scores = []
     clouds = {"others": [], "nulls": []}
 
@@ -656,5 +656,5 @@ def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dic
         if set(names) <= set(known.get("respondent_id", ())):
             parts.append(known[known["respondent_id"].isin(names)])
         else:
-            parts.append(item_means(item_scores(ask(questionnaire, names, **how))))
+            parts.append(_item_means(item_scores(ask(questionnaire, names, **how))))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

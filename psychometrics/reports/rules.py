@@ -206,7 +206,7 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     return "✓", "no flag, which is no proof"
 
 
-def item_means(items: pd.DataFrame) -> pd.DataFrame:
+def _item_means(items: pd.DataFrame) -> pd.DataFrame:
     """Return each respondent's item scores, means over runs and other repetitions."""
     keys = [k for k in ("respondent_id", "questionnaire", "mode", "item_id") if k in items]
     means = items.groupby(keys, sort=False)["score"].mean().reset_index()
@@ -298,7 +298,7 @@ def _agreeing(answers, nulls, questionnaire: Questionnaire):
 
 
 def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, level: float):
-    items = item_means(item_scores(answers)).set_index("item_id")["score"]
+    items = _item_means(item_scores(answers)).set_index("item_id")["score"]
     styles = response_styles(answers, questionnaire)
     common = styles["commonest"].mean()
     yes = styles["acquiescence"].mean()

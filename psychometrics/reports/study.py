@@ -32,8 +32,8 @@ from ..modes import identify
 from ..questionnaires import Questionnaire
 from ..store import key_of
 from .profiles import assess, judge_respondents
-from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, item_means
-from .study_files import Study, load_study, record_path
+from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, _item_means
+from .study_files import Study, _record_path, load_study
 
 
 def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
@@ -163,7 +163,7 @@ file or directory); name a readable file.
     summary["changed"] = _changed(path, study, record)
     summary["plan"] = "planned" not in summary["changed"]
     record["runs"].append({"at": _now(), "version": __version__, **summary})
-    _write_record(record_path(path), record)
+    _write_record(_record_path(path), record)
 
     return summary
 
@@ -212,7 +212,7 @@ file or directory); name a readable file.
     """
     study = load_study(path, was_run=True)
     folder = Path(path).parent
-    record = _read_record(record_path(path))
+    record = _read_record(_record_path(path))
     failed: dict[str, str] = {}
     table = record.get("answers")
     answers = list(_answers(study, Path(path), store, False, failed, {}, table))
@@ -249,7 +249,7 @@ def _answers(
         yield from _answers_of_table(study, loaded, table, progress, failed)
         return
 
-    failures = record_path(path).with_name("failures.csv")
+    failures = _record_path(path).with_name("failures.csv")
 
     for chosen, seed in itertools.product(study.combinations, study.seeds):
         how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
@@ -324,7 +324,7 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
         if chosen.items() <= json.loads(name).items()
     ]
     own = scored[scored["_combination"].isin(fits) & (scored["questionnaire"] == questionnaire.id)]
-    return item_means(own)
+    return _item_means(own)
 
 
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
@@ -616,7 +616,7 @@ def _changed(path: str | Path, study: Study, record: dict) -> list[str]:
 
 def _record(path: str | Path, study: Study, table: dict | None) -> dict:
     """Return the record of runs, with a copy of the study as it was at the first."""
-    file = record_path(path)
+    file = _record_path(path)
     if file.is_file():
         return _read_record(file)
     record = {"first": _now(), "study": _as_run(path, study, table), "runs": []}

@@ -202,7 +202,7 @@ file or directory); name a readable file.
 
     if lines:
         raise ParameterError("\n".join(dict.fromkeys(lines)))
-    if was_run and not record_path(path).is_file():
+    if was_run and not _record_path(path).is_file():
         raise ParameterError(f"{path} was not run: psychometrics study run {path}")
 
     return study
@@ -220,7 +220,7 @@ def load_beside(name: str, folder: Path) -> Questionnaire:
     return load_questionnaire(beside if beside.is_file() else name)
 
 
-def record_path(path: str | Path) -> Path:
+def _record_path(path: str | Path) -> Path:
     """Return where the record of a study's runs lies."""
     return Path(path).with_suffix("") / "record.json"
 

@@ -46,16 +46,16 @@ from ..exceptions import StoreError
 from ..paths import cache_dir, data_dir
 from .folder import (
     Folder,
-    as_table,
-    common_schema,
-    encodable_text,
-    folder_names,
+    _as_table,
+    _common_schema,
+    _encodable_text,
+    _folder_names,
+    _is_bookkeeping,
+    _union,
+    _with_bookkeeping,
     folders,
-    is_bookkeeping,
-    union,
-    with_bookkeeping,
 )
-from .urls import open_store, store_url
+from .urls import _open_store, _store_url
 from .watching import WATCH
 
 CHUNK = 512
@@ -142,16 +142,16 @@ class StoredAnswers:
     ) -> None:
         whose = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
         given = {**(manifest or {}), **whose, "package_version": __version__}
-        system, root = open_store(store)
-        names = folder_names(given)
+        system, root = _open_store(store)
+        names = _folder_names(given)
         below = data_dir().joinpath("answers", *names)
         self._folder = Folder(system, "/".join([root, *names]))
         self._shipped = Folder(fs.LocalFileSystem(), below.as_posix()) if below.is_dir() else None
-        self.url = store_url(store)
+        self.url = _store_url(store)
         self.path = self._folder.path
         self._root = root
         self._columns = None if columns is None else list(columns)
-        self._manifest = encodable_text(json.dumps(given, ensure_ascii=False, default=str))
+        self._manifest = _encodable_text(json.dumps(given, ensure_ascii=False, default=str))
         self._lock = threading.RLock()
         self._read_parts: set[str] = set()
         self._tables: list[pa.Table] = []
@@ -259,14 +259,14 @@ class StoredAnswers:
     def _add(self, rows: pd.DataFrame, seconds: float) -> None:
         if self._read_parts and not self._folder.files():
             raise StoreError(f"{self.path} was emptied while answers were added to it: run again.")
-        table = as_table(rows)
-        schema = common_schema(self._schema, table)
+        table = _as_table(rows)
+        schema = _common_schema(self._schema, table)
         if schema is None:
             raise StoreError(f"{self._folder.path} keeps other kinds of values: name another.")
 
         # Never earlier than what it is added to, though clocks may go back.
         written = max(time.time_ns(), self._last_written + 1)
-        table = with_bookkeeping(table, written, seconds / len(rows), self._manifest)
+        table = _with_bookkeeping(table, written, seconds / len(rows), self._manifest)
         self._read_parts.add(self._folder.write(table))
         columns = self._columns or list(rows.columns)
         columns = ["key", "written", *(name for name in columns if name in rows.columns)]
@@ -332,7 +332,7 @@ class StoredAnswers:
             seen = self._read_parts if folder is self._folder else set()
             for table in folder.read_new(seen, self._schema, wanted):
                 keys = table["key"].to_pylist()
-                self._schema = common_schema(self._schema, table)
+                self._schema = _common_schema(self._schema, table)
                 self._tables.append(table)
                 self._keys.update(keys)
 
@@ -348,7 +348,7 @@ class StoredAnswers:
         if not self._tables:
             index = pd.Index([], name="key", dtype=str)
             return pd.DataFrame(columns=self._columns or [], index=index)
-        self._tables = [union(self._tables)]
+        self._tables = [_union(self._tables)]
         frame = self._tables[0].drop_columns(["written"]).to_pandas().set_index("key")
         return frame if self._columns is None else frame.reindex(columns=self._columns)
 
@@ -424,11 +424,11 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     last = ["package_version", "answers", "seconds", "first", "last"]
     found = []
     for folder in folders(store):
-        tables = folder.read_new(set(), pa.schema([]), is_bookkeeping)
+        tables = folder.read_new(set(), pa.schema([]), _is_bookkeeping)
         if not tables:
             continue
 
-        books = union(tables).drop_columns(["key"]).to_pandas()
+        books = _union(tables).drop_columns(["key"]).to_pandas()
         for text, rows in books.groupby("manifest", observed=True, sort=False):
             counts = {"answers": len(rows), "seconds": rows["seconds"].sum()}
             when = pd.to_datetime(rows["written"].agg(["min", "max"]), unit="ns", utc=True)

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from ..exceptions import StoreError
-from .urls import explain_errors, open_store, reason
+from .urls import _explain_errors, _open_store, reason
 
 _MERGED_BYTES = 64 * 2**20  # bytes in memory from which on compaction begins another part
 _BOOKKEEPING = ("key", "written", "seconds", "manifest")  # columns of every part
@@ -66,7 +66,7 @@ class Folder:
                 if table is None:
                     continue
 
-                common = common_schema(schema, table)
+                common = _common_schema(schema, table)
                 if common is None:
                     self._set_aside(name, "holds other kinds of values than the others")
                     continue
@@ -105,7 +105,7 @@ class Folder:
             if isinstance(error, FileNotFoundError) or error.errno == errno.ESTALE:
                 raise FileNotFoundError(path) from error
 
-            with explain_errors(f"{path} cannot be read"):
+            with _explain_errors(f"{path} cannot be read"):
                 raise
 
         if hashlib.sha256(content).hexdigest() != known[1]:
@@ -118,7 +118,7 @@ class Folder:
             if set(_BOOKKEEPING) <= set(names):
                 table = file.read(list(filter(wanted, names)), use_threads=False)
                 manifests = file.read(["manifest"], use_threads=False)["manifest"].unique()
-                folders = ["/".join(["", *folder_names(json.loads(m.as_py()))]) for m in manifests]
+                folders = ["/".join(["", *_folder_names(json.loads(m.as_py()))]) for m in manifests]
                 if not _has_sound_keys(table):
                     self._set_aside(name, "lacks keys or times of its answers")
                     return None
@@ -142,7 +142,7 @@ class Folder:
         content = buffer.getvalue()
         written = table["written"][0].as_py()
         name = f"v1-{written:019d}-{hashlib.sha256(content).hexdigest()}.parquet"
-        with explain_errors(f"{self.path}/{name} cannot be written"):
+        with _explain_errors(f"{self.path}/{name} cannot be written"):
             self._write_file(name, content)
 
         return name
@@ -224,7 +224,7 @@ class Folder:
             except FileNotFoundError:  # another compaction took it
                 continue
 
-            common = None if table is None else common_schema(schema, table)
+            common = None if table is None else _common_schema(schema, table)
             if table is not None and common is not None:
                 tables[file.base_name] = table
                 schema = common
@@ -248,14 +248,14 @@ class Folder:
     def _merge(self, tables: dict[str, pa.Table]) -> int:
         if len(tables) < 2:
             return 0
-        self.write(union(list(tables.values())))
+        self.write(_union(list(tables.values())))
         for name in tables:
             self._delete(name)
         return len(tables) - 1
 
     def _delete(self, name: str) -> None:
         with (
-            explain_errors(f"{self.path}/{name} cannot be deleted"),
+            _explain_errors(f"{self.path}/{name} cannot be deleted"),
             contextlib.suppress(FileNotFoundError),
         ):
             self.system.delete_file(f"{self.path}/{name}")
@@ -263,7 +263,7 @@ class Folder:
 
 def folders(store: str | Path | None) -> list[Folder]:
     """List the folders of a store that hold parts."""
-    system, root = open_store(store)
+    system, root = _open_store(store)
     files = _list_files(system, root, recursive=True)
     names = [file.path[len(root) :].strip("/").split("/") for file in files]
     found = {
@@ -274,15 +274,15 @@ def folders(store: str | Path | None) -> list[Folder]:
     return [Folder(system, "/".join([root, *folder])) for folder in sorted(found)]
 
 
-def is_bookkeeping(column: str) -> bool:
+def _is_bookkeeping(column: str) -> bool:
     """Return whether a column is in every part, and says of each row when and how it came."""
     return column in _BOOKKEEPING
 
 
-def folder_names(manifest: dict[str, Any]) -> list[str]:
+def _folder_names(manifest: dict[str, Any]) -> list[str]:
     """Return the folders, from the store's on, of the answers that a manifest describes."""
     given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
-    mode, questionnaire, respondent = (encodable_text(str(name)) for name in given)
+    mode, questionnaire, respondent = (_encodable_text(str(name)) for name in given)
     return [_safe_name(mode), _safe_name(questionnaire), _safe_name(respondent, always=True)]
 
 
@@ -298,15 +298,15 @@ def _safe_name(name: str, always: bool = False) -> str:
 
 def _encodable(value: object) -> object:
     """Return a text without lone surrogates; other values as they are."""
-    return encodable_text(value) if isinstance(value, str) else value
+    return _encodable_text(value) if isinstance(value, str) else value
 
 
-def encodable_text(text: str) -> str:
+def _encodable_text(text: str) -> str:
     """Return a text with "?" for each lone surrogate, which no file can hold."""
     return text.encode("utf-8", "replace").decode()
 
 
-def union(tables: list[pa.Table]) -> pa.Table:
+def _union(tables: list[pa.Table]) -> pa.Table:
     """Keep one row per key, the first written one, in the order of writing."""
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     written = table["written"].to_numpy()
@@ -327,7 +327,7 @@ def _has_sound_keys(table: pa.Table) -> bool:
     )
 
 
-def common_schema(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
+def _common_schema(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
     """Return the schema that holds a table's values, too; None if there is none."""
     try:
         return pa.unify_schemas([schema, table.schema], promote_options="permissive")
@@ -335,7 +335,7 @@ def common_schema(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
         return None
 
 
-def as_table(rows: pd.DataFrame) -> pa.Table:
+def _as_table(rows: pd.DataFrame) -> pa.Table:
     """Return rows as a table whose first column is the key."""
     taken = set(rows.columns) & set(_BOOKKEEPING)
     if taken:
@@ -355,7 +355,7 @@ def as_table(rows: pd.DataFrame) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: str) -> pa.Table:
+def _with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: str) -> pa.Table:
     """Return the table with what is noted of each row: its time, its seconds, its manifest."""
     n = len(table)
     said = pa.DictionaryArray.from_arrays(np.zeros(n, dtype="int32"), pa.array([manifest], _TEXT))
@@ -367,7 +367,7 @@ def with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: st
 def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
     """List the files below a folder; none where it is not there."""
     selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
-    with explain_errors(f"{path} cannot be read"):
+    with _explain_errors(f"{path} cannot be read"):
         for _ in range(9):
             # Arrow opens the folder and, where that fails, looks whether it is there: made by
             # another process between the two, it is neither listed nor counted as not found.

@@ -22,7 +22,7 @@ _MISSING = fs.FileType.NotFound
 _ERRORS = (OSError, ValueError, pa.ArrowException)
 
 
-def store_url(store: str | Path | None) -> str:
+def _store_url(store: str | Path | None) -> str:
     """Return the URL or absolute path of a store, by default the one that is configured."""
     if store is None:
         store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
@@ -32,13 +32,13 @@ def store_url(store: str | Path | None) -> str:
     return Path(text).expanduser().absolute().as_posix()
 
 
-def open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
+def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     """Return the file system of a store and its path there; it may not exist yet."""
     # the place to mend: what was given, or what is configured
     setting = "PSYCHOMETRICS_STORE" if store is None else "store (--store)"
 
     try:
-        text = store_url(store)
+        text = _store_url(store)
         _check_name(text, setting)
         system, root = _open_url(text) if "://" in text else (_LOCAL, text)
         kind = system.get_file_info(root).type
@@ -104,7 +104,7 @@ def _open_url(url: str) -> tuple[fs.FileSystem, str]:
 
 
 @contextlib.contextmanager
-def explain_errors(what: str) -> Iterator[None]:
+def _explain_errors(what: str) -> Iterator[None]:
     """Turn an error of the disk into one sentence, with what to do."""
     try:
         yield

@@ -31,22 +31,22 @@ from ..exceptions import DataError, ParameterError
 from ..models.devices import resolve_device
 from ..modes import load_respondent
 from .heads import (
-    classifier_with_adapter,
-    fresh_model,
+    _classifier_with_adapter,
+    _fresh_model,
+    _start_from,
     nli_classifier,
-    start_from,
     with_adapter,
 )
 from .loop import (
-    MaskedTokensTrainer,
     Settings,
-    make_folder,
+    _make_folder,
+    _MaskedTokensTrainer,
+    _train_into,
+    _trains_on_gpu,
     stopping,
     tokenised,
-    train_into,
-    trains_on_gpu,
 )
-from .pairs import labelled_pairs
+from .pairs import _labelled_pairs
 
 _MEASURED = (0.1, 0.5, 0.9)
 """Places, in order of length, of the batches whose steps are timed."""
@@ -128,10 +128,10 @@ def train_nli(
     2
     """
     chosen = Settings.of(settings)
-    trains_on_gpu()  # a device that cannot be trained on is refused before anything is read
-    make_folder(output)
+    _trains_on_gpu()  # a device that cannot be trained on is refused before anything is read
+    _make_folder(output)
     set_seed(chosen.seed)
-    pairs = labelled_pairs(data, split=True)
+    pairs = _labelled_pairs(data, split=True)
     pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
     stop_pairs = None
     if chosen.stop_on:  # the other half says how good the chosen epoch is
@@ -179,9 +179,9 @@ def training_cost(
     >>> training_cost("minilm", pairs, layers=1, epochs=2)["steps"]
     2
     """
-    trains_on_gpu()  # refuses a card that training would not take
+    _trains_on_gpu()  # refuses a card that training would not take
     chosen = Settings.of(settings)
-    pairs = labelled_pairs(data, split=True)
+    pairs = _labelled_pairs(data, split=True)
     pairs = pairs[~pairs["held_out"]]
     model, tokenizer = _tuned_classifier(base, None, chosen)
     table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
@@ -208,9 +208,9 @@ def _tuned_classifier(
         for name, parameter in model.base_model.named_parameters():
             parameter.requires_grad_(name.startswith("pooler."))
     elif chosen.tuning == "lora":
-        model = classifier_with_adapter(model, base, chosen.rank)
+        model = _classifier_with_adapter(model, base, chosen.rank)
         if adapter is not None:
-            start_from(model, adapter)
+            _start_from(model, adapter)
 
     return model, tokenizer
 
@@ -343,7 +343,7 @@ def adapt_encoder(
         raise DataError("There are no sentences to adapt to: give at least one.")
 
     set_seed(0)
-    model, tokenizer = fresh_model(base, "masked", dropout=0.0)
+    model, tokenizer = _fresh_model(base, "masked", dropout=0.0)
     # All that lies outside of the encoder; weights tied to the embeddings are named there.
     encoder = f"{model.base_model_prefix}."
     head = {name: p for name, p in model.named_parameters() if not name.startswith(encoder)}
@@ -368,8 +368,8 @@ def adapt_encoder(
     collator = DataCollatorForLanguageModeling(tokenizer)
     settings = Settings(epochs=epochs, lr=lr)
     how = collator, settings, save_head, progress
-    return train_into(
-        output, model, tokenizer, dataset, *how, MaskedTokensTrainer, optimizers=(optimizer, None)
+    return _train_into(
+        output, model, tokenizer, dataset, *how, _MaskedTokensTrainer, optimizers=(optimizer, None)
     )
 
 
@@ -419,11 +419,11 @@ def train_acceptability(
     2
     """
     chosen = Settings.of(settings, lr=5e-4, dropout=0.0)
-    make_folder(output)
+    _make_folder(output)
     set_seed(chosen.seed)
     labels = ("unacceptable", "acceptable")
-    model, tokenizer = fresh_model(base, "classifier", labels, chosen.layers, chosen.dropout)
-    model = classifier_with_adapter(model, base, chosen.rank, first)
+    model, tokenizer = _fresh_model(base, "classifier", labels, chosen.layers, chosen.dropout)
+    model = _classifier_with_adapter(model, base, chosen.rank, first)
     texts = [wording.format(sentence=sentence) for sentence in sentences["sentence"]]
     table = {"text": texts, "label": sentences["acceptable"].tolist()}
     facts = {"base": str(base), "sentences": len(sentences), "rank": chosen.rank, "first": first}
@@ -451,7 +451,7 @@ def _train_classifier(
         options = stopping(tokenised(tokenizer, chosen_on, settings.max_length), settings)
 
     how = output, model, tokenizer, dataset, collator, settings, accuracy, progress
-    return train_into(*how, **options)
+    return _train_into(*how, **options)
 
 
 def _accuracy(folder: Path, pairs: pd.DataFrame) -> dict:

@@ -26,10 +26,10 @@ def nli_classifier(
     Parameters are those of :func:`psychometrics.training.train_nli`; outputs are entailment,
     neutral, contradiction. Its tokenizer is returned beside it.
     """
-    return fresh_model(base, "classifier", NLI_LABELS, layers, dropout)
+    return _fresh_model(base, "classifier", NLI_LABELS, layers, dropout)
 
 
-def fresh_model(
+def _fresh_model(
     base: str | Path,
     head: str,
     labels: Sequence[str] = (),
@@ -89,7 +89,7 @@ def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) 
                 setattr(config, name, dropout)
 
 
-def classifier_with_adapter(
+def _classifier_with_adapter(
     model: PreTrainedModel, base: str | Path, rank: int, first: int = 0
 ) -> PeftModel:
     """Return a classifier with adapters from a layer on; what its base lacks is trained whole."""
@@ -165,7 +165,7 @@ def _stored_names(base: str | Path) -> set[str]:
     return names
 
 
-def start_from(model: torch.nn.Module, adapter: str | Path) -> None:
+def _start_from(model: torch.nn.Module, adapter: str | Path) -> None:
     """Put the weights of an adapter into a model that has one of the same form."""
     weights = load_peft_weights(str(adapter), device="cpu")
     weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}

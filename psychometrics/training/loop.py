@@ -106,7 +106,7 @@ def tokenised(
     )  # fmt: skip
 
 
-class MaskedTokensTrainer(Trainer):
+class _MaskedTokensTrainer(Trainer):
     """Computes the vocabulary's logits at the masked tokens alone, a sixth of the work."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
@@ -120,7 +120,7 @@ class MaskedTokensTrainer(Trainer):
         return torch.nn.functional.cross_entropy(logits.float(), labels[masked])
 
 
-def train_into(
+def _train_into(
     output: str | Path,
     model: torch.nn.Module,
     tokenizer: PreTrainedTokenizerBase,
@@ -214,7 +214,7 @@ def _training_arguments(
     checkpoints: str, settings: Settings, rows: int, progress: bool
 ) -> TrainingArguments:
     steps = int(np.ceil(rows / settings.batch_size) * settings.epochs)
-    on_gpu = trains_on_gpu()
+    on_gpu = _trains_on_gpu()
     best = {"eval_strategy": "epoch", "load_best_model_at_end": True, "greater_is_better": True}
     best |= {"metric_for_best_model": settings.stop_on}
     arguments = TrainingArguments(
@@ -242,7 +242,7 @@ def _training_arguments(
     return arguments
 
 
-def trains_on_gpu() -> bool:
+def _trains_on_gpu() -> bool:
     """Return whether training computes on a GPU, which is the first that the process sees.
 
     Raises
@@ -260,7 +260,7 @@ def trains_on_gpu() -> bool:
     return device.type == "cuda"
 
 
-def make_folder(folder: str | Path) -> None:
+def _make_folder(folder: str | Path) -> None:
     """Make a folder before anything is read for it, which can take minutes."""
     with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -45,11 +45,11 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
 
     Sources are named as in :func:`train_nli`; MNLI's held-out pairs are never among them.
     """
-    pairs = labelled_pairs(data)
+    pairs = _labelled_pairs(data)
     return pairs[~pairs["held_out"]].drop(columns="held_out").reset_index(drop=True)
 
 
-def labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> pd.DataFrame:
+def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> pd.DataFrame:
     """Labelled pairs and which are ``held_out``: MNLI's; if split, some of other sources, too."""
     if isinstance(data, pd.DataFrame):
         frame = data.assign(held_out=False)
