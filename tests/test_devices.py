@@ -112,7 +112,7 @@ def test_every_command_that_computes_refuses_a_device_that_is_not_there_at_once(
     ended, tiny_model, tmp_path, command, monkeypatch
 ):
     refuse = lambda *_: pytest.fail("it was run")  # noqa: E731
-    monkeypatch.setattr("psychometrics.publishing.runs.execute_notebook", refuse)
+    monkeypatch.setattr("psychometrics.publishing.runs._execute_notebook", refuse)
     study = tmp_path / "study.yaml"
     study.write_text(STUDY % tiny_model, encoding="utf-8")
     words = command.format(model=tiny_model, study=study).split()
