@@ -144,9 +144,9 @@ def test_an_unknown_name_is_told_the_nearest(index):
 
 
 def test_a_model_that_was_not_fetched_is_named_with_its_command_and_size(monkeypatch, tmp_path):
-    from psychometrics.models import sources
+    from psychometrics.models import unpacking
 
-    for module in (fetching, sources):
+    for module in (fetching, unpacking):
         monkeypatch.setattr(module, "cache_dir", lambda: tmp_path)
     for name in ("mpnet", "qwen2.5-coder-0.5b"):
         with pytest.raises(RespondentError, match=f"fetch-model {name}`.*MB"):
