@@ -219,7 +219,7 @@ def test_training_refuses_another_gpu_than_the_first_and_names_the_way(cuda, tmp
     assert not (tmp_path / "out").exists()
 
     with devices.computing_on("cuda:0"):
-        assert training.trains_on_gpu()
+        assert training._trains_on_gpu()
 
 
 def test_the_device_of_a_run_reaches_its_kernel_and_is_refused_before_it(ended, monkeypatch):

@@ -255,8 +255,8 @@ def test_private_names_stay_in_their_room():
     assert strays == []
 
 
-OFFERED = {"fetch_model", "one_factor", "write_to"}
-"""Public names that only users, a docstring or an executed notebook's first line name."""
+OFFERED = {"Custom", "Human", "LanguageMode", "fetch_model", "one_factor", "write_to"}
+"""Names that a table of modes, a docstring, a notebook's first line or users alone name."""
 
 
 def test_a_name_that_one_room_alone_uses_is_private():

@@ -325,7 +325,7 @@ def test_a_page_that_cannot_be_written_is_refused(name, executed, tmp_path, monk
     os.mkfifo("fifo.html")
     Path("folder.html").mkdir()
     with pytest.raises(ParameterError):
-        printing.check_output(name)
+        printing._check_output(name)
     if name:  # by default beside the notebook
         with pytest.raises(ParameterError):
             page.write_page(executed, name)
@@ -392,7 +392,7 @@ def test_a_pdf_without_a_browser_is_refused_with_its_name(executed, tmp_path, mo
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(ParameterError, match=r"^p\.pdf: .* neither is on the PATH; install one"):
-        printing.check_output("p.pdf")
+        printing._check_output("p.pdf")
     with pytest.raises(ParameterError, match=r"p\.pdf: .* neither is on the PATH; install"):
         page.write_page(executed, tmp_path / "p.pdf")
     assert not (tmp_path / "p.pdf").exists()

@@ -133,7 +133,7 @@ def _captions(sources, path, folder):
     """Execute cells in a kernel that writes to a folder; return the captions of what they show."""
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    arguments = record.kernel_arguments(folder)
+    arguments = record._kernel_arguments(folder)
     NotebookClient(notebook, timeout=None, extra_arguments=arguments).execute()
     nbformat.write(notebook, path)
     return [about["caption"] for about in record.shown(path)]

@@ -27,7 +27,7 @@ def nothing_runs(monkeypatch):
         "modes.nli.NLIRespondent",
         "modes.chat.load_model",
         "modes.option_shares.load_model",
-        "runs.execute_notebook",
+        "runs._execute_notebook",
     )
     for place in places:
         monkeypatch.setattr(f"psychometrics.{place}", refuse)

@@ -319,7 +319,7 @@ def small_book(tmp_path, monkeypatch):
 
 def test_the_book_is_printed_in_its_order_with_bookmarks_and_links_inside(small_book):
     pypdf = pytest.importorskip("pypdf")
-    if printing.find_browser() is None:
+    if printing._find_browser() is None:
         pytest.skip("neither Chromium nor Chrome is installed")
     printed = pypdf.PdfReader(printing.print_book(small_book / "book.pdf", progress=False))
     assert len(printed.pages) == 2

@@ -156,7 +156,7 @@ def ask(
         try:
             there = {}
             if engine == "ray":
-                there = asking.cluster.ask_on_cluster(plan, store, bar, address)
+                there = asking.cluster._ask_on_cluster(plan, store, bar, address)
 
             tables = []
             for respondent in plan.respondents:

@@ -217,7 +217,7 @@ def _htmt_ratios(means: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     means : ndarray, shape (..., K, K)
-        Mean correlations, as :func:`block_means` returns them.
+        Mean correlations, as :func:`_block_means` returns them.
 
     Returns
     -------

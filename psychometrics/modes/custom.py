@@ -40,7 +40,7 @@ class _CustomConditions(_ConversationConditions):
     parse: Callable[..., Any] | None = None
 
 
-class _Custom(_ConversationMode):
+class Custom(_ConversationMode):
     """Functions that turn messages into text."""
 
     conditions_type = _CustomConditions

@@ -31,7 +31,7 @@ class _HumanConditions(Conditions):
     write: Callable[..., Any] = print
 
 
-class _Human(Mode):
+class Human(Mode):
     """People, who answer in the terminal."""
 
     conditions_type = _HumanConditions

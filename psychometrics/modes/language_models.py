@@ -54,7 +54,7 @@ class _LMRespondent(_PromptRespondent):
             yield done, values[:, None]
 
 
-class _LanguageMode(PromptMode):
+class LanguageMode(PromptMode):
     """A mode in which language models give each prompt one probability."""
 
     def __init__(self, name: str) -> None:
@@ -110,7 +110,7 @@ class _CausalConditions(Conditions):
     mean: Literal["product", "geometric", "harmonic"] = "product"
 
 
-class Causal(_LanguageMode):
+class Causal(LanguageMode):
     """Language models that read from left to right."""
 
     conditions_type = _CausalConditions
