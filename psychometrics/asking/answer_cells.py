@@ -45,7 +45,7 @@ def _read_cells(
     >>> cells = pd.DataFrame({"place": ["line 2", "line 3"], "column": "gad1"})
     >>> cells = cells.assign(item_id="gad7_1", cell=["Several days", "often"])
     >>> gad, notes = load_questionnaire("gad7"), Notes("a.csv")
-    >>> read_cells(cells, gad, "auto", False, False, notes)[["value", "status"]].to_numpy()
+    >>> _read_cells(cells, gad, "auto", False, False, notes)[["value", "status"]].to_numpy()
     array([[1.0, 'ok'],
            [nan, 'unreadable']], dtype=object)
     """

@@ -63,7 +63,7 @@ class _ItemNames:
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> names = ItemNames(load_questionnaire("gad7"))
+    >>> names = _ItemNames(load_questionnaire("gad7"))
     >>> names.find("GAD7.2"), names.find("Worrying too much about different things")
     ('gad7_2', 'gad7_3')
     """
@@ -98,7 +98,7 @@ class _ItemNames:
         Examples
         --------
         >>> from psychometrics import load_questionnaire
-        >>> names = ItemNames(load_questionnaire("gad7"))
+        >>> names = _ItemNames(load_questionnaire("gad7"))
         >>> names.find_all(["age", "gad1", "gad2"])
         {'gad1': 'gad7_1', 'gad2': 'gad7_2'}
         """
@@ -151,7 +151,7 @@ def _numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
 
     Examples
     --------
-    >>> numbered_names(["D1", "D2", "BMI"])
+    >>> _numbered_names(["D1", "D2", "BMI"])
     {'d': {'D1': 1, 'D2': 2}}
     """
     numbers: dict[str, dict[_Name, int]] = defaultdict(dict)
@@ -175,7 +175,7 @@ class _OptionNames:
     --------
     >>> from psychometrics import load_questionnaire
     >>> gad = load_questionnaire("gad7")
-    >>> options = OptionNames(gad, gad.items[0])
+    >>> options = _OptionNames(gad, gad.items[0])
     >>> options.read("2 = More than half the days"), options.read("3"), options.read("mostly")
     (Cell(kind='value', value=2.0), Cell(kind='number', value=3.0), Cell(kind='unreadable',
     value=None))

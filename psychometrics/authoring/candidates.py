@@ -49,7 +49,7 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     """Candidate templates for each template of a questionnaire: listed ones, and some by rules.
 
     The rules leave the item's own words alone: hypotheses that fit any premise
-    (:data:`_HYPOTHESES`), and the intensifier at the end of the hypothesis.
+    (``_HYPOTHESES``), and the intensifier at the end of the hypothesis.
 
     Parameters
     ----------

@@ -281,7 +281,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     Parameters
     ----------
     found : DataFrame
-        ``silhouettes`` of :class:`_Improved`.
+        ``silhouettes`` of the result.
     by : sequence of str
         One row for each of these; add ``"item_id"`` for items.
 
@@ -334,7 +334,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
     Parameters
     ----------
     path, report
-        As in :meth:`_Improved.write`.
+        As in the result's ``write``.
 
     Raises
     ------

@@ -117,7 +117,7 @@ def _sided_words(text: str) -> list[str]:
 
     Examples
     --------
-    >>> sided_words("I often feel sad about the weather.")
+    >>> _sided_words("I often feel sad about the weather.")
     ['sad']
     """
     words = re.findall(r"[a-z']+", text.lower())

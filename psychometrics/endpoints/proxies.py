@@ -28,7 +28,7 @@ def _proxy_for(address: str) -> str | None:
     >>> import os
     >>> from unittest.mock import patch
     >>> with patch.dict(os.environ, {"ALL_PROXY": "proxy.test:3128"}, clear=True):
-    ...     proxy_for("https://models.test/v1")
+    ...     _proxy_for("https://models.test/v1")
     'http://proxy.test:3128'
     """
     url = urlsplit(address)

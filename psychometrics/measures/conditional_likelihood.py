@@ -33,7 +33,7 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [0, 0, 0, 1]})
-    >>> conditional_fit(x)["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
+    >>> _conditional_fit(x)["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
     [-0.549, 0.549]
     """
     if answers.isna().any(axis=None):

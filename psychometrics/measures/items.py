@@ -45,7 +45,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> as_numbers(pd.DataFrame({"a": ["1", None]}))["a"].tolist()
+    >>> _as_numbers(pd.DataFrame({"a": ["1", None]}))["a"].tolist()
     [1.0, nan]
     """
     if not isinstance(answers, pd.DataFrame):

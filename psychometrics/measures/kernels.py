@@ -119,7 +119,7 @@ def _scale_statistics(
     Examples
     --------
     >>> pair = np.array([[[1.0, 0.5], [0.5, 1.0]]])
-    >>> round(float(scale_statistics(pair, pd.Series({"both": 2}))["alpha", "both", ""][0]), 3)
+    >>> round(float(_scale_statistics(pair, pd.Series({"both": 2}))["alpha", "both", ""][0]), 3)
     0.667
     """
     member = np.repeat(np.eye(len(sizes)), sizes, axis=0)

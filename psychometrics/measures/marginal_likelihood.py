@@ -42,7 +42,7 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     Examples
     --------
     >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [1, 0, 0, 0]})
-    >>> marginal_fit(x, "rasch")["difficulty"].round(2).tolist()
+    >>> _marginal_fit(x, "rasch")["difficulty"].round(2).tolist()
     [-1.32, 1.32]
     """
     share = answers.mean()
@@ -110,7 +110,7 @@ def _ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
 
     Examples
     --------
-    >>> theta, weights = ability_grid(4)
+    >>> theta, weights = _ability_grid(4)
     >>> len(theta), round(float(weights @ theta**2), 6)
     (123, 1.0)
     """

@@ -200,7 +200,7 @@ def _block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     Examples
     --------
     >>> r = np.array([[1.0, 0.6, 0.2], [0.6, 1.0, 0.4], [0.2, 0.4, 1.0]])
-    >>> block_means(r, [2, 1]).round(2).tolist()
+    >>> _block_means(r, [2, 1]).round(2).tolist()
     [[0.6, 0.3], [0.3, nan]]
     """
     member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
@@ -217,7 +217,7 @@ def _htmt_ratios(means: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     means : ndarray, shape (..., K, K)
-        Mean correlations, as :func:`_block_means` returns them.
+        Mean correlations, as ``_block_means`` returns them.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def _htmt_ratios(means: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> htmt_ratios(np.array([[0.5, 0.25], [0.25, 0.5]])).round(6).tolist()
+    >>> _htmt_ratios(np.array([[0.5, 0.25], [0.25, 0.5]])).round(6).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
     within = np.diagonal(means, axis1=-2, axis2=-1)

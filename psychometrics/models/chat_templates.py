@@ -51,7 +51,7 @@ def _check_template(name: str, text: str) -> None:
 
     Examples
     --------
-    >>> check_template("a model", "{{ 'x' * 99999 * 999 }}")
+    >>> _check_template("a model", "{{ 'x' * 99999 * 999 }}")
     Traceback (most recent call last):
         ...
     psychometrics.exceptions.RespondentError: a model has a chat template that computes with ...

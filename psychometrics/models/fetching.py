@@ -72,7 +72,7 @@ def _kept_file(name: str) -> Path:
 
     Examples
     --------
-    >>> kept_file("smollm2").name
+    >>> _kept_file("smollm2").name
     'SmolLM2-135M-Instruct.Q4_1.gguf'
     """
     return _folder(name) / str(registry()[name]["file"])

@@ -281,7 +281,7 @@ def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") ->
     >>> from psychometrics.questionnaires import load_questionnaire
     >>> own = load_questionnaire("ipip20").model_copy(
     ...     update={"system": 'You reply with numbers from 1 to 5. Format: "index: score".'})
-    >>> system_for_choice(own)
+    >>> _system_for_choice(own)
     'You reply with numbers from 1 to 5.'
     """
     text = questionnaire.system or ""

@@ -66,7 +66,7 @@ def _entailment_of_two(outputs: dict[int, str]) -> int | None:
 
     Examples
     --------
-    >>> entailment_of_two({0: "not_entailment", 1: "entailment"})
+    >>> _entailment_of_two({0: "not_entailment", 1: "entailment"})
     1
     """
     plain = [str(outputs.get(i) or "").strip().lower() for i in range(2)]
@@ -104,7 +104,7 @@ def _labels_from_pairs(
 
     Examples
     --------
-    >>> labels_from_pairs(np.eye(3), ["neutral", "contradiction", "entailment"])
+    >>> _labels_from_pairs(np.eye(3), ["neutral", "contradiction", "entailment"])
     [2, 0, 1]
     """
     chosen = np.argmax(answers, axis=1)

@@ -107,13 +107,13 @@ def _option_sentence(label: str) -> str:
 
     Examples
     --------
-    >>> option_sentence("very inaccurate")
+    >>> _option_sentence("very inaccurate")
     'As a description of me, this is very inaccurate.'
-    >>> option_sentence("Strongly agree")
+    >>> _option_sentence("Strongly agree")
     'I strongly agree with this.'
-    >>> option_sentence("yes")
+    >>> _option_sentence("yes")
     'Yes, this is true of me.'
-    >>> option_sentence("Paris")
+    >>> _option_sentence("Paris")
     'The answer is: Paris.'
     """
     words = label.strip().rstrip(".")

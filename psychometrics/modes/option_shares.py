@@ -207,7 +207,7 @@ def _shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]
 
     Examples
     --------
-    >>> shares_of_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])])
+    >>> _shares_of_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])])
     array([0.5, 0.5, 1. ])
     """
     # Scaled within each group, so that not all of a group underflow.

@@ -336,7 +336,7 @@ def _all_equal(answers: pd.Series) -> bool:
 
     Examples
     --------
-    >>> all_equal(pd.Series([0.74, 0.74 + 1e-8])), all_equal(pd.Series([0.74, 0.7401]))
+    >>> _all_equal(pd.Series([0.74, 0.74 + 1e-8])), _all_equal(pd.Series([0.74, 0.7401]))
     (True, False)
     """
     spread = answers.max() - answers.min()

@@ -37,7 +37,7 @@ def _check_output(path: str | Path) -> Path:
 
     Examples
     --------
-    >>> check_output("report.doc")
+    >>> _check_output("report.doc")
     Traceback (most recent call last):
         ...
     psychometrics.exceptions.ParameterError: report.doc: end the file's name in .html or .pdf.

@@ -68,7 +68,7 @@ def _kernel_arguments(folder: Path) -> list[str]:
 
     Examples
     --------
-    >>> kernel_arguments(Path("runs"))[0].startswith("--IPKernelApp.exec_lines=")
+    >>> _kernel_arguments(Path("runs"))[0].startswith("--IPKernelApp.exec_lines=")
     True
     """
     # a call without a name of its own, so that the notebook's namespace stays empty
@@ -255,7 +255,7 @@ def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
 
     Examples
     --------
-    >>> starred("04/tab-power[*, auc]", Path("a-folder-without-runs"))
+    >>> _starred("04/tab-power[*, auc]", Path("a-folder-without-runs"))
     Traceback (most recent call last):
         ...
     psychometrics.exceptions.DataError: 04/tab-power[*, auc]: no chapter 04 was executed.

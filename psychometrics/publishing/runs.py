@@ -276,7 +276,7 @@ def _name_of_parameters(parameters: dict[str, object], *more: str) -> str:
 
     Examples
     --------
-    >>> name_of_parameters({"item": 2, "score": "contrast"})
+    >>> _name_of_parameters({"item": 2, "score": "contrast"})
     'item-2-score-contrast-...'
     """
     words = "-".join(f"{name}-{value}" for name, value in parameters.items())

@@ -22,7 +22,7 @@ def perturbed(
     """Return the same questionnaire asked in another way, to see what its answers depend on.
 
     The result is a questionnaire like any other, so every mode can ask it. Its id is the old one
-    with what was done, ``ipip20-typos-1``, and :func:`load_questionnaire` knows shipped ones by
+    with what was done, ``ipip20-typos-1``, and ``load_questionnaire`` knows shipped ones by
     that name. Items keep their ids; norms are left out, as they hold for the old wording.
 
     Parameters
