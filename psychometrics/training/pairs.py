@@ -43,7 +43,8 @@ def mnli_sample() -> pd.DataFrame:
 def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
     """Return the labelled pairs to train on: ``premise, hypothesis, label`` (0 entailment ... 2).
 
-    Sources are named as in :func:`psychometrics.training.train_nli`; MNLI's held-out pairs are never among them.
+    Sources are named as in :func:`psychometrics.training.train_nli`; MNLI's held-out pairs are
+    never among them.
     """
     pairs = _labelled_pairs(data)
     return pairs[~pairs["held_out"]].drop(columns="held_out").reset_index(drop=True)
