@@ -295,12 +295,7 @@ def _by_size(
     """Return a model's evidence with that of random heads on its base and on the other bases that
     are nearest in size, each base once."""
     bases = _study_bases()
-    size = bases.groupby(level="base", sort=False)["million parameters"].first()
-    size = size[np.log(size / million).abs().sort_values().index]
-    names = size.index.str.split(",").str[0]  # MiniLM is there in two depths
-    is_own = [_plain(own_base).startswith(_plain(name)) for name in names]  # mpnet-base is MPNet
-    others = size[~names.duplicated() & ~np.array(is_own)]
-    nearest = others.head(_NEAREST).sort_values().index
+    nearest = _nearest_bases(bases, million, own_base)
     values = found[found["check"] == "terms"].set_index("scale")["value"]
     known = bases.index.get_level_values("questionnaire")
     parts = []
@@ -329,9 +324,17 @@ def _by_size(
     return table.rename_axis(["questionnaire", "respondents"]).reset_index()
 
 
-def _plain(name: str) -> str:
-    """Return the letters and digits of a name, so that Gemma 3 270M is gemma-3-270m."""
-    return "".join(filter(str.isalnum, name)).casefold()
+def _nearest_bases(bases: pd.DataFrame, million: float, own_base: str) -> pd.Index:
+    """Return the bases that are nearest in size, without a model's own, from the smallest."""
+
+    def plain(name: str) -> str:
+        return "".join(filter(str.isalnum, name)).casefold()
+
+    size = bases.groupby(level="base", sort=False)["million parameters"].first()
+    size = size[np.log(size / million).abs().sort_values().index]
+    names = size.index.str.split(",").str[0]  # MiniLM is there in two depths
+    is_own = [plain(own_base).startswith(plain(name)) for name in names]  # mpnet-base is MPNet
+    return size[~names.duplicated() & ~np.array(is_own)].head(_NEAREST).sort_values().index
 
 
 def _study_bases() -> pd.DataFrame:
