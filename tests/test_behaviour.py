@@ -49,6 +49,60 @@ def test_requests_are_read_from_a_column_of_a_usual_name_and_are_harmful_unless_
             reader(tmp_path / "c.csv")
 
 
+def test_an_own_question_may_have_fewer_others_than_another(tmp_path):
+    rows = (
+        "question,best,other_1,other_2\nTwo and two?,Four,Five,Three\nIs the earth flat?,No,Yes,\n"
+    )
+    (tmp_path / "own.csv").write_text(rows)
+    items = behaviour._sheet(behaviour.facts_in(tmp_path / "own.csv")).items
+    assert [len(item.options) for item in items] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("reader", "name", "text"),
+    [
+        (behaviour.facts_in, "own.csv", "question,best,other_1\nTwo and two?,,Five\n"),
+        (behaviour.facts_in, "mc_task.json", '[{"question": "a?", "mc1_targets": {"b": 0}}]'),
+        (behaviour.requests_in, "blank.csv", "request,text\na,Bake bread\nb,\n"),
+        (behaviour.requests_in, "twice.csv", "request,text\na,Bake bread\na,Forge a letter\n"),
+    ],
+)
+def test_a_blank_cell_no_right_answer_or_a_name_twice_is_refused(reader, name, text, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ParameterError):
+        reader(tmp_path / name)
+
+
+def test_an_endpoint_is_asked_as_many_runs_as_wanted_and_the_null_draws_anew(tmp_path, monkeypatch):
+    asked = pd.DataFrame({"request": ["a", "b"], "kind": "harmful", "text": ["Lie.", "Forge."]})
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    with served() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        how = {"runs": 3, "store": tmp_path}
+        for seed in (0, 5):
+            found = behaviour.declined("m", asked, {"default": "default"}, seed=seed, **how)
+
+    assert found["reply"].notna().all()
+    assert len(server.requests) == 2 * (2 * 2 * 3), "seeds, roles with the null, requests, runs"
+    assert len({request["seed"] for request in server.requests}) == 2 * 2 * 3
+
+
+def test_what_was_not_answered_is_missing_and_does_not_count_as_done_or_wrong(monkeypatch):
+    def ask(sheet, *_, **how):
+        ids = [item.id for item in sheet.items]
+        raw = ["I cannot help with that.", None]
+        return pd.DataFrame({"item_id": ids, "run": 1, "raw": raw, "value": [1.0, np.nan]})
+
+    monkeypatch.setattr(behaviour, "ask", ask)
+    monkeypatch.setattr(behaviour, "model_here", lambda name: None)
+    asked = pd.DataFrame({"request": ["a", "b"], "kind": "harmful", "text": ["Lie.", "Forge."]})
+    found = behaviour.declined("m", asked, {}, runs=1)
+    np.testing.assert_array_equal(found["value"], [1.0, np.nan])
+    facts = pd.DataFrame({"question": ["a?", "b?"], "best": "yes", "other_1": "no"})
+    right = behaviour.known("m", facts, {"default": "default"})
+    np.testing.assert_array_equal(right["value"], [1.0, np.nan])
+
+
 def test_the_shipped_sets_come_as_they_are():
     assert behaviour.facts_in().columns.tolist()[:2] == ["question", "best"]
     assert behaviour.requests_in()["request"].is_unique

@@ -194,6 +194,13 @@ def test_who_refuses_every_request_is_given_up_within_the_patience(tmp_path, con
     assert time.monotonic() - began < 10
 
 
+def test_an_endpoint_that_is_busy_with_a_request_is_not_given_up(tmp_path):
+    with served(per_second=20, burst=1, delay=1.5, says="nothing") as server:
+        answers = put(server, tmp_path, {"runs": 1}, concurrency=8, patience=0.5, pause=0.1)
+    assert server.refused, "the others were refused for longer than the patience"
+    assert (answers["status"] == "ok").all()
+
+
 @pytest.mark.parametrize("broken", [0, 7])
 def test_a_budget_is_never_exceeded_and_what_is_left_is_asked_the_next_time(tmp_path, broken):
     with served(delay=0.05, broken=broken) as server:

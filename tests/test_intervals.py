@@ -262,6 +262,20 @@ def test_items_and_ways_that_are_both_drawn_give_five_false_alarms_in_a_hundred(
     assert alarms["items alone", 1.0] > 0.2  # a wording that shifts all items is taken for more
 
 
+def test_two_ways_or_items_leave_a_single_degree_of_freedom():
+    values = np.array([[1.0, 2, 3], [2, 3, 4]])
+    half = 12.7062 * (1 / 3 + 0.5 / 2) ** 0.5  # variances of item and way means over their numbers
+    for table in (values, values.T):
+        low, high, _ = intervals.crossed_interval(table)
+        assert (low, high) == pytest.approx((2.5 - half, 2.5 + half), abs=1e-3)
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3], [[1, 2, 3]], [[1], [2]], [[1, np.nan], [2, 3]]])
+def test_items_in_one_way_or_with_gaps_have_no_interval_over_ways(values):
+    with pytest.raises(ParameterError):
+        intervals.crossed_interval(np.array(values))
+
+
 def test_equal_values_have_an_interval_without_width_and_a_certain_p():
     assert intervals.crossed_interval(np.ones((2, 2))) == (1.0, 1.0, 0.0)
     assert intervals.crossed_interval(np.zeros((2, 2))) == (0.0, 0.0, 1.0)

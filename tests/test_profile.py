@@ -14,7 +14,7 @@ import pytest
 import psychometrics as pm
 from psychometrics import book, profiles, runs
 from psychometrics.exceptions import ParameterError
-from psychometrics.reports.profiles import assess, differences
+from psychometrics.reports.profiles import _by_size, _study_bases, assess, differences
 from psychometrics.reports.rules import flags, rules, verdict
 
 SMALL = "minilm-mnli-l3-s16"
@@ -407,25 +407,35 @@ def test_a_profile_says_what_untrained_heads_on_the_models_base_give(store, chal
     pd.testing.assert_frame_equal(found, expected)
 
 
-def test_a_profile_shows_untrained_heads_on_its_base_and_on_the_three_nearest_in_size(store):
+def test_a_profile_shows_heads_on_its_base_and_on_the_three_others_nearest_in_size(store):
     name = "minilm-both-l6-s1"
     tables = assess(name, ["gad7", "challenges"], against=None, store=store)
     found = tables["sizes"]
     assert found["questionnaire"].unique().tolist() == ["gad7"]  # nobody else was asked challenges
     rows = found.set_index("respondents")
     on_base = "heads on its own base"
-    same = "heads on MiniLM, 6 layers"
-    assert list(rows.index[:2]) == ["this model", on_base]
-    assert set(rows.index[2:]) == {"heads on MiniLM, 4 layers", same, "heads on MPNet"}
+    nearest = ["heads on MPNet", "heads on SmolLM2", "heads on Gemma 3 270M"]
+    assert list(rows.index) == ["this model", on_base, *nearest]
 
     # The embedded encoder is one of the bases: other heads, drawn in the same way.
-    assert rows.loc[on_base, "alpha"] == pytest.approx(rows.loc[same, "alpha"], abs=1e-3)
-    assert rows.loc[on_base, "silhouette"] == pytest.approx(rows.loc[same, "silhouette"], abs=0.03)
+    same = _study_bases().loc[("gad7", "MiniLM, 6 layers")]
+    assert rows.loc[on_base, "alpha"] == pytest.approx(same["alpha"], abs=1e-3)
+    assert rows.loc[on_base, "silhouette"] == pytest.approx(same["silhouette"], abs=0.03)
     own = pm.evidence.profiles(pm.ask("gad7", name, store), [pm.load_questionnaire("gad7")])
     expected = own["silhouette"].mean(axis=1).iloc[0]
     assert rows.loc["this model", "silhouette"] == pytest.approx(expected, abs=1e-6)
     size = rows.loc["this model", "million parameters"]
-    assert size == pytest.approx(rows.loc[same, "million parameters"], abs=0.1)
+    assert size == pytest.approx(same["million parameters"], abs=0.1)
+
+
+def test_each_base_of_the_study_is_shown_once_and_never_the_models_own():
+    loaded = [pm.load_questionnaire("gad7")]
+    flags = pd.DataFrame({"check": ["terms"], "scale": ["gad7"], "value": [0.1]})
+    others = ["SmolLM2", "Gemma 3 270M"]
+    for own, more in (("", "MPNet"), ("mpnet-base", "MiniLM, 6 layers")):
+        shown = [more, *others]
+        found = _by_size(loaded, 100.0, flags, None, pd.DataFrame(), own)
+        assert set(found["respondents"]) == {"this model", *(f"heads on {n}" for n in shown)}
 
 
 def test_a_questionnaire_that_the_bases_were_not_asked_leaves_the_table_out(store, challenges):

@@ -269,6 +269,25 @@ def test_ways_of_asking_count_as_drawn_where_there_are_several():
     assert found["p"] == pytest.approx(0.708, abs=1e-3)
 
 
+def test_ways_that_share_a_level_count_once():
+    questionnaire = load_questionnaire("ipip20")
+    scale = questionnaire.scales[0]
+    keys = questionnaire.keys(scale)
+    wordings = {"v1": 1.0, "v2": 0.2, "v3": -0.6}
+    orders = {"given": 0.1, "reversed": -0.1, "random": 0.0, "again": 0.0}
+    rows = [
+        ("a", "ipip20", item.id, 3 + keys.get(item.id, 0) * side * (wordings[w] + orders[o]),
+         json.dumps({"x": side, "wording": w, "order": o}))
+        for item in questionnaire.items for side in (0, 1) for w in wordings for o in orders
+    ]  # fmt: skip
+    columns = ["respondent_id", "questionnaire", "item_id", "score", "_combination"]
+    found = _difference(pd.DataFrame(rows, columns=columns), questionnaire, scale,
+                        {"x": 1}, {"x": 0})  # fmt: skip
+    assert found["ways"] == 3, "three wordings, and not twelve ways"
+    assert found["high"] - 0.2 == pytest.approx(4.3027 * 0.8 / 3**0.5, abs=1e-3)
+    assert found["p"] == pytest.approx(0.708, abs=1e-3)
+
+
 OF_A_TABLE = """
 title: Two temperatures
 question: Does the temperature move a neuroticism that others have asked for?

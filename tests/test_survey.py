@@ -82,6 +82,16 @@ def test_equal_answers_are_no_sign_where_no_item_is_reversed_and_no_time_breaks_
     assert screen(answers, gad7)["why"].tolist() == [""]
 
 
+@pytest.mark.parametrize("seconds", ["", "1:30"])
+def test_seconds_that_are_not_a_number_are_a_reason_of_their_own(seconds, tmp_path):
+    rows = [person(name="a"), person(name="b") | {"seconds": seconds}]
+    pd.DataFrame(rows).to_csv(tmp_path / "answers.csv", index=False)
+    answers, found = read_survey([tmp_path / "answers.csv"], IPIP, progress=False)
+    assert found["why"].tolist() == ["", "seconds"]
+    assert np.isnan(found["pace"].iloc[1])
+    assert set(answers["respondent_id"]) == {"a"}
+
+
 def test_a_check_speaks_the_questionnaires_language():
     texts = [item.text for item in survey("gad7_es").items if item.id.startswith("attention")]
     assert all(text.startswith("Para mostrar") for text in texts)
@@ -151,3 +161,12 @@ def test_what_cannot_be_a_survey_is_refused(tmp_path):
         write_survey(IPIP, tmp_path / "form.docx")
     with pytest.raises(ParameterError):
         screen(read([person(name="a")]), pm.load_questionnaire("ipip20"))
+    with pytest.raises(ParameterError):
+        read_survey([], IPIP)
+    gad7 = pm.load_questionnaire("gad7")
+    names = (f"attention_{n}" for n in range(1, 8))
+    items = [
+        one.model_copy(update={"id": name}) for one, name in zip(gad7.items, names, strict=True)
+    ]
+    with pytest.raises(ParameterError):
+        survey(gad7.model_copy(update={"id": "attention", "items": tuple(items)}))

@@ -491,10 +491,24 @@ def test_training_stops_at_the_best_epoch_of_half_of_the_held_out_pairs(tiny_mod
     assert found["best"] == pytest.approx(1.0)
     assert found["accuracy"] == pytest.approx(1.0)
     assert 0 < found["held_out"] < plain["held_out"]
+    sentences = pd.DataFrame({"sentence": ["I am calm."], "acceptable": [1]})
+    with pytest.raises(ParameterError):
+        train_acceptability(tiny_model, sentences, tmp_path / "a", stop_on="accuracy")
     with pytest.raises(ParameterError):
         train_nli(tiny_model, PAIRS, tmp_path / "none", stop_on="accuracy", progress=False)
     with pytest.raises(ParameterError):
         train_nli(tiny_model, PAIRS, tmp_path / "odd", stop_on="loss", progress=False)
+
+
+def test_pairs_that_a_training_stops_on_are_part_of_its_digest():
+    from datasets import Dataset
+
+    model = torch.nn.Linear(1, 1)
+    trained_on, other = (Dataset.from_dict({"input_ids": [[n]], "label": [0]}) for n in (1, 2))
+    settings = loop.Settings(stop_on="accuracy")
+    plain = loop._digest(model, trained_on, settings)
+    found = {loop._digest(model, trained_on, settings, part) for part in (trained_on, other)}
+    assert len(found | {plain}) == 3
 
 
 def test_files_of_anli_and_mnli_are_read_by_their_own_names(tmp_path):

@@ -6,8 +6,8 @@ are named: ``python -m recipes.bases embedded mpnet``. After each member its sta
 go into ``data/bases/members-*.csv``, which are part of the repository; a member that is there is
 not made again, whether or not the user's cache still has it. ``python -m recipes.bases analyse``
 computes the planned tests from these rows and writes the other tables of ``data/bases/``; with
-``--interim`` also of bases whose blocks are not complete, into tables that say so. One process a
-base at a time.
+``--interim`` also of bases whose blocks are not complete, into tables that say so. Run one
+process per base at a time.
 """
 
 from __future__ import annotations

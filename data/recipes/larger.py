@@ -26,7 +26,7 @@ from psychometrics.questionnaires import load_questionnaire
 
 from .talk import ship_new
 
-MODELS = (SMOLLM2, "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
+MODELS = (SMOLLM2, "qwen2.5-coder-0.5b")
 CROSSING = {
     "role": ["default", "hero", "psychopath"],
     "wording": ["v1", "v2"],
@@ -121,8 +121,8 @@ def _save(table: pd.DataFrame, path: Path) -> None:
         shipped = pd.read_csv(path)
         table = pd.concat([shipped[~shipped["model"].isin(table["model"])], table])
 
-    order = [Path(model).name for model in MODELS]
-    table = table.sort_values("model", key=lambda name: name.map(order.index), kind="stable")
+    order = {Path(model).name: place for place, model in enumerate(MODELS)}  # others come last
+    table = table.sort_values("model", key=lambda name: name.map(order), kind="stable")
     table.to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
 
 

@@ -72,7 +72,7 @@ def survey(
     Raises
     ------
     ParameterError
-        There are no options, or more checks than items.
+        There are no options, more checks than items, or an item is named as checks are.
 
     References
     ----------
@@ -87,6 +87,8 @@ def survey(
     check_numbers(checks=checks)
     if checks > len(loaded.items):
         raise ParameterError(f"{loaded.id}: {checks} checks for {len(loaded.items)} items.")
+    if any(item.id.startswith(_CHECK) for item in loaded.items):
+        raise ParameterError(f"{loaded.id}: checks are named {_CHECK}1 ...; rename its items.")
 
     rng = np.random.default_rng(seed)
     items = list(loaded.items)
@@ -170,7 +172,8 @@ def screen(
         One row per person and run: ``respondent_id, run``; ``failed``, attention checks without the
         answer that they ask for; ``alike``, whether all items have one answer although some are
         reverse-keyed (where none is, that may be meant); ``pace``, seconds per item; ``missing``,
-        the share without an answer; ``why``, the rules that are broken, and ``kept``.
+        the share without an answer; ``why``, the rules that are broken, or *seconds* if the column
+        holds no number for this person; and ``kept``.
 
     Raises
     ------
@@ -204,12 +207,14 @@ def screen(
         row = {"respondent_id": who, "run": run}
         row["failed"] = sum(values.get(name) != value for name, value in wanted.items())
         row["alike"] = len(signs) == 2 and given.nunique() == 1
-        took = float(part[seconds].iloc[0]) if seconds in part else np.nan
+        cell = part[seconds].iloc[0] if seconds in part else np.nan
+        took = float(pd.to_numeric(cell, errors="coerce"))
         row["pace"] = took / len(questionnaire.items)
         row["missing"] = given.isna().mean()
 
         broken = {"attention": row["failed"] > 0, "alike": row["alike"]}
-        broken |= {"pace": row["pace"] < fastest, "missing": row["missing"] > missing}
+        broken |= {"pace": row["pace"] < fastest, "seconds": seconds in part and np.isnan(took)}
+        broken |= {"missing": row["missing"] > missing}
         row["why"] = ", ".join(name for name, is_broken in broken.items() if is_broken)
         rows.append(row | {"kept": not row["why"]})
 
@@ -241,7 +246,7 @@ def read_survey(
     Raises
     ------
     ParameterError
-        A file cannot be read, or two files have a respondent in common.
+        There is no file, one cannot be read, or two files have a respondent in common.
 
     Examples
     --------
@@ -252,6 +257,9 @@ def read_survey(
     >>> len(answers), screened["why"].tolist()
     (0, ['attention, missing'])
     """
+    if not len(files):
+        raise ParameterError("files: there is none; name the files that hold the answers.")
+
     parts = []
     for file in files:
         has_seconds = "seconds" in read_table(file).cells

@@ -64,9 +64,9 @@ def _ask(
     use), address (of a Ray cluster).
 
     For an endpoint, here and in the other commands: concurrency, requests_per_minute,
-    tokens_per_minute, timeout (seconds), retries, headers (JSON), price_in and price_out (of a
-    million tokens), max_cost (leave unasked what might exceed it) and batch=true (its batch API:
-    cheaper, within a day).
+    tokens_per_minute, timeout (seconds), retries, patience (seconds, if it refuses every request as
+    coming too soon), headers (JSON), price_in and price_out (of a million tokens), max_cost (leave
+    unasked what might exceed it) and batch=true (its batch API: cheaper, within a day).
     """
     more = {"engine": engine, "failures": failures, "store": store}
 
@@ -214,8 +214,8 @@ def _behaviour(
 
     Means over items, with intervals. By default the project's own 24 questions and 24 requests.
     --facts takes TruthfulQA.csv or mc_task.json; --requests a table with a column `text` and, where
-    some are harmless, `kind`. *default, again* is the default role once more, with other luck: what
-    differs by as much is no effect of a role. --output gets each answer.
+    some are harmless, `kind`. *default, again* is the default role once more, with other luck: a
+    role has an effect only if it differs by more than that. --output gets each answer.
     """
     import pandas as pd
 

@@ -64,7 +64,7 @@ class Endpoint:
         slowly, but not more slowly than ``Retry-After`` asks, and soon faster again.
     patience : float
         Seconds after which an endpoint that refuses every request as coming too soon (429) is
-        given up.
+        given up; while other requests are under way, ``timeout`` is added.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
         minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.

@@ -157,6 +157,7 @@ class RequestQueue:
         self.logprobs = bool(settings.get("logprobs"))
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
+        self._in_flight = 0  # requests that were sent, without those that wait to be
         self._too_soon_since = math.inf  # when requests began to be refused as coming too soon
         self._last_error = ""
         self._first_failure = math.inf
@@ -333,7 +334,10 @@ class RequestQueue:
 
                 if error.slow:  # no failure: as long as the endpoint replies to others
                     self._too_soon_since = min(self._too_soon_since, now)
-                    enough = now + pause - self._too_soon_since > self.endpoint.patience
+                    patience = self.endpoint.patience
+                    if self._in_flight:  # others may still be replied to
+                        patience += self.endpoint.timeout
+                    enough = now + pause - self._too_soon_since > patience
                 else:
                     failed += 1
                     unreadable += error.unreadable
@@ -384,6 +388,7 @@ class RequestQueue:
                 if self.stopped:
                     raise asyncio.CancelledError
                 begun = time.monotonic()
+                self._in_flight += 1
                 pace.begin(tokens)
 
             paid = True  # a request that is broken off may have been replied to
@@ -405,6 +410,7 @@ class RequestQueue:
             paid = False
             raise
         finally:
+            self._in_flight -= begun < math.inf
             if completion is None:
                 self.budget.release(most, text, paid)
 
@@ -423,7 +429,7 @@ class RequestQueue:
         )
 
     def _refusing(self) -> RespondentError:
-        """The error of an endpoint that refuses every request as coming too soon."""
+        """Return the error of an endpoint that refuses every request as coming too soon."""
         return RespondentError(
             f"{self.client.where} refuses every request as coming too soon ({self._last_error}), "
             f"and is not asked for longer than {self.endpoint.patience:g} s (patience): a quota "

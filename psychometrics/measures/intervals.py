@@ -96,18 +96,25 @@ def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
 
     .. math:: s^2 = \frac{s_I^2}{I} + \frac{s_W^2}{W}
 
-    and Student's quantile at Satterthwaite's degrees of freedom. What is left of each answer is in
-    both parts, so that the interval is somewhat too wide where it is large.
+    and Student's quantile at Satterthwaite's degrees of freedom, or at a single one where there are
+    only two ways or two items, as the variance of two means is too uncertain. What is left of each
+    answer is in both parts, so that the interval is somewhat too wide where it is large.
 
     Parameters
     ----------
     values : ndarray, shape (W, I)
-        Such as differences between two conditions; at least two ways and two items.
+        Such as differences between two conditions; at least two ways and two items. Ways must be
+        independent: average over other conditions first.
 
     Returns
     -------
     low, high, p : float
         p is two-sided, for a mean of zero.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two ways or items, or a value is missing or infinite.
 
     References
     ----------
@@ -115,17 +122,21 @@ def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
 
     Examples
     --------
-    >>> values = np.array([[1.0, 2, 3], [2, 3, 4]])
+    >>> values = np.array([[1.0, 2, 3], [2, 3, 4], [3, 4, 5]])
     >>> [round(end, 2) for end in crossed_interval(values)]
-    [0.01, 4.99, 0.05]
+    [0.73, 5.27, 0.02]
     """
     values = np.asarray(values, dtype=float)
+    if values.ndim != 2 or min(values.shape) < 2 or not np.isfinite(values).all():
+        raise ParameterError("values: finite numbers of at least two ways by two items are needed.")
+
     parts = np.array([values.mean(axis=axis).var(ddof=1) for axis in (0, 1)]) / values.shape[::-1]
     mean = values.mean()
     if not parts.sum():
         return mean, mean, float(mean == 0)
 
     freedom = parts.sum() ** 2 / (parts**2 / (np.array(values.shape[::-1]) - 1)).sum()
+    freedom = 1.0 if min(values.shape) == 2 else freedom
     error = np.sqrt(parts.sum())
     half = special.stdtrit(freedom, 0.975) * error
     p = 2 * special.stdtr(freedom, -abs(mean) / error)

@@ -422,10 +422,11 @@ def _notebook(executed: str | Path) -> dict:
         notebook = json.loads(Path(executed).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0][:100]
-        raise DataError(f"{executed} is no executed notebook ({reason}): run it again.") from None
+        said = f"{executed} is not an executed notebook ({reason}): run it again."
+        raise DataError(said) from None
 
     if not isinstance(notebook, dict):
-        raise DataError(f"{executed} is no executed notebook: run it again.")
+        raise DataError(f"{executed} is not an executed notebook: run it again.")
     return notebook
 
 

@@ -92,8 +92,8 @@ def assess(
         prompts :func:`psychometrics.measures.kernels.kernel_statistics` on the model's base;
         ``sizes``, of answers to prompts of GAD-7, PHQ-9 or SOC-13: ``questionnaire, respondents,
         million parameters``, ``silhouette`` and ``alpha`` with ``low, high``, of the model, of
-        random heads on its base, and of those on the three bases of ``data/bases`` that are
-        nearest in size;
+        random heads on its base, and of those on the three other bases of ``data/bases`` that
+        are nearest in size (MiniLM with as many layers as is nearest);
         ``asked``: ``how`` by ``what``.
 
     Raises
@@ -250,7 +250,11 @@ def _assessed(
             weights = load_respondent(model, mode, dtype=who["dtype"], **conditions).model
             million = sum(weight.numel() for weight in weights.parameters()) / 1e6
             own_null = null if stand["own"] else None
-            tables["sizes"] = _by_size(loaded, million, tables["flags"], own_null, tables["kernel"])
+            own_base = (
+                Path(stand["base"]).name.replace("embedded", "minilm") if stand["own"] else ""
+            )
+            how = own_null, tables["kernel"], own_base
+            tables["sizes"] = _by_size(loaded, million, tables["flags"], *how)
 
     tables["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
@@ -286,11 +290,12 @@ def _by_size(
     found: pd.DataFrame,
     null: pd.DataFrame | None,
     own_kernel: pd.DataFrame,
+    own_base: str,
 ) -> pd.DataFrame:
-    """Return a model's evidence with that of random heads on its base and on bases of its size."""
+    """Return a model's evidence with that of random heads on its base and on the other bases that
+    are nearest in size, each base once."""
     bases = _study_bases()
-    size = bases.groupby(level="base", sort=False)["million parameters"].first()
-    nearest = size[np.log(size / million).abs().nsmallest(_NEAREST).index].sort_values().index
+    nearest = _nearest_bases(bases, million, own_base)
     values = found[found["check"] == "terms"].set_index("scale")["value"]
     known = bases.index.get_level_values("questionnaire")
     parts = []
@@ -317,6 +322,19 @@ def _by_size(
         raise ParameterError("No questionnaire of this page was put to the bases of the study.")
     table = pd.concat(parts)[bases.columns]
     return table.rename_axis(["questionnaire", "respondents"]).reset_index()
+
+
+def _nearest_bases(bases: pd.DataFrame, million: float, own_base: str) -> pd.Index:
+    """Return the bases that are nearest in size, without a model's own, from the smallest."""
+
+    def plain(name: str) -> str:
+        return "".join(filter(str.isalnum, name)).casefold()
+
+    size = bases.groupby(level="base", sort=False)["million parameters"].first()
+    size = size[np.log(size / million).abs().sort_values().index]
+    names = size.index.str.split(",").str[0]  # MiniLM is there in two depths
+    is_own = [plain(own_base).startswith(plain(name)) for name in names]  # mpnet-base is MPNet
+    return size[~names.duplicated() & ~np.array(is_own)].head(_NEAREST).sort_values().index
 
 
 def _study_bases() -> pd.DataFrame:

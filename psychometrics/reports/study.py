@@ -197,10 +197,10 @@ def study_tables(
     An expectation is tested on the differences of the scale's items between two combinations,
     each a mean over respondents and seeds. If the other conditions give several ``ways`` of asking,
     such as wordings, the interval and the p value take items and ways as drawn
-    (:func:`~psychometrics.measures.intervals.crossed_interval`). With a single way they are over
-    items, with a p value from 9,999 random flips of signs: a wording that shifts all items together
-    is then taken for an effect. An expectation is met if the interval excludes zero on the expected
-    side.
+    (:func:`~psychometrics.measures.intervals.crossed_interval`); of several such conditions, the
+    one with the widest interval counts. With a single way they are over items, with a p value from
+    9,999 random flips of signs: a wording that shifts all items together is then taken for an
+    effect. An expectation is met if the interval excludes zero on the expected side.
 
     Examples
     --------
@@ -336,8 +336,11 @@ def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
 def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str, float]:
     """Return the mean difference of items, its interval and p value, and its number of ways.
 
-    With several ways, items and ways count as drawn. With one, the interval is over items and the
-    p value by flips of signs, and both are about this way.
+    With several ways, items and ways count as drawn. If several conditions vary, ways that share a
+    level are not independent: each condition gives an interval whose ways are its levels, averaged
+    over the other conditions; the widest is returned with its number of levels, and the largest p.
+    With one way, the interval is over items and the p value by flips of signs, and both are about
+    this way.
     """
     rows = _differences_by_way(scored, questionnaire, scale, of, than)
     values = rows.to_numpy(dtype=float)
@@ -345,9 +348,16 @@ def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str,
     if values.shape[1] < 2 or not len(values):
         return dict.fromkeys(("difference", "low", "high", "p"), np.nan) | {"ways": len(values)}
     if len(values) > 1:
-        low, high, p = crossed_interval(values)
-        row = {"difference": values.mean(), "low": low, "high": high, "p": p}
-        return row | {"ways": len(values)}
+        found = []
+        for name in rows.index.names:
+            levels = rows.groupby(level=name).mean().to_numpy(dtype=float)
+            if len(levels) > 1:
+                low, high, p = crossed_interval(levels)
+                row = {"difference": levels.mean(), "low": low, "high": high, "p": p}
+                found.append(row | {"ways": len(levels)})
+
+        widest = max(found, key=lambda row: row["high"] - row["low"])
+        return widest | {"p": max(row["p"] for row in found)}
 
     low, high = map(float, mean_interval(values[0]))
     signs = np.random.default_rng(0).choice([-1, 1], size=(9999, values.shape[1]))
@@ -358,21 +368,28 @@ def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str,
 
 
 def _differences_by_way(scored, questionnaire, scale, of: dict, than: dict) -> pd.DataFrame:
-    """Return the difference of each item, over respondents, a row per way of asking both sides."""
+    """Return the difference of each item, over respondents, a row per way of asking both sides.
+
+    The index holds the conditions that are the same on both sides, as JSON.
+    """
     combinations = [json.loads(name) for name in scored["_combination"].unique()]
     compared = {*of, *than}
     ways = [
         {name: value for name, value in chosen.items() if name not in compared}
         for chosen in combinations
     ]
-    rows = []
+    rows = {}
     for way in [way for place, way in enumerate(ways) if way not in ways[:place]]:
         first, second = (_matrix(scored, questionnaire, scale, way | side) for side in (of, than))
         both = first.index.intersection(second.index)
         if len(both):
-            rows.append((first.loc[both] - second.loc[both]).mean(axis=0))
+            labels = tuple(json.dumps(value) for value in way.values())
+            rows[labels] = (first.loc[both] - second.loc[both]).mean(axis=0)
 
-    return pd.DataFrame(rows).dropna(axis=1)
+    table = pd.DataFrame(list(rows.values())).dropna(axis=1)
+    if len(table) > 1:
+        table.index = pd.MultiIndex.from_tuples(rows, names=list(ways[0]))
+    return table
 
 
 def _words(chosen: dict) -> str:

@@ -399,12 +399,18 @@ def train_acceptability(
     wording : str
         Text that the model reads, with ``{sentence}``.
     **settings
-        As in :func:`train_nli`, with a learning rate of 5e-4 and no dropout.
+        As in :func:`train_nli`, with a learning rate of 5e-4 and no dropout, but without
+        ``stop_on``.
 
     Returns
     -------
     dict
         The manifest.
+
+    Raises
+    ------
+    ParameterError
+        ``stop_on`` is set, as no sentences are held out.
 
     References
     ----------
@@ -419,6 +425,9 @@ def train_acceptability(
     2
     """
     chosen = Settings.of(settings, lr=5e-4, dropout=0.0)
+    if chosen.stop_on:
+        raise ParameterError("stop_on: no sentences are held out to stop on; leave it out.")
+
     _make_folder(output)
     set_seed(chosen.seed)
     labels = ("unacceptable", "acceptable")

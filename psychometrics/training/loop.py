@@ -136,7 +136,7 @@ def _train_into(
 
     Once the model is saved, ``describe`` says what else belongs into the manifest.
     """
-    digest = _digest(model, dataset, settings)
+    digest = _digest(model, dataset, settings, options.get("eval_dataset"))
     finished = _finished(Path(output), digest)
     if finished:
         return finished
@@ -309,12 +309,13 @@ def _checkpoint(folder: Path, digest: str) -> str | None:
     return last
 
 
-def _digest(model, dataset: Dataset, settings: Settings) -> str:
+def _digest(model, dataset: Dataset, settings: Settings, stop_set: Dataset | None = None) -> str:
     """Return a digest of all that training starts from: weights, tokens, labels and settings."""
     # as older folders have it, which knew no stop_on
     digest = hashlib.sha256(f"_{settings!r}{settings.stop_on or ''}".encode())
-    for start in range(0, len(dataset), 10_000):
-        digest.update(repr(dataset[start : start + 10_000]).encode())
+    for part in (dataset, stop_set or ()):
+        for start in range(0, len(part), 10_000):
+            digest.update(repr(part[start : start + 10_000]).encode())
     for name, weights in model.state_dict().items():
         digest.update(name.encode())
         digest.update(weights.detach().cpu().reshape(-1).view(torch.uint8).numpy())
