@@ -202,6 +202,8 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
                 f"{str(path)!r} is not a valid name of a file: name another."
             ) from None
 
+    if len(path.name.encode()) <= 255 and path.is_dir():
+        raise ParameterError(f"{path} is a folder: name a file.")
     if path.suffix.lower() not in endings:
         raise ParameterError(f"{path}: end the file's name in {' or '.join(endings)}.")
     if not path.absolute().parent.is_dir():

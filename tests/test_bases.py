@@ -30,6 +30,7 @@ from recipes.bases import Base
 from tests.tiny import save_tiny_decoder
 
 PLANNED = dict(bases.BASES)
+PLANNED_PARTS = {name: getattr(bases, name) for name in ("NULLS", "ASKED", "REAL")}
 WORDS = ("good", "bad", "calm", "tense", "warm", "cold")
 
 
@@ -150,7 +151,10 @@ def _logits(base, folder, head):
 
 
 def test_a_row_has_scores_of_the_planned_items_and_of_placebos(tmp_path, monkeypatch):
-    monkeypatch.setattr(bases, "BASES", PLANNED)
+    for name, value in (PLANNED_PARTS | {"BASES": PLANNED}).items():
+        monkeypatch.setattr(bases, name, value)
+
+    base_rows._places.cache_clear()
     prompted = bases.asked_of_members()
     shares = np.random.default_rng(0).dirichlet([1, 1, 1], len(prompted)).astype("float32")
     answers = pd.DataFrame(shares, columns=["e", "n", "c"]).assign(head="own")

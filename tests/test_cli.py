@@ -300,7 +300,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         ("scores ipip20 --mode chat --respondents m", "There is no chat endpoint"),
         ("run 03-assessment -o .", "is a folder"),
         ("scores gad7 -o scores.txt", ".csv or .json"),
-        (f"scores gad7 -o {'x' * 300}.csv", "too long a name"),
+        (f"scores gad7 -o {'x' * 300}.csv", "its name is too long"),
         ("prompts gad7 -o prompts.txt", ".csv or .parquet"),
         ("fill-in gad7 --name ''", "A person needs a name"),
         ("prompts ipip50", "--mode chat"),

@@ -227,7 +227,8 @@ WHEN_DRAWN = """async box => {
     for (let tries = 0; tries < 200; tries += 1) {
         const failure = box.querySelector('[role=alert]');
         if (failure) return failure.textContent;
-        const plots = [...box.querySelectorAll('.explorer-plot')];
+        const plots = [...box.querySelectorAll('.explorer-plot')]
+            .filter(plot => plot.checkVisibility());
         const filled = plots.every(plot => plot.querySelector('svg > *'));
         if (filled && box.querySelector('.explorer-body > *')) return 'drawn';
         await new Promise(done => setTimeout(done, 100));

@@ -415,7 +415,9 @@ def test_held_out_pairs_of_a_control_keep_their_labels(tiny_model, tmp_path, mon
     pairs.to_csv(tmp_path / "pairs.csv", index=False)
     found = {}
     monkeypatch.setattr(
-        training, "_train_classifier", lambda *rest, held_out: found.update(pairs=held_out) or {}
+        training,
+        "_train_classifier",
+        lambda *_, held_out, **more: found.update(pairs=held_out) or {},
     )
     train_nli(tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "any", shuffled=True)
     held_out = found["pairs"]

@@ -171,7 +171,9 @@ def test_the_keyboard_reaches_the_content_the_search_and_the_theme_and_its_place
 @pytest.mark.parametrize("width", [1300, 400])
 def test_the_keyboard_walks_through_ask_a_model_in_order_and_its_place_is_seen(visit, width):
     page = visit("ask.html", width)
-    there = page.locator("article :is(a[href], button, input, select, summary, [tabindex='0'])")
+    there = page.locator(
+        "article :is(a[href], button, input, select, textarea, summary, [tabindex='0'])"
+    )
     expected = there.evaluate_all(NUMBER)
     page.locator("article h1").evaluate("e => { e.tabIndex = -1; e.focus(); }")
     assert [one["place"] for one in _walk(page, len(expected))] == expected

@@ -73,7 +73,7 @@ def check_loaded(questionnaires: Iterable[Questionnaire]) -> None:
     >>> check_loaded(["gad7"])
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: 'gad7' is no loaded questionnaire: load it by \
+    psychometrics.exceptions.ParameterError: 'gad7' is not a loaded questionnaire: load it by \
 load_questionnaire.
     """
     for one in questionnaires:

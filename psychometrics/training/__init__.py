@@ -150,7 +150,8 @@ def train_nli(
     facts = {"base": str(base), "pairs": len(pairs), "shuffled": shuffled, **asdict(chosen)}
     facts |= {"majority": (held_out["label"] == pairs["label"].mode()[0]).mean()}
     how = output, chosen, progress, facts
-    return _train_classifier(model, tokenizer, table, *how, held_out, stop_pairs)
+    kept = {"held_out": held_out, "stop_pairs": stop_pairs}
+    return _train_classifier(model, tokenizer, table, *how, **kept)
 
 
 def training_cost(
