@@ -57,6 +57,22 @@ def test_a_number_that_moved_a_row_and_a_table_that_went_are_named(tmp_path):
     assert (moved(tmp_path / "kept", tmp_path / "runs")["now"] == "").all()
 
 
+@pytest.mark.parametrize(
+    ("now", "same"),
+    [
+        ("0.08 (0.0008 to 0.19)", True),
+        ("0.08 (0.0038 to 0.19)", False),
+        ("-0.08 (0.0017 to 0.19)", False),
+        ("0.08 (0.0017 to 0.19), p 0.1", False),
+    ],
+)
+def test_numbers_in_an_interval_may_differ_as_numbers_may(tmp_path, now, same):
+    for top, text in (("kept", "0.08 (0.0017 to 0.19)"), ("runs", now)):
+        (tmp_path / top / "04-own").mkdir(parents=True)
+        (tmp_path / top / "04-own" / "tab-a.csv").write_text(f'who,r\na,"{text}"\n')
+    assert moved(tmp_path / "kept", tmp_path / "runs").empty == same
+
+
 def test_a_table_is_compared_only_with_one_that_rests_on_the_same_texts(tops):
     kept, runs, show = tops
     show("kept", FRAME, "HurtLex")

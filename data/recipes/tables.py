@@ -167,15 +167,24 @@ def _cells(path: Path) -> dict[tuple[str, str], str]:
     }
 
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
 def _alike(one: str, other: str, tolerance: float) -> bool:
-    """Whether two cells are the same word, or numbers within the tolerance of each other."""
+    """Whether two cells are the same words, with numbers within the tolerance of each other."""
     try:
         a, b = float(one or "nan"), float(other or "nan")
     except ValueError:
-        return one == other
+        numbers = [map(float, _NUMBER.findall(text)) for text in (one, other)]
+        same_words = _NUMBER.split(one) == _NUMBER.split(other)
+        return same_words and all(_near(*pair, tolerance) for pair in zip(*numbers, strict=True))
 
-    both_missing = math.isnan(a) and math.isnan(b)
-    return a == b or both_missing or abs(a - b) <= tolerance * max(1, abs(a))
+    return (math.isnan(a) and math.isnan(b)) or _near(a, b, tolerance)
+
+
+def _near(a: float, b: float, tolerance: float) -> bool:
+    """Whether two numbers differ by at most the tolerance, relative to the first or to 1."""
+    return a == b or abs(a - b) <= tolerance * max(1, abs(a))
 
 
 def _main() -> None:
