@@ -93,6 +93,13 @@ def test_a_bar_that_the_library_does_not_print_is_ours():
     assert set(table["bar_of"]) == {"ours"}
 
 
+def test_the_ends_of_an_interval_have_two_digits_of_its_width():
+    assert claims._words(0.0818, 0.0017, 0.193) == "0.0818 (0.00 to 0.19)"
+    assert claims._words(2.49, 0.387, 6.5) == "2.49 (0.4 to 6.5)"
+    assert claims._words(0.0236, 0.0023, 0.0443) == "0.0236 (0.002 to 0.044)"
+    assert claims._words(3.0, 3.0, 3.0) == "3 (3 to 3)"
+
+
 def test_a_null_that_is_set_aside_gives_a_verdict_of_its_own(data, runs):
     path = data / "empalc.csv"
     path.write_text(path.read_text().replace('our respondents,,,"', 'our respondents,,absent,"'))
@@ -103,7 +110,7 @@ def test_a_null_that_is_set_aside_gives_a_verdict_of_its_own(data, runs):
     table = claims.scorecard(runs)
     assert table.loc["a", "verdict"] == ASIDE
     assert table.loc["a", ["null_low", "null_high"]].tolist() == [0.3, 0.5]
-    assert claims.listed(table)["null"].tolist() == ["0.4 (0.3 to 0.5); set aside: absent", ""]
+    assert claims.listed(table)["null"].tolist() == ["0.4 (0.30 to 0.50); set aside: absent", ""]
 
 
 def test_setting_a_null_aside_does_not_add_to_what_is_reproduced(data, runs):

@@ -245,3 +245,9 @@ def test_abilities_from_hundreds_of_items_do_not_fall_between_the_nodes():
     weights = np.exp(joint - joint.max(axis=1, keepdims=True))
     expected = weights @ theta / weights.sum(axis=1)
     assert found["theta"].to_numpy() == pytest.approx(expected, abs=1e-6)
+
+
+def test_standard_errors_are_asked_for_by_yes_or_no():
+    answers = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [1, 0, 0, 0]})
+    with pytest.raises(ParameterError):
+        irt.fit(answers, errors="yes")

@@ -24,7 +24,7 @@ from scipy.special import expit
 from scipy.stats import chi2
 from threadpoolctl import threadpool_limits
 
-from ..checks import check_choice, check_numbers
+from ..checks import check_choice, check_kinds, check_numbers
 from ..exceptions import ParameterError
 from .conditional_likelihood import _conditional_fit
 from .items import _as_numbers, adjust
@@ -100,6 +100,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     [-0.549, 0.549]
     """
     check_choice((*_MODELS, "conditional"), model=model)
+    check_kinds({"errors": errors}, {"errors": bool})
     answers = _binary(answers)
 
     # Threads of many small products wait for each other longer than they take. The limit is that

@@ -575,10 +575,13 @@ def _assigned(code: str) -> dict[str, object]:
 
 
 def _words(value: float, low: float = math.nan, high: float = math.nan) -> str:
+    """Return a value with its interval, whose ends have two digits of the interval's width."""
     if math.isnan(value):
         return ""
     value, low, high = (round(one, 4) + 0.0 for one in (value, low, high))  # 0.00002 is 0
     text = number(value, ".4g" if abs(value) >= 1000 else ".3g")
     if math.isnan(low) and math.isnan(high):
         return text
-    return f"{text} ({number(low, '.2g')} to {number(high, '.2g')})"
+
+    form = f".{max(0, 1 - math.floor(math.log10(high - low)))}f" if high > low else ".2g"
+    return f"{text} ({number(low, form)} to {number(high, form)})"

@@ -246,15 +246,13 @@ def _assessed(
             K = kernel(loaded, stand["base"], stand["layers"], stand["wording"])
             tables["kernel"] = kernel_statistics(K, _RESPONDENTS)
 
+        known = _asked_of_bases(loaded)
         with _leaving_out(left_out, "sizes"):
-            weights = load_respondent(model, mode, dtype=who["dtype"], **conditions).model
-            million = sum(weight.numel() for weight in weights.parameters()) / 1e6
-            own_null = null if stand["own"] else None
-            own_base = (
-                Path(stand["base"]).name.replace("embedded", "minilm") if stand["own"] else ""
-            )
-            how = own_null, tables["kernel"], own_base
-            tables["sizes"] = _by_size(loaded, million, tables["flags"], *how)
+            if known:
+                million = _million_parameters(model, mode, dtype=who["dtype"], **conditions)
+                own_null = null if stand["own"] else None
+                own = own_null, tables["kernel"], _name_of_base(stand)
+                tables["sizes"] = _by_size(known, million, tables["flags"], *own)
 
     tables["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
@@ -284,6 +282,23 @@ def _own_null(
     return stand, null
 
 
+def _asked_of_bases(loaded: list[Questionnaire]) -> list[Questionnaire]:
+    """Return the questionnaires that the study of six bases put to random heads, unchanged."""
+    known = set(_study_bases().index.get_level_values("questionnaire"))
+    return [one for one in loaded if one.id in known and one == load_questionnaire(one.id)]
+
+
+def _million_parameters(model: str | Path, mode: str, **how: object) -> float:
+    """Return how many million weights a model has."""
+    weights = load_respondent(model, mode, **how).model.parameters()
+    return sum(weight.numel() for weight in weights) / 1e6
+
+
+def _name_of_base(stand: dict) -> str:
+    """Return the name of a model's own base, as the study may know it; else nothing."""
+    return Path(stand["base"]).name.replace("embedded", "minilm") if stand["own"] else ""
+
+
 def _by_size(
     loaded: list[Questionnaire],
     million: float,
@@ -297,13 +312,10 @@ def _by_size(
     bases = _study_bases()
     nearest = _nearest_bases(bases, million, own_base)
     values = found[found["check"] == "terms"].set_index("scale")["value"]
-    known = bases.index.get_level_values("questionnaire")
     parts = []
 
     for questionnaire in loaded:
         name = questionnaire.id
-        if name not in known or questionnaire != load_questionnaire(name):
-            continue
         rows = pd.DataFrame({"silhouette": {"this model": values[name]}})
 
         if null is not None:
@@ -318,8 +330,6 @@ def _by_size(
         of_bases = bases.loc[name].loc[nearest].rename(index="heads on {}".format)
         parts.append(pd.concat({name: pd.concat([rows, of_bases])}))
 
-    if not parts:
-        raise ParameterError("No questionnaire of this page was put to the bases of the study.")
     table = pd.concat(parts)[bases.columns]
     return table.rename_axis(["questionnaire", "respondents"]).reset_index()
 

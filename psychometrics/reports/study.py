@@ -418,7 +418,8 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
         rows[f"expectation {number}"] = said
 
     for number, share in enumerate(power, start=1):
-        rows[f"power of expectation {number}"] = f"{share:.0%}, simulated, for the smallest effect"
+        about = "simulated over items, for the smallest effect; lower if ways of asking are drawn"
+        rows[f"power of expectation {number}"] = f"{share:.0%}, {about}"
 
     stated = {name: value for name, value in rows.items() if value not in (None, "")}
     return pd.DataFrame({"value": stated}).rename_axis("what")

@@ -18,7 +18,11 @@ from ..asking.answer_tables import read_table
 from ..asking.ask import ask
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError, RespondentError
+from ..models.devices import resolve_device
+from ..models.loading import load_model
+from ..models.sources import find
 from ..modes.chat import model_here
+from ..modes.generation import replies
 from ..modes.messages import ROLES
 from ..modes.replies import refuses
 from ..paths import data_dir
@@ -256,12 +260,6 @@ def declined(
 
 def _reply_here(respondent: str | Path) -> Callable[..., list[str]]:
     """Load a model of this machine; the function gives its replies to requests, run by run."""
-
-    from ..models.devices import resolve_device
-    from ..models.loading import load_model
-    from ..models.sources import find
-    from ..modes.generation import replies
-
     model, tokenizer = load_model(find(respondent), "causal")
     model.to(resolve_device(None)).eval()
 
@@ -288,13 +286,20 @@ def _reply_there(
     """
     options = {"options": tuple(Option(value=n, label=f"{n}") for n in (0, 1))}
     sheet = _questionnaire("requests", [{"text": text, **options} for text in texts], "{question}")
+    settings = {
+        "runs": runs,
+        "ask_again": 0,
+        "shuffle": False,
+        "temperature": _TEMPERATURE,
+        "max_tokens": _TOKENS,
+    }
     first = runs * (2 * seed + again)  # each run takes the next seed
-    given = ask(sheet, [model], store, "chat", role=system or "none", progress=False, **{
-        "runs": runs, "ask_again": 0, "shuffle": False, "temperature": _TEMPERATURE,
-        "max_tokens": _TOKENS} | how | {"sampling_seed": first})  # fmt: skip
-    given = given.sort_values("run", kind="stable")
+    settings |= how | {"role": system or "none", "sampling_seed": first}
+    given = ask(sheet, [model], store, "chat", progress=False, **settings)
+
     order = {item.id: place for place, item in enumerate(sheet.items)}
-    given = given.sort_values("item_id", key=lambda ids: ids.map(order), kind="stable")
+    given["place"] = given["item_id"].map(order)
+    given = given.sort_values(["place", "run"], kind="stable")
 
     return [None if pd.isna(text) else text.strip() for text in given["raw"]]
 
