@@ -8,12 +8,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 
 import psychometrics as pm
 from psychometrics.asking.survey import read_survey, screen, survey, write_survey
 from psychometrics.exceptions import ParameterError
 
-from .conftest import browser_path, needs_browser
+from .conftest import browser_path, foreign_sources, needs_browser, policy_of
 
 IPIP = survey("ipip20")
 OWN = [item.id for item in pm.load_questionnaire("ipip20").items]
@@ -111,6 +112,9 @@ def test_a_page_holds_each_item_and_option_and_no_markup_of_theirs(tmp_path):
     assert re.findall(r'<fieldset id="([^"]+)"', page) == [item.id for item in IPIP.items]
     assert page.count('type="radio"') == 5 * len(IPIP.items)
     assert "<title>A &quot;&lt;b&gt;&quot; &amp; more</title>" in page
+    policy = policy_of(BeautifulSoup(page, "html.parser"))
+    assert policy["default-src"] == ["'none'"]
+    assert foreign_sources(policy) == set()
 
 
 @needs_browser

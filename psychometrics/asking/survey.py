@@ -23,6 +23,8 @@ _FASTEST = 2.0
 """Fewest seconds per item that a person needs to read it (Huang et al. 2012)."""
 _PAGE = """<!doctype html>
 <html lang="{language}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
 <title>{title}</title>
 <style>body {{max-width: 44rem; margin: auto; padding: 1rem; font-family: sans-serif}}
 fieldset {{margin: 1rem 0}} label {{display: block; padding: .3rem}}</style>
