@@ -391,7 +391,7 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
     ...     "reason": "", "verdict": VERDICTS[0], "chapter": "04-own", "cell": "04/tab-a[b, c]",
     ...     "made": "after", "bar": 0.0, "bar_of": "ours", "no_null": ""}
     >>> listed(pd.DataFrame([row]))["ours"].tolist()
-    ['0.4 (0.1 to 0.7)']
+    ['0.4 (0.10 to 0.70)']
     """
     reason = table["reason"].map(lambda text: f" ({text})" if text else "")
     nulls = pd.Series([_words(*row) for row in table[_NULL].to_numpy()], table.index)
