@@ -191,7 +191,12 @@ def has_nulls(base: str) -> bool:
 def is_read(base: str) -> bool:
     """Return whether everything about an untouched base is there."""
     folder = folder_of(base) / "untouched"
-    names = [*untouched_parts(base)] + ["words"] * is_decoder(base)
+    if not folder.is_dir():  # nor need the base itself be there
+        return False
+
+    names = [*untouched_parts(base)]
+    if is_decoder(base):
+        names.append("words")
     return all((folder / f"{name}.safetensors").is_file() for name in names)
 
 
