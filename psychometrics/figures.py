@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from .exceptions import ParameterError, needed, writing
-from .measures.scoring import category_scores, scale_scores
+from .measures.categories import category_scores
+from .measures.scoring import scale_scores
 from .questionnaires import Questionnaire
 
 if TYPE_CHECKING:

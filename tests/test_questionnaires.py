@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from psychometrics import data, prompts, scale_scores
 from psychometrics.exceptions import ParameterError, QuestionnaireError
-from psychometrics.measures.scoring import category_scores
+from psychometrics.measures.categories import category_scores
 from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import (
     COMPASS,

@@ -178,7 +178,7 @@ CASES = {
     "item_scores_of_items": Case(pm.item_scores, _one_mode, ("value",)),
     "scale_scores": Case(lambda t: pm.scale_scores(t, MINI, least_answered=0.5), _one_mode,
         ("value",)),
-    "category_scores": Case(lambda t: pm.scoring.category_scores(t, AXES), _axes, ("value",)),
+    "category_scores": Case(lambda t: pm.categories.category_scores(t, AXES), _axes, ("value",)),
     "term_silhouettes": Case(pm.validity.term_silhouettes, _shares, ("pss",)),
     "htmt": Case(lambda t: pm.structure.heterotrait_monotrait(t, THREE, 5), _three, ("score",)),
     "factor_models": Case(lambda t: pm.structure.factor_models(t, THREE[:2]),

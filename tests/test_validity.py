@@ -11,7 +11,7 @@ from sklearn.metrics import silhouette_score
 
 import psychometrics as pm
 from psychometrics.measures import structure, validity
-from psychometrics.measures.scoring import pss
+from psychometrics.measures.normalisation import pss
 from tests.test_scoring import answered, own_questionnaire
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from ..asking.ask import ask
 from ..asking.nulls import null_answers
 from ..exceptions import RespondentError
-from ..measures.scoring import two_way
+from ..measures.normalisation import two_way
 from ..measures.validity import silhouettes
 from ..models.loading import load_sentence_encoder
 from ..models.sources import base_path

@@ -24,7 +24,7 @@ from ..asking.population import population, population_table
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError, RespondentError, writing
 from ..measures.intervals import mean_interval
-from ..measures.scoring import pss
+from ..measures.normalisation import pss
 from ..measures.validity import term_silhouettes
 from ..modes import identify
 from ..questionnaires import Questionnaire, load_questionnaire

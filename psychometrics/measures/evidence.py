@@ -17,7 +17,7 @@ from ..questionnaires import Questionnaire
 from ..questionnaires.answers import check_loaded
 from .intervals import jackknife_half_width, merge_near_ties
 from .kernels import _scale_statistics
-from .scoring import _raw_scores, template_cubes, two_way
+from .normalisation import _raw_scores, template_cubes, two_way
 from .validity import silhouettes
 
 _CLASSES = ["entailment", "neutral", "contradiction"]

@@ -10,8 +10,10 @@ import pandas as pd
 
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from .categories import category_scores
 from .intervals import mean_table, scale_intervals
-from .scoring import category_scores, item_scores, pss, scale_scores
+from .normalisation import pss
+from .scoring import item_scores, scale_scores
 
 
 def score_table(

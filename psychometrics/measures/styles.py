@@ -12,7 +12,8 @@ from ..checks import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
 from ..questionnaires.answers import tidy
-from .scoring import keyed_items, pss
+from .normalisation import pss
+from .scoring import keyed_items
 
 
 def response_styles(
@@ -99,7 +100,7 @@ def decisiveness(shares: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     shares : DataFrame
-        As :func:`psychometrics.measures.scoring.pss` gives it.
+        As :func:`psychometrics.measures.normalisation.pss` gives it.
 
     Returns
     -------

@@ -18,7 +18,7 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     shares : DataFrame
-        PSS per prompt, as :func:`psychometrics.measures.scoring.pss` gives it.
+        PSS per prompt, as :func:`psychometrics.measures.normalisation.pss` gives it.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> from psychometrics import load_questionnaire, prompts
-    >>> from psychometrics.measures.scoring import pss
+    >>> from psychometrics.measures.normalisation import pss
     >>> table = prompts(load_questionnaire("challenges"))
     >>> answers = table.assign(respondent_id="a",
     ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])

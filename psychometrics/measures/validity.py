@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..checks import check_columns
 from ..exceptions import ParameterError
-from .scoring import template_cubes
+from .normalisation import template_cubes
 
 
 def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
@@ -22,7 +22,7 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     shares : DataFrame
-        As :func:`psychometrics.measures.scoring.pss` gives it.
+        As :func:`psychometrics.measures.normalisation.pss` gives it.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> from psychometrics import load_questionnaire, prompts
-    >>> from psychometrics.measures.scoring import pss
+    >>> from psychometrics.measures.normalisation import pss
     >>> table = prompts(load_questionnaire("challenges"))
     >>> answers = table.assign(respondent_id="a",
     ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])

@@ -14,7 +14,8 @@ import pandas as pd
 
 from ..checks import check_columns
 from ..exceptions import ParameterError
-from ..measures.scoring import item_scores, pss
+from ..measures.normalisation import pss
+from ..measures.scoring import item_scores
 from ..measures.styles import balanced_pairs, response_styles
 from ..measures.trends import monotony
 from ..measures.validity import term_silhouettes
