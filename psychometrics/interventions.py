@@ -1,17 +1,10 @@
-"""Interventions: change a respondent by domain adaptation and see which scores move.
-
-A respondent reads text as its family was pre-trained to: encoders (and BART) fill in masks,
-decoders predict the next token, T5 fills in spans, XLNet predicts tokens in a random order.
-
-One file: training and measuring alternate, and a run resumes from the state of both.
-"""
+"""Interventions: change a respondent by domain adaptation and see which scores move."""
 
 from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -22,15 +15,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from transformers import DataCollatorForLanguageModeling, DataCollatorForPermutationLanguageModeling
-from transformers.models.auto import modeling_auto
 
 from .data import available, fetch, text_table
 from .exceptions import DataError, ParameterError, RespondentError
-from .files import replacing
 from .measures.scoring import scale_scores
-from .models.embedded import embedded_head, load_masked_lm
-from .models.loading import load_model
+from .models.embedded import embedded_head
 from .models.model_files import read_json
 from .models.sources import SMOLLM2, base_path, find
 from .modes import identify, load_respondent
@@ -39,6 +28,7 @@ from .paths import cache_dir, data_dir
 from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
 from .store import StoredAnswers, key_of
+from .training.adapting import adapt
 from .training.heads import nli_classifier
 from .training.pairs import mnli_sample, nli_pairs
 
@@ -52,9 +42,6 @@ _SHIPPED = "interventions.csv"
 _COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
 # Version of all that this file does to a measurement; part of its run's digest.
 _HANDLING = "interventions-3"
-_BATCH = 8
-# Training that a stopped run may lose.
-_CHECKPOINT_SECONDS = 60
 
 
 def intervention_texts(arm: str, seed: int = 0) -> list[str]:
@@ -115,202 +102,6 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     tweets = pd.read_csv(fetch("hate_speech"))["tweet"].sample(frac=1, random_state=seed)
     negative = (text for text in tweets if analyser.polarity_scores(text)["compound"] <= -0.05)
     return [text for text, _ in zip(negative, range(_HATE_SPEECH), strict=False)]
-
-
-def adapt(
-    respondent: NLIRespondent,
-    sentences: Sequence[str],
-    after_epoch: Callable[[int], None],
-    *,
-    masked_lm: str = "embedded",
-    epochs: int = 20,
-    lr: float = 2e-5,
-    seed: int = 0,
-    checkpoint: Path | None = None,
-) -> None:
-    """Train what a respondent reads with on text, as a language model; its NLI head is untouched.
-
-    Parameters
-    ----------
-    respondent : NLIRespondent
-        In float32; its layers are changed in place, but for the word embeddings: they cost half of
-        the time, and the language model's output is often tied to them.
-    sentences : sequence of str
-        The text.
-    after_epoch : callable
-        Called with the number of the epoch after each.
-    masked_lm : str
-        Source of the language model's head: ``"embedded"``, a folder or a hub id. Its architecture
-        is that of the respondent. The head is trained together with the network. A respondent that
-        answers by a word is a language model itself.
-    epochs, lr
-        The paper's settings by default, as is the batch size of 8; the learning rate is constant.
-    seed : int
-        Seed of the order of sentences and of the masks.
-    checkpoint : Path, optional
-        File in which the state is kept from time to time; a stopped run goes on from it, to the
-        same end as one that was not stopped, and calls ``after_epoch`` for the later epochs only.
-
-    Raises
-    ------
-    RespondentError
-        The head is of another architecture, the respondent's family has no language model, or it
-        is not in float32.
-
-    References
-    ----------
-    Reuben et al. (2024), sections 3.3.5 and 4 (criterion validity); for T5, Raffel et al. (2020),
-    section 3.1.4; for XLNet, Yang et al. (2019), section 2.2.
-    """
-    who = respondent.identity
-
-    if who["dtype"] != "float32":
-        raise RespondentError(f"{who['respondent_id']} must be loaded in float32 to be trained.")
-    model = _language_model(respondent, masked_lm)
-    tokenizer = respondent.tokenizer
-    torch.manual_seed(seed)
-    generator = torch.Generator().manual_seed(seed)
-    features = [tokenizer(text, truncation=True, max_length=128) for text in sentences]
-    collator = _collator(model, tokenizer)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=lr, weight_decay=0.01, fused=True)
-    done = _resume(checkpoint, model, optimizer, generator)
-    saved = time.monotonic()
-
-    for epoch in range(done + 1, epochs + 1):
-        model.train()
-        order = torch.randperm(len(features), generator=generator).tolist()
-        for start in range(0, len(order), _BATCH):
-            loss = _loss(model, collator([features[i] for i in order[start:][:_BATCH]]))
-            if loss is not None:
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(trained, 1.0)
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-
-        model.eval()
-        respondent.model.eval()
-        after_epoch(epoch)
-
-        if checkpoint and time.monotonic() - saved > _CHECKPOINT_SECONDS:
-            _keep(checkpoint, model, optimizer, generator, epoch)
-            saved = time.monotonic()
-
-    if checkpoint:
-        checkpoint.unlink(missing_ok=True)
-
-
-def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
-    """Return a language model whose layers are the respondent's."""
-    own = respondent.model
-    body = own.base_model
-    model = own  # one that answers by a word has its head
-
-    if own.get_output_embeddings() is None:
-        model = _load_language_model(name)
-        kinds = model.config.model_type, own.config.model_type
-        if kinds[0] != kinds[1]:
-            said = f"masked_lm is {kinds[0]}, the model {kinds[1]}"
-            raise RespondentError(f"{said}: name what it was trained from.")
-
-        shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
-        if shapes[0] != shapes[1]:
-            said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
-            raise RespondentError(f"masked_lm has another vocabulary than the model: {said}.")
-
-        if hasattr(model, model.base_model_prefix):
-            setattr(model, model.base_model_prefix, body)
-        else:  # T5 has its halves side by side
-            for part, module in body.named_children():
-                setattr(model, part, module)
-
-        model.tie_weights()
-
-    model.requires_grad_(True)  # merged adapters come frozen
-    body.get_input_embeddings().weight.requires_grad_(False)
-    return model.to(own.device)
-
-
-def _load_language_model(name: str) -> torch.nn.Module:
-    """Load a language model of the kind that its family was pre-trained as."""
-    kind = "bert" if name == "embedded" else find(name).config.get("model_type")
-    if kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return load_masked_lm(name)[0]
-    spans = kind in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    other = "permutation" if kind == "xlnet" else "causal"
-    return load_model(name, "encoder-decoder" if spans else other)[0]
-
-
-def _collator(model, tokenizer) -> Callable:
-    """Return the function that makes a batch of texts, with the tokens to predict as labels."""
-    kind = model.config.model_type
-    masked = kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    if masked or not (kind == "xlnet" or model.config.is_encoder_decoder):
-        return DataCollatorForLanguageModeling(tokenizer, mlm=masked)
-
-    if kind == "xlnet":
-        permute = DataCollatorForPermutationLanguageModeling(tokenizer).torch_mask_tokens
-
-        def permuted(features: list) -> dict:
-            batch = tokenizer.pad(features, pad_to_multiple_of=2, return_tensors="pt")
-            names = "input_ids", "perm_mask", "target_mapping", "labels"
-            of_tokens = zip(names, permute(batch["input_ids"]), strict=True)
-            return {"attention_mask": batch["attention_mask"], **dict(of_tokens)}
-
-        return permuted
-
-    marks = tokenizer.convert_tokens_to_ids([f"<extra_id_{number}>" for number in range(100)])
-    if tokenizer.unk_token_id in marks or None in marks:
-        raise RespondentError(f"The {kind}'s tokenizer has no <extra_id_0>: it cannot read spans.")
-
-    def spans(features: list) -> dict:
-        pairs = [_spans(one["input_ids"], iter(marks)) for one in features]
-        texts, labels = (
-            tokenizer.pad([{"input_ids": ids} for ids in part], return_tensors="pt")
-            for part in zip(*pairs, strict=True)
-        )
-        hidden = labels["attention_mask"] == 0
-        return {**texts, "labels": labels["input_ids"].masked_fill(hidden, -100)}
-
-    return spans
-
-
-def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
-    """Replace spans of 15 % of a text's tokens, and one at least, by marks; and what they hold."""
-    *ids, end = ids
-    chosen = torch.rand(len(ids)) < 0.15
-    chosen[torch.randint(len(ids), (1,))] = True
-    kept = []
-    hidden = []
-    for place, token in enumerate(ids):
-        if chosen[place] and not (place and chosen[place - 1]):
-            mark = next(marks)
-            kept.append(mark)
-            hidden.append(mark)
-
-        (hidden if chosen[place] else kept).append(token)
-
-    return [*kept, end], [*hidden, end]
-
-
-def _loss(model, batch):
-    """Cross entropy of what a batch hides, None where it hides nothing."""
-    batch = {name: values.to(model.device) for name, values in batch.items()}
-    chosen = batch["labels"] != -100
-    if not chosen.any():
-        return None
-
-    if model.config.model_type not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return model(**batch).loss
-
-    labels = batch.pop("labels")[chosen]
-
-    if hasattr(model, "cls"):  # at the masked tokens alone, which saves time
-        logits = model.cls(model.base_model(**batch).last_hidden_state[chosen])
-    else:
-        logits = model(**batch).logits[chosen]
-
-    return torch.nn.functional.cross_entropy(logits, labels)
 
 
 def trajectories(
@@ -417,7 +208,7 @@ def _refitting(pairs: int, source: str | Path) -> dict:
 
 def _settings(training: dict) -> dict:
     """Return all settings of the training, with the usual values of those that are not given."""
-    defaults = {"lr": 2e-5, "batch_size": _BATCH, "masked_lm": "embedded", "seed": 0}
+    defaults = {"lr": 2e-5, "batch_size": 8, "masked_lm": "embedded", "seed": 0}
     strange = set(training) - set(defaults)
     if strange:
         raise ParameterError(f"Training has no setting '{min(strange)}'.")
@@ -560,11 +351,8 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
         measure(0)
     else:
         checkpoint = cache_dir() / "interventions" / f"{run}.safetensors"
-        if _epoch(checkpoint) >= missing[0]:
-            checkpoint.unlink()  # it is past an epoch that is to be measured now
-
         chosen = {key: settings[key] for key in ("masked_lm", "lr", "seed")}
-        chosen |= {"epochs": missing[-1], "checkpoint": checkpoint}
+        chosen |= {"epochs": missing[-1], "checkpoint": checkpoint, "first": missing[0]}
         adapt(respondent, settings["sentences"], measure, **chosen)
 
     return _measurements(store, name, run)
@@ -582,53 +370,6 @@ def _shipped() -> pd.DataFrame:
     """Return the measurements that come with the project."""
     path = data_dir() / _SHIPPED
     return pd.read_csv(path)[_COLUMNS] if path.is_file() else pd.DataFrame(columns=_COLUMNS)
-
-
-def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
-    """Everything that the next epoch depends on, in one file of tensors."""
-    from safetensors.torch import save_file
-
-    tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
-
-    for number, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{key}": value for key, value in state.items()}
-
-    tensors |= {"order": generator.get_state(), "random": torch.get_rng_state()}
-    tensors["epoch"] = torch.tensor(epoch)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part:
-        save_file(tensors, part)
-
-
-def _resume(path: Path | None, model, optimizer, generator) -> int:
-    """Take up a kept state; gives the number of epochs that it has behind it."""
-    from safetensors.torch import load_file
-
-    if path is None or not path.is_file():
-        return 0
-
-    tensors = load_file(path)
-    model.load_state_dict(
-        {name[6:]: value for name, value in tensors.items() if name.startswith("model.")},
-        strict=False,  # tied weights are kept once
-    )
-    content = optimizer.state_dict()
-    states = {}
-    for name, value in tensors.items():
-        if name.startswith("optimizer."):
-            _, number, key = name.split(".")
-            states.setdefault(int(number), {})[key] = value
-
-    optimizer.load_state_dict(content | {"state": states})
-    generator.set_state(tensors["order"])
-    torch.set_rng_state(tensors["random"])
-    return int(tensors["epoch"])
-
-
-def _epoch(path: Path) -> int:
-    from safetensors.torch import load_file
-
-    return int(load_file(path)["epoch"]) if path.is_file() else 0
 
 
 def _measured(respondent, table, questionnaires) -> list[dict]:
