@@ -21,33 +21,7 @@ from .answer_tables import read_table
 _CHECK = "attention_"
 _FASTEST = 2.0
 """Fewest seconds per item that a person needs to read it (Huang et al. 2012)."""
-_PAGE = """<!doctype html>
-<html lang="{language}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy"
-content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>body {{max-width: 44rem; margin: auto; padding: 1rem; font-family: sans-serif}}
-fieldset {{margin: 1rem 0}} label {{display: block; padding: .3rem}}</style>
-<h1>{title}</h1><p>{instructions}</p><form>
-{items}
-<p><button>Save my answers</button></p></form>
-<script>
-const began = Date.now();
-document.querySelector("form").addEventListener("submit", (event) => {{
-  event.preventDefault();
-  const row = new Map([["respondent", crypto.randomUUID()]]);
-  row.set("seconds", Math.round((Date.now() - began) / 1000));
-  for (const group of document.querySelectorAll("fieldset")) {{
-    row.set(group.id, group.querySelector(":checked")?.value ?? "");
-  }}
-  const text = [[...row.keys()], [...row.values()]].map((line) => line.join(",")).join("\\n");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text + "\\n"], {{type: "text/csv"}}));
-  link.download = `{name}-${{row.get("respondent")}}.csv`;
-  link.click();
-}});
-</script></html>
-"""
+_PAGE = (Path(__file__).parent / "templates" / "survey.html").read_text(encoding="utf-8")
 
 
 def survey(

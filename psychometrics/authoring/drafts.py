@@ -25,23 +25,7 @@ _REVERSE = dict.fromkeys(
 )
 _REVERSE |= dict.fromkeys(("", "no", "n", "nein", "non", "false", "0", "+1"), False)
 _MOST_ITEMS = 2000
-_HEAD = """\
-# A draft, made from a table of {size} items. Lines that begin with # are for you.
-# See questionnaires/README.md for the keys. Check it at each save:
-#   psychometrics check {name}.yaml --watch
-id: {name}
-title: {title}  # its full name
-short_title: {title}  # as figures call it
-measures: construct to be named  # what it measures
-language: {language}
-citation: user  # a key in the book's references, or user
-source: to be named  # where the items come from
-licence: to be named  # on which terms they may be used
-{options}
-# Words of frequency, for NLI prompts: from least to most, equals share a level.
-intensifiers:
-{intensifiers}
-scales:"""
+_HEAD = (Path(__file__).parent / "templates" / "draft.yaml").read_text(encoding="utf-8")
 _NO_OPTIONS = """\
 # options:  # from least to most, for people and chat models
 #   - {value: 0, label: Not at all}
@@ -123,7 +107,7 @@ def draft(
     )
     parts = {"size": len(rows), "name": name, "title": title, "language": language}
     parts |= {"intensifiers": levels, "options": _common_options(rows, language)}
-    lines = [_HEAD.format(**parts), *_scale_lines(rows, name, title), "items:"]
+    lines = [_HEAD.format(**parts).rstrip(), *_scale_lines(rows, name, title), "items:"]
     for number, row in enumerate(rows.itertuples(index=False), start=1):
         lines += _item(number, row, own_options=number > 1, language=language)
 

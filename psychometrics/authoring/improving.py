@@ -35,16 +35,7 @@ from .choosing import TOLERANCE, _Choice
 # Greatest number of draws and of null respondents.
 _MOST = 10_000
 _BASES = {"MiniLM": "embedded", "SmolLM2": "smollm2"}
-
-
-_HEAD = """\
-# Prompts of {of}, improved by `psychometrics improve` on {date}, seed {seed}.
-# Chosen on the answers of {chose};
-# held out were {out}.
-# Split: by chance within families, with that seed. Rule: of the candidates that fall behind by
-# at most {limit} in similarity, acceptability, neutrality and opposition, the one whose silhouette
-# lies farthest above that of random heads: intensifiers, then wordings, then terms.
-"""
+_HEAD = (Path(__file__).parent / "templates" / "improved.yaml").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from importlib.metadata import distributions, version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..asking.population import population, population_table
 from ..exceptions import DataError, PsychometricsError
@@ -31,9 +30,6 @@ from .record import mistakes
 from .record import read as read
 from .record import table as table
 from .runs import _execute_notebook
-
-if TYPE_CHECKING:
-    pass
 
 
 def _notebook_names() -> list[str]:
@@ -319,26 +315,16 @@ def _execution_page(seconds: dict[str, float]) -> str:
         for name in ("torch", "transformers", "peft", "pandas", "pingouin", "jupyter-book")
     )
     members = population_table().set_index("respondent_id").loc[population()]
-    low = members["accuracy"].min()
-    high = members["accuracy"].max()
+    template = Path(__file__).parent / "templates" / "execution.md"
 
-    return (
-        "(execution)=\n# How this book was executed\n\n"
-        "Every number and figure of the chapters came out of the notebooks when the book was "
-        "built. This page was written then, too.\n\n"
-        f"- on {time.strftime('%Y-%m-%d')}, with Python {platform.python_version()} on "
-        f"{platform.system()} ({platform.machine()}), {os.cpu_count()} processor cores\n"
-        f"- answers from the embedded population of {len(members)} respondents, accuracy on "
-        f"held-out MNLI from {low:.3f} to {high:.3f}\n\n"
-        "- every answer in float32, in an order that does not depend on other respondents, so "
-        "that other processors print the same numbers\n\n"
-        "Two chapters are executed at a time. A chapter is quick when its answers are in the "
-        "response store already. What takes longest is shipped: answers of decoders, of encoders "
-        "to the placebos, of untrained heads on the decoder, null populations and studies. Shipped "
-        "answers are used only where weights, prompts and wording have the digests with which they "
-        "were made; else they are computed. Each run of the tests asks a tenth of the untrained "
-        "heads' prompts and of the encoders' placebos again. The encoders' answers to the "
-        "questionnaires are collected at build time.\n\n"
-        f"| chapter | seconds |\n| --- | ---: |\n{rows}\n\n"
-        f"| package | version |\n| --- | --- |\n{packages}\n"
+    return template.read_text(encoding="utf-8").format(
+        day=time.strftime("%Y-%m-%d"),
+        python=platform.python_version(),
+        system=f"{platform.system()} ({platform.machine()})",
+        cores=os.cpu_count(),
+        members=len(members),
+        low=members["accuracy"].min(),
+        high=members["accuracy"].max(),
+        rows=rows,
+        packages=packages,
     )
