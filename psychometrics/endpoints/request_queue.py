@@ -381,16 +381,7 @@ class RequestQueue:
         tokens = sum(self.budget.most_tokens(text))
 
         try:
-            async with self._start_lock:
-                while pace.left() > 0 and not self.stopped:
-                    await asyncio.sleep(min(pace.left(), 1.0))
-
-                if self.stopped:
-                    raise asyncio.CancelledError
-                begun = time.monotonic()
-                self._in_flight += 1
-                pace.begin(tokens)
-
+            begun = await self._begin(tokens)
             paid = True  # a request that is broken off may have been replied to
             content, body = await self.client.exchange("POST", self.path, text)
             completion = _read_completion(content, self.logprobs)
@@ -417,6 +408,22 @@ class RequestQueue:
         completion = self.budget.settle(most, completion, text)
         pace.limits.settle(tokens, sum(completion.tokens))
         return completion
+
+    async def _begin(self, tokens: int) -> float:
+        """Wait until the pace allows a request, and return the time at which it begins."""
+        pace = self.client.pace
+        async with self._start_lock:
+            while pace.left() > 0 and not self.stopped:
+                await asyncio.sleep(min(pace.left(), 1.0))
+
+            if self.stopped:
+                raise asyncio.CancelledError
+
+            begun = time.monotonic()
+            self._in_flight += 1
+            pace.begin(tokens)
+
+        return begun
 
     def _dead(self) -> RespondentError:
         """Return the error of an endpoint that gives no replies."""

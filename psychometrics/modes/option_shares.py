@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,24 +48,8 @@ def _by_entailment(
         ],
         columns=["item_id", "statement", "option", "label", "value"],
     )
-    statements = rows.pop("statement")
+    pairs = _option_pairs(rows.pop("statement"), rows["label"], conditions)
     persona = conditions["persona"]
-    baseline = conditions["baseline"]
-
-    if persona is not None:
-        pairs = [(persona, statement) for statement in statements]
-    else:
-        wording = conditions["wording"]
-        if wording == "sentence":
-            sentences = [_option_sentence(label) for label in rows["label"]]
-        else:
-            sentences = [wording.replace("{label}", label) for label in rows["label"]]
-
-        pairs = list(zip(statements, sentences, strict=True))
-
-        if baseline is not None:
-            pairs += [(baseline, sentence) for sentence in sentences]
-
     rows["sent"] = pairs[: len(rows)]
     fingerprint = asking.identity.fingerprint
     keys: dict[Prompt, str] = {pair: key_of(fingerprint, *pair) for pair in pairs}
@@ -85,8 +69,29 @@ def _by_entailment(
     e = e.astype(float)
     c = c.astype(float)
     scores = e if conditions["score"] == "entailment" else e / (e + c)
-    shares = scores[: len(rows)] / (scores[len(rows) :] if baseline is not None else 1.0)
+    has_baseline = conditions["baseline"] is not None
+    shares = scores[: len(rows)] / (scores[len(rows) :] if has_baseline else 1.0)
     return rows.assign(probability=_shares(shares, rows["item_id"].to_numpy()))
+
+
+def _option_pairs(
+    statements: Iterable[str], labels: Iterable[str], conditions: dict[str, Any]
+) -> list[tuple[str, str]]:
+    """Return the pairs that an NLI classifier judges; those of a baseline come last."""
+    if conditions["persona"] is not None:
+        return [(conditions["persona"], statement) for statement in statements]
+
+    wording = conditions["wording"]
+    if wording == "sentence":
+        sentences = [_option_sentence(label) for label in labels]
+    else:
+        sentences = [wording.replace("{label}", label) for label in labels]
+
+    pairs = list(zip(statements, sentences, strict=True))
+    if conditions["baseline"] is not None:
+        pairs += [(conditions["baseline"], sentence) for sentence in sentences]
+
+    return pairs
 
 
 def _by_logits(

@@ -76,22 +76,9 @@ def run_notebook(
         ...
     psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'questionaire' ...
     """
-    import papermill
-
     check_kinds(locals(), {"name": str, "parameters": Mapping | None})
-    source = notebooks_dir() / f"{name}.ipynb"
-    if not source.is_file():
-        check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
-
-    known = papermill.inspect_notebook(str(source))
-    given = dict(parameters or {})
-    for parameter, value in given.items():
-        check_choice(known, parameter=parameter)
-        if not isinstance(value, str | int | float | list | dict | None):
-            raise ParameterError(f"{parameter}: a notebook takes no {type(value).__name__}.")
-        if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
-            given[parameter] = str(value)  # a text that looks like a number, such as one epoch
-
+    source = _source_of(name)
+    given = _given_parameters(source, parameters or {})
     output = RUNS / f"{name}.ipynb" if output is None else Path(output)
     if output.parent == RUNS:  # any other folder is the user's to make: its name may be mistyped
         with writing(RUNS):
@@ -124,6 +111,30 @@ def run_notebook(
         failed.unlink(missing_ok=True)
 
     return output
+
+
+def _source_of(name: str) -> Path:
+    """Return a notebook's file."""
+    source = notebooks_dir() / f"{name}.ipynb"
+    if not source.is_file():
+        check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
+    return source
+
+
+def _given_parameters(source: Path, parameters: Mapping[str, object]) -> dict[str, object]:
+    """Return values for a notebook's parameters, checked against their names and kinds."""
+    import papermill
+
+    known = papermill.inspect_notebook(str(source))
+    given = dict(parameters)
+    for parameter, value in given.items():
+        check_choice(known, parameter=parameter)
+        if not isinstance(value, str | int | float | list | dict | None):
+            raise ParameterError(f"{parameter}: a notebook takes no {type(value).__name__}.")
+        if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
+            given[parameter] = str(value)  # a text that looks like a number, such as one epoch
+
+    return given
 
 
 def write_report(
@@ -351,11 +362,11 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
     """Return all combinations, each with what makes it impossible, if something does."""
     import papermill
 
-    check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=notebook)
+    source = _source_of(notebook)
     if not grid or not all(hasattr(v, "__len__") and len(v) for v in grid.values()):
         raise ParameterError("A sweep needs a parameter and its values: name=value,value.")
 
-    has = list(papermill.inspect_notebook(str(notebooks_dir() / f"{notebook}.ipynb")))
+    has = list(papermill.inspect_notebook(str(source)))
     for name in [*grid, *parameters]:
         check_choice(has, parameter=name)
 
