@@ -16,7 +16,7 @@ _HYPOTHESES = ("This is {intensifier} true of me.",)
 
 
 @dataclass(frozen=True)
-class Wording:
+class _Wording:
     """A candidate template for a place of an item, with its terms."""
 
     item: str
@@ -107,13 +107,13 @@ def _check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None
         raise ParameterError(f"{questionnaire.id} has no candidates: list some under its items.")
 
 
-def _present_wordings(questionnaire: Questionnaire) -> list[Wording]:
+def _present_wordings(questionnaire: Questionnaire) -> list[_Wording]:
     """Return the templates of a questionnaire as they are."""
     entries = []
     for item in questionnaire.items:
         for place, template in enumerate(item.templates, start=1):
             terms = template.terms or item.terms
-            entry = Wording(
+            entry = _Wording(
                 item.id, place, template.premise, template.hypothesis, terms.source, terms.inverse
             )
             entries.append(entry)
@@ -129,14 +129,14 @@ def _at_end(hypothesis: str) -> str:
     return f"{bare[:1].upper()}{bare[1:]} {{intensifier}}{stop}"
 
 
-def _with_levels(entry: Wording, levels) -> Wording:
+def _with_levels(entry: _Wording, levels) -> _Wording:
     """Return a wording for these levels; other levels than the present ones stand at its end."""
     if levels is None or "{intensifier}" not in entry.hypothesis:
         return entry
     return replace(entry, hypothesis=_at_end(entry.hypothesis))
 
 
-def _built_of(questionnaire: Questionnaire, entries: list[Wording], levels, name: str):
+def _built_of(questionnaire: Questionnaire, entries: list[_Wording], levels, name: str):
     """Return the questionnaire with these templates and levels and no candidates."""
     content = questionnaire.model_dump(exclude={"candidates"}) | {"id": name}
     for item in content["items"]:
@@ -152,7 +152,7 @@ def _built_of(questionnaire: Questionnaire, entries: list[Wording], levels, name
     return Questionnaire.model_validate(content)
 
 
-def _pool_of(questionnaire: Questionnaire, entries: list[Wording], levels) -> Questionnaire:
+def _pool_of(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Questionnaire:
     """Return a questionnaire of candidates, each an item of its own."""
     content = questionnaire.model_dump(exclude={"candidates"})
     known = {item["id"]: item for item in content["items"]}

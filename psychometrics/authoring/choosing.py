@@ -18,7 +18,7 @@ from ..models.loading import load_sentence_encoder
 from ..models.sources import base_path
 from ..modes import load_respondent
 from ..questionnaires.prompts import prompts
-from .candidates import Wording, _intensifier_lists, _pool_of, _present_wordings, _with_levels
+from .candidates import _intensifier_lists, _pool_of, _present_wordings, _with_levels, _Wording
 from .content import content_validity
 
 # How far a candidate may fall behind what it replaces, stated before anything was measured.
@@ -40,7 +40,7 @@ class _Choice:
         self.bases = bases
         self.seed = seed
 
-    def cubes(self, entries: list[Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
+    def cubes(self, entries: list[_Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
         """P(entailment) of each entry, (R, T, L), of the respondents and of null respondents."""
         pool = _pool_of(self.questionnaire, entries, levels)
         real = ask(pool, self.respondents, **self.asking)
@@ -65,7 +65,7 @@ class _Choice:
 
         return list(zip(*found, strict=True))
 
-    def silhouettes(self, entries: list[Wording], levels) -> pd.DataFrame:
+    def silhouettes(self, entries: list[_Wording], levels) -> pd.DataFrame:
         """Silhouettes of each respondent and item, for the first half and for null respondents."""
         cubes = self.cubes(entries, levels)
         frames = []
@@ -102,7 +102,7 @@ class _Choice:
         places = {
             (entry.item, entry.place): entry for entry in _present_wordings(self.questionnaire)
         }
-        rules: dict[Wording, str] = {}  # with the gap at the end two candidates can be one
+        rules: dict[_Wording, str] = {}  # with the gap at the end two candidates can be one
         for row in table.itertuples():
             own = places[row.item_id, row.template]
             entry = replace(own, premise=row.premise, hypothesis=row.hypothesis,
@@ -136,7 +136,7 @@ class _Choice:
 
         return chosen, allowed, rows
 
-    def terms(self, chosen: list[Wording], levels) -> tuple[list, dict, list[dict]]:
+    def terms(self, chosen: list[_Wording], levels) -> tuple[list, dict, list[dict]]:
         """Return for each template the chosen terms, and the pool that they come from."""
         pools = self.pools(chosen)
         content = self.content(pools, levels)
@@ -161,7 +161,7 @@ class _Choice:
 
         return finals, {(pool.item, pool.place): pool for pool in pools}, rows
 
-    def pools(self, chosen: list[Wording]) -> list[Wording]:
+    def pools(self, chosen: list[_Wording]) -> list[_Wording]:
         """Return each template with its own terms and those of its candidates."""
         listed = {item.id: item.candidates for item in self.questionnaire.items}
         pools = []
@@ -173,7 +173,7 @@ class _Choice:
 
         return pools
 
-    def content(self, entries: list[Wording], levels) -> pd.DataFrame:
+    def content(self, entries: list[_Wording], levels) -> pd.DataFrame:
         """Similarity and acceptability of each entry and term, with the extreme intensifiers."""
         own = self.questionnaire
         words = levels or own.intensifiers or own.levels(own.items[0])
@@ -185,7 +185,7 @@ class _Choice:
         columns = ["similarity", "acceptability"]
         return table.groupby(["entry", "term"], sort=False)[columns].mean().reset_index()
 
-    def neutrality(self, entries: list[Wording]) -> np.ndarray:
+    def neutrality(self, entries: list[_Wording]) -> np.ndarray:
         r""":math:`1 - |\cos(e, \bar e_{S^+}) - \cos(e, \bar e_{S^-})|` of the gapped sentence."""
         model = load_sentence_encoder(base_path())
         texts = [[e.sentence(t, both=True) for t in ("...", *e.terms)] for e in entries]
@@ -200,7 +200,7 @@ class _Choice:
 
         return np.array(values)
 
-    def opposition(self, pools: list[Wording]) -> list[float]:
+    def opposition(self, pools: list[_Wording]) -> list[float]:
         """How much more a term contradicts the first term of the other kind than that of its own.
 
         The probability is of the sentences with the terms, its mean over the first half.
@@ -226,7 +226,7 @@ class _Choice:
         ]
 
 
-def _picks(entry: Wording, pool: Wording) -> list[list[int]]:
+def _picks(entry: _Wording, pool: _Wording) -> list[list[int]]:
     """Return the places in the pool of each choice of as many terms as the template has."""
     first_inverse = len(pool.source)
     sources = itertools.combinations(range(first_inverse), len(entry.source))
@@ -236,8 +236,8 @@ def _picks(entry: Wording, pool: Wording) -> list[list[int]]:
 
 
 def _term_candidate(
-    entry: Wording, pool: Wording, places: list[int], measures: np.ndarray, cube: Sequence
-) -> tuple[Wording, dict]:
+    entry: _Wording, pool: _Wording, places: list[int], measures: np.ndarray, cube: Sequence
+) -> tuple[_Wording, dict]:
     """Return a template with terms of the pool, and how they compare with the present ones."""
     words = [pool.terms[place] for place in places]
     source = tuple(words[: len(entry.source)])
@@ -259,7 +259,7 @@ def _term_candidate(
     return candidate, row
 
 
-def _silhouettes(cubes: Sequence[np.ndarray], entry: Wording) -> list[float]:
+def _silhouettes(cubes: Sequence[np.ndarray], entry: _Wording) -> list[float]:
     """Return the mean silhouette of the first half and of null respondents."""
     return [float(silhouettes(two_way(cube), entry.signs).mean()) for cube in cubes]
 

@@ -44,7 +44,7 @@ def _collect_answers(
 
     if dry_run:
         if planned is not None:
-            write_table(answers, planned)
+            _write_table(answers, planned)
             typer.echo(f"{planned}: what would be sent")
 
         _exit_with_status(answers)
@@ -52,7 +52,7 @@ def _collect_answers(
     return answers
 
 
-def read_answers(file: Path, questionnaires: list, respondents: str, mode: str, condition):
+def _read_answers(file: Path, questionnaires: list, respondents: str, mode: str, condition):
     """Read answers to questionnaires from a file; what was read is said first."""
     if (respondents, mode) != ("embedded", "nli"):
         raise ParameterError("--answers is read in place of asking: leave out whom and how to ask.")
@@ -61,7 +61,7 @@ def read_answers(file: Path, questionnaires: list, respondents: str, mode: str, 
     return read(file, questionnaires, progress=True, **_conditions_in(condition))
 
 
-def write_table(
+def _write_table(
     table, output: Path | None = None, as_json: bool = False, questionnaires: list = ()
 ) -> None:
     """Write a table to a file by its ending, or print it."""

@@ -12,7 +12,7 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError
-from .answers import _collect_answers, _exit_with_status, read_answers, write_table
+from .answers import _collect_answers, _exit_with_status, _read_answers, _write_table
 from .options import (
     AnswerFile,
     Conditions,
@@ -86,7 +86,7 @@ def _ask(
     typer.echo(f"{who} respondent(s), {there} answers in the store")
     if output is not None:
         loaded = [pm.load_questionnaire(name, texts=False) for name in questionnaires]
-        write_table(answers, output, questionnaires=loaded)
+        _write_table(answers, output, questionnaires=loaded)
 
     _exit_with_status(answers)
 
@@ -136,7 +136,7 @@ def _scores(
         how["temperature"] = temperature
 
     if answer_file is not None:
-        answers = read_answers(answer_file, loaded, respondents, mode, condition)
+        answers = _read_answers(answer_file, loaded, respondents, mode, condition)
     else:
         answers = _collect_answers(loaded, respondents, mode, condition, dry_run)
 
@@ -193,10 +193,10 @@ def _survey(
         return
 
     answers, screened = pm.asking.survey.read_survey(files, form, **_conditions_in(condition))
-    write_table(screened)
+    _write_table(screened)
     typer.echo(f"{screened['kept'].sum()} of {len(screened)} are kept", err=True)
     if output is not None:
-        write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
+        _write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
 
 
 @app.command("behaviour", rich_help_panel=_PANEL)
@@ -228,9 +228,9 @@ def _behaviour(
 
     table = pd.concat(found, ignore_index=True)
     shares = pm.intervals.mean_table(table, "value", ["part", "kind", "role"], "item")
-    write_table(shares)
+    _write_table(shares)
     if output is not None:
-        write_table(table, output)
+        _write_table(table, output)
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
@@ -238,7 +238,7 @@ def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: d
         raise ParameterError("--plot draws one score of each respondent: leave personas out.")
 
     table = pm.score_table(answers, questionnaires, items=items, **how)
-    write_table(table, questionnaires=questionnaires, **where)
+    _write_table(table, questionnaires=questionnaires, **where)
 
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)

@@ -13,7 +13,7 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError
-from .answers import _collect_answers, read_answers
+from .answers import _collect_answers, _read_answers
 from .options import (
     AnswerFile,
     Conditions,
@@ -188,7 +188,7 @@ def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] 
         raise ParameterError("Name what was answered by --questionnaires.")
 
     names = _names_in(questionnaires)
-    answers = read_answers(file, names, "embedded", mode, condition)
+    answers = _read_answers(file, names, "embedded", mode, condition)
     asked = {"answers": str(file.expanduser().absolute()), "settings": _conditions_in(condition)}
     return answers, asked | {"questionnaires": names}
 
@@ -247,7 +247,7 @@ def _study_check(
         questionnaires = [
             pm.study_files.load_beside(name, study.parent) for name in loaded.questionnaires
         ]
-        pilot = read_answers(answer_file, questionnaires, "embedded", "nli", condition)
+        pilot = _read_answers(answer_file, questionnaires, "embedded", "nli", condition)
         _say_runs(pm.study.runs_for(pilot, width), width)
 
 

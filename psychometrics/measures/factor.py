@@ -57,7 +57,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     matrices = covariances.reshape(-1, size, size)
     loadings = np.full((len(matrices), size), np.nan)
 
-    correlations = standardised(matrices)
+    correlations = _standardised(matrices)
     sound = np.isfinite(correlations).all(axis=(1, 2)) & (size > 2)
     sound[sound] = np.linalg.eigvalsh(correlations[sound])[:, 0] >= _SINGULAR
 
@@ -68,7 +68,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     return (side * loadings).reshape(*shape, size)
 
 
-def standardised(covariances: np.ndarray) -> np.ndarray:
+def _standardised(covariances: np.ndarray) -> np.ndarray:
     """Return correlations of covariances, missing where an item does not vary."""
     variances = np.diagonal(covariances, axis1=-2, axis2=-1)
     deviations = np.sqrt(np.where(variances > 0, variances, np.nan))

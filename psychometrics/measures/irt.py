@@ -28,7 +28,7 @@ from ..checks import check_choice, check_kinds, check_numbers
 from ..exceptions import ParameterError
 from .conditional_likelihood import _conditional_fit
 from .items import _as_numbers, adjust
-from .marginal_likelihood import _ability_grid, _marginal_fit, filled, normalised
+from .marginal_likelihood import _ability_grid, _filled, _marginal_fit, _normalised
 
 _MODELS = ("rasch", "1pl", "2pl", "3pl")
 
@@ -411,7 +411,7 @@ def _extreme(parameters: pd.DataFrame) -> np.ndarray:
 def _posterior(
     answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x, observed = filled(_matched(answers, parameters))
+    x, observed = _filled(_matched(answers, parameters))
     theta, weights = _ability_grid(len(parameters))
     p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
     extreme = _extreme(parameters)
@@ -419,7 +419,7 @@ def _posterior(
     observed = observed[:, ~extreme]
     p = p[:, ~extreme]
     joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
-    posterior, total = normalised(joint)
+    posterior, total = _normalised(joint)
 
     return posterior, theta, total
 

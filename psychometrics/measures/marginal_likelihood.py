@@ -53,7 +53,7 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     if len(finite) < 2:
         raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
 
-    x, observed = filled(answers[finite])
+    x, observed = _filled(answers[finite])
     starts, bounds = _starts(x, share[finite].to_numpy(), model)
     data = _Data(*_patterns(x, observed, model), *_ability_grid(len(finite)))
     # Without slopes the likelihood does not change with them at first: a start that overshoots
@@ -88,12 +88,12 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     return frame.fillna({"guessing": 0.0})
 
 
-def filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return 0/1 answers with 0 in the gaps, and 1 for each that was given, 0 for a gap.
 
     Examples
     --------
-    >>> x, observed = filled(pd.DataFrame({"a": [1, None]}))
+    >>> x, observed = _filled(pd.DataFrame({"a": [1, None]}))
     >>> x.tolist(), observed.tolist()
     ([[1.0], [0.0]], [[1.0], [0.0]])
     """
@@ -119,12 +119,12 @@ def _ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     return theta, weights / weights.sum()
 
 
-def normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return rows of log weights as shares of one, and the logs of their sums.
 
     Examples
     --------
-    >>> normalised(np.log([[1.0, 3.0]]))[0].round(2).tolist()
+    >>> _normalised(np.log([[1.0, 3.0]]))[0].round(2).tolist()
     [[0.25, 0.75]]
     """
     top = joint.max(axis=1)
@@ -240,7 +240,7 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
     else:  # the log odds are a line in ability, so that two sums stand for a respondent's answers
         joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
 
-    posterior, total = normalised(joint)
+    posterior, total = _normalised(joint)
     posterior *= counts[:, None]
     # Expected numbers of answers, and of right ones, at every node.
     given = posterior.sum(axis=0)[:, None] if whole else posterior.T @ observed

@@ -15,7 +15,7 @@ from scipy import special
 from ..checks import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
-from .factor import one_factor, standardised
+from .factor import _standardised, one_factor
 from .intervals import jackknife_half_width
 from .items import _as_numbers
 from .scoring import keyed_items
@@ -463,7 +463,7 @@ def _correlations(values: np.ndarray) -> np.ndarray:
     """Return correlations of the columns, missing where one of them varies by rounding only."""
     if len(values) < 2:
         return np.full((values.shape[1],) * 2, np.nan)
-    matrix = standardised(np.cov(values, rowvar=False))
+    matrix = _standardised(np.cov(values, rowvar=False))
     return np.where(_varies(values), matrix, np.nan)
 
 

@@ -67,7 +67,7 @@ from ..questionnaires import Questionnaire
 from ..store import key_of
 from ..store.replies import Reply, StoredReplies, Turn
 from . import generation
-from .chat_endpoint import _ask_endpoint, _Job, _request_settings, _stored_replies, most_tokens
+from .chat_endpoint import _ask_endpoint, _Job, _most_tokens, _request_settings, _stored_replies
 from .conversations import _ConversationConditions, _ConversationMode
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking, Identity
@@ -364,7 +364,7 @@ def _local_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> 
     request = {
         "model": asking.identity.model,
         "temperature": 1.0 if temperature is None else float(temperature),
-        "max_tokens": conditions["max_tokens"] or most_tokens(conditions, len(turn.items)),
+        "max_tokens": conditions["max_tokens"] or _most_tokens(conditions, len(turn.items)),
         "messages": turn.messages,
     }
     if request["temperature"]:

@@ -81,7 +81,7 @@ def _ask_endpoint(
     settings = {"model": identity.model, **settings}
     if conditions["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
         # else 16 at most endpoints
-        settings["max_tokens"] = most_tokens(conditions, conditions["batch_size"])
+        settings["max_tokens"] = _most_tokens(conditions, conditions["batch_size"])
 
     async def converse(questionnaire: str, talk: Talk) -> None:
         turn = next(talk)
@@ -243,7 +243,7 @@ def _read_tokens(reply: Reply) -> _FirstTokens:
     raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
 
 
-def most_tokens(conditions: dict[str, Any], statements: int) -> int:
+def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
     """Return the tokens that a reply about so many statements may have."""
     thought = _TOKENS["thought"] if conditions["think"] else 0
     return _TOKENS["statement"] * statements + _TOKENS["before"] + thought

@@ -25,8 +25,8 @@ from .claims import VERDICTS, counts, expectations, scorecard
 from .exercises import answer
 from .exercises import listed as exercises
 from .plans import plan as plan
+from .record import _mistakes
 from .record import figure as figure
-from .record import mistakes
 from .record import read as read
 from .record import table as table
 from .runs import _execute_notebook
@@ -101,7 +101,7 @@ def _wrong(chapters: Path) -> list[str]:
         One sentence each.
     """
     names = [path.stem for path in sorted(chapters.glob("*.ipynb"))]
-    said = [sentence for name in names for sentence in mistakes(name, chapters)]
+    said = [sentence for name in names for sentence in _mistakes(name, chapters)]
     sentences = expectations(chapters)
     said += [
         f"{row.chapter}: '{row.sentence}' does not hold: {row.cell} is {row.value}, and the rule "

@@ -22,7 +22,7 @@ from ..checks import check_kinds
 from ..data import available
 from ..exceptions import DataError
 from ..paths import book_dir, data_dir
-from .record import _starred, cell, number, own_folder, with_interval
+from .record import _own_folder, _starred, cell, number, with_interval
 
 STUDIES = {
     "empalc": "EMPALC",
@@ -207,7 +207,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     if not executed:
         raise DataError(f"{runs} has none: run the chapters first, with `psychometrics book`.")
     claims = published()
-    now = own_folder()  # a chapter's own claims
+    now = _own_folder()  # a chapter's own claims
     executed.add(now.name)
     testable = claims[(claims["rule"] != "untestable") & claims["chapter"].isin(executed)]
     folders = testable["chapter"].map(lambda name: now.parent if name == now.name else runs)

@@ -58,7 +58,7 @@ def write_to(folder: str | Path) -> None:
     _RUN.folder = Path(folder)
 
 
-def own_folder() -> Path:
+def _own_folder() -> Path:
     """Return the folder to which this process writes what it shows."""
     return _RUN.folder
 
@@ -326,7 +326,7 @@ def shown(notebook: Path) -> list[dict]:
     return [o["metadata"]["record"] for o in outputs if "record" in o.get("metadata", {})]
 
 
-def mistakes(chapter: str, runs: Path) -> list[str]:
+def _mistakes(chapter: str, runs: Path) -> list[str]:
     """Return what is wrong with the numbers of an executed chapter's prose, one sentence each."""
     path = runs / f"{chapter}.ipynb"
     names = [about["name"] for about in shown(path)]

@@ -41,9 +41,9 @@ from .loop import (
     Settings,
     _make_folder,
     _MaskedTokensTrainer,
+    _stopping,
     _train_into,
     _trains_on_gpu,
-    stopping,
     tokenised,
 )
 from .pairs import _labelled_pairs
@@ -458,7 +458,7 @@ def _train_classifier(
     options = {}
     if settings.stop_on:
         chosen_on = {name: stop_pairs[name].tolist() for name in table}
-        options = stopping(tokenised(tokenizer, chosen_on, settings.max_length), settings)
+        options = _stopping(tokenised(tokenizer, chosen_on, settings.max_length), settings)
 
     how = output, model, tokenizer, dataset, collator, settings, accuracy, progress
     return _train_into(*how, **options)

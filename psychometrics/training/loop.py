@@ -189,7 +189,7 @@ def train(
     }
 
 
-def stopping(dataset: Dataset, settings: Settings) -> dict:
+def _stopping(dataset: Dataset, settings: Settings) -> dict:
     """Return what makes a training stop at, and keep, the epoch that is best on labelled texts."""
     from sklearn.metrics import accuracy_score, matthews_corrcoef  # slow to load
 
