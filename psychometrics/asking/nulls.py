@@ -350,7 +350,13 @@ def _drawn(
     if min(n, draws, *counts) < 1:
         raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
 
-    stand = functools.partial(_stand_of, bases, depths, wordings)
+    def stand(number: int) -> _Stand:  # several are taken in turn
+        return _Stand(
+            bases[number % len(bases)],
+            depths[number % len(depths)],
+            wordings[number % len(wordings)],
+        )
+
     table, parts = _prompted(load_questionnaires(questionnaires))
     pairs = tuple(pair for part in parts for pair in part)
     heads: dict[tuple[_Stand, int], _Numbers] = {}
@@ -385,18 +391,6 @@ def _as_asked(prompted: pd.DataFrame, names: list[str], answers: _Numbers) -> pd
     frame.insert(1, "mode", "nli")
     frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
     return frame
-
-
-def _stand_of(
-    bases: list[str], depths: list[int | None], wordings: list[str | None], number: int
-) -> _Stand:
-    """Return the base, layers and wording of a null respondent by its number; several are taken in
-    turn."""
-    return _Stand(
-        bases[number % len(bases)],
-        depths[number % len(depths)],
-        wordings[number % len(wordings)],
-    )
 
 
 def _listed(value: Any) -> list[Any]:

@@ -15,6 +15,7 @@ import re
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -35,11 +36,14 @@ _LARGEST_HEADER = 2**16
 _MOST_HEADERS = 1000
 
 
+@dataclass(eq=False)
 class _NoReply(Exception):
     """A request had no reply and may be sent again.
 
     Attributes
     ----------
+    why : str
+        The reason, as it is shown.
     after : float, optional
         Seconds to wait, if the endpoint said so.
     slow : bool
@@ -56,25 +60,17 @@ class _NoReply(Exception):
         The status of the missing answers.
     """
 
-    def __init__(
-        self,
-        why: str,
-        after: float | None = None,
-        slow: bool = False,
-        paid: bool = False,
-        unreachable: bool = False,
-        busy: bool = False,
-        unreadable: bool = False,
-        status: str = "no_reply",
-    ) -> None:
-        super().__init__(why)
-        self.after = after
-        self.slow = slow
-        self.paid = paid
-        self.unreachable = unreachable
-        self.busy = busy
-        self.unreadable = unreadable
-        self.status = status
+    why: str
+    after: float | None = None
+    slow: bool = False
+    paid: bool = False
+    unreachable: bool = False
+    busy: bool = False
+    unreadable: bool = False
+    status: str = "no_reply"
+
+    def __str__(self) -> str:
+        return self.why
 
 
 class Client:

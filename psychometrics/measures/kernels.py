@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from ..exceptions import ParameterError
+from .factor import _standardised
 from .reliability import alphas, omegas
-from .structure import _block_means, _htmt_ratios
+from .structure import _block_means
 
 
 def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) -> pd.DataFrame:
@@ -126,7 +127,8 @@ def _scale_statistics(
     deviations = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     correlations = covariances / deviations[:, :, None] / deviations[:, None, :]
     sums = member.T @ covariances @ member
-    ratios = _htmt_ratios(_block_means(correlations, sizes.to_numpy()))
+    # a ratio is to mean correlations what a correlation is to covariances
+    ratios = _standardised(_block_means(correlations, sizes.to_numpy()))
 
     found = {}
     end = 0

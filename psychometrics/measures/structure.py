@@ -15,6 +15,7 @@ from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import check_loaded
+from .factor import _standardised
 from .scoring import keyed_items
 
 _LEAST = 4
@@ -92,8 +93,9 @@ def heterotrait_monotrait(
     names = list(sizes)
     counts = list(sizes.values())
     means, by_chance = (_block_means(part, counts) for part in (matrices, dealt))
-    ratios = _htmt_ratios(means)
-    ratios_by_chance = _htmt_ratios(by_chance)
+    # a ratio is to mean correlations what a correlation is to covariances
+    ratios = _standardised(means)
+    ratios_by_chance = _standardised(by_chance)
     rows = []
     for i, j in itertools.combinations(range(len(names)), 2):
         ratio = ratios[:, i, j]
@@ -209,30 +211,6 @@ def _block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     count = np.outer(n, n) - np.diag(n)
     sums = sums - np.diag(n) * np.isfinite(matrices).all(axis=(-1, -2))[..., None, None]
     return np.divide(sums, count, out=np.full_like(sums, np.nan), where=count > 0)
-
-
-def _htmt_ratios(means: np.ndarray) -> np.ndarray:
-    """Return the heterotrait-monotrait ratio of every two scales.
-
-    Parameters
-    ----------
-    means : ndarray, shape (..., K, K)
-        Mean correlations, as ``_block_means`` returns them.
-
-    Returns
-    -------
-    ndarray, shape (..., K, K)
-        As in :func:`heterotrait_monotrait`, between different scales. Missing where the items of
-        one of them do not correlate positively on average.
-
-    Examples
-    --------
-    >>> _htmt_ratios(np.array([[0.5, 0.25], [0.25, 0.5]])).round(6).tolist()
-    [[1.0, 0.5], [0.5, 1.0]]
-    """
-    within = np.diagonal(means, axis1=-2, axis2=-1)
-    root = np.sqrt(np.where(within > 0, within, np.nan))
-    return means / root[..., :, None] / root[..., None, :]
 
 
 def _pooled(

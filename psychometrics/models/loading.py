@@ -494,18 +494,15 @@ def _adapted(
     held = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in held}
     left = sorted(key for key in fresh if key not in held and not key.endswith("position_ids"))
     if left:
+        base = adapter.base.name if adapter.base else ""
         raise RespondentError(
             f"{adapter.name} is not trained as {what}: neither it nor its base "
-            f"{_base_name(adapter)} has {left[0]}, which would be random; name a model that is.",
+            f"{base} has {left[0]}, which would be random; name a model that is.",
             kind="architecture",
         )
 
     merged.eval()
     return merged
-
-
-def _base_name(adapter: Source) -> str:
-    return adapter.base.name if adapter.base else ""
 
 
 def decodes(config: PreTrainedConfig) -> bool:

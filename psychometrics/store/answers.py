@@ -45,12 +45,12 @@ from .. import __version__
 from ..exceptions import StoreError
 from ..paths import cache_dir, data_dir
 from .folder import (
+    _BOOKKEEPING,
     Folder,
     _as_table,
     _common_schema,
     _encodable_text,
     _folder_names,
-    _is_bookkeeping,
     _union,
     _with_bookkeeping,
     folders,
@@ -424,7 +424,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     last = ["package_version", "answers", "seconds", "first", "last"]
     found = []
     for folder in folders(store):
-        tables = folder.read_new(set(), pa.schema([]), _is_bookkeeping)
+        tables = folder.read_new(set(), pa.schema([]), _BOOKKEEPING.__contains__)
         if not tables:
             continue
 

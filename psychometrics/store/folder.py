@@ -274,11 +274,6 @@ def folders(store: str | Path | None) -> list[Folder]:
     return [Folder(system, "/".join([root, *folder])) for folder in sorted(found)]
 
 
-def _is_bookkeeping(column: str) -> bool:
-    """Return whether a column is in every part, and says of each row when and how it came."""
-    return column in _BOOKKEEPING
-
-
 def _folder_names(manifest: dict[str, Any]) -> list[str]:
     """Return the folders, from the store's on, of the answers that a manifest describes."""
     given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
