@@ -1,6 +1,6 @@
-"""From answers to scores: two-way normalisation; item, scale and category scores.
+"""Turn answers into scores: two-way normalisation; item, scale and category scores.
 
-One file: every score is read off the same tables of answers, which the same functions check.
+One file: all scores come from the same tables of answers, checked by the same functions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..questionnaires import (
 )
 from ..questionnaires.answers import check_loaded
 
-# What tells the askings of a questionnaire apart, in a table of answers to items.
+# Columns that identify the askings of a questionnaire in a table of answers to items.
 _KEYS = ("respondent_id", "questionnaire", "mode", "run")
 _ASKED = ("questionnaire", "item_id", "template")
 
@@ -48,7 +48,7 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     p : ndarray, shape (..., T, L)
         Scores from 0 to 1 of T terms by L intensifiers.
     temperature : float
-        :math:`\tau` > 0; 1 is the paper's. Above 1 it flattens, below it sharpens.
+        :math:`\tau` > 0; the paper uses 1. Values above 1 flatten, values below 1 sharpen.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     Raises
     ------
     ParameterError
-        The temperature is not positive, or the scores are not from 0 to 1 in at least two
+        The temperature is not positive, or the scores are not numbers from 0 to 1 with at least two
         dimensions.
 
     References
@@ -94,16 +94,16 @@ def pss(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    """Answers to prompts with their raw score and PSS, normalised within respondent and template.
+    """Return answers to prompts with raw score and PSS, normalised by respondent and template.
 
     Parameters
     ----------
     answers : DataFrame
-        To prompts, as :func:`psychometrics.asking.ask` gives them.
+        Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     score : {"entailment", "contrast"}
         P(entailment) among three, or P(entailment) / (P(entailment) + P(contradiction)), which
-        leaves neutral out. Answers in other modes than NLI have one probability, which is their
-        score.
+        leaves neutral out. Answers in modes other than NLI have a single probability, which is
+        their score.
     temperature : float
         As in :func:`two_way`.
 
@@ -115,8 +115,8 @@ def pss(
     Raises
     ------
     ParameterError
-        The answers are empty or lack a column, there is no such score, or a respondent has not
-        answered every prompt of a template once, or has two outputs and so no contrast.
+        The answers are empty or lack a column, the score is unknown, a respondent did not answer
+        every prompt of a template exactly once, or has two outputs and so no contrast.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def pss(
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
             place = "{}, item {}, template {}".format(*frame[list(_ASKED)].iloc[rows[0]])
-            raise ParameterError(f"{place}: a prompt has no answer, or two; ask it again.")
+            raise ParameterError(f"{place}: a prompt has no or two answers; ask it again.")
 
         shares[rows] = two_way(cube, temperature)[places]
 
@@ -148,23 +148,23 @@ def pss(
 def template_cubes(
     answers: pd.DataFrame, values: np.ndarray
 ) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray]]:
-    """Return the answers to prompts as cubes, one a template in the order of the answers.
+    """Arrange answers to prompts in cubes, one per template in the order of the answers.
 
     Parameters
     ----------
     answers : DataFrame
-        To prompts, as :func:`psychometrics.asking.ask` gives them.
+        Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     values : ndarray, shape (n,) or (n, K)
-        What to put into the cubes, for each answer.
+        The value of each answer to put into the cubes.
 
     Yields
     ------
     rows : ndarray
         Positions of the template's answers.
     places : tuple of ndarray
-        Their respondents, terms and intensifiers in the cube.
+        Respondents, terms and intensifiers of these answers, as positions in the cube.
     cube : ndarray, shape (R, T, L) or (R, T, L, K)
-        The values there; missing where there is no answer, the last where there are several.
+        The values; missing without an answer, the last of several answers.
 
     Examples
     --------
@@ -173,15 +173,15 @@ def template_cubes(
     >>> [cube.shape for _, _, cube in template_cubes(table, np.zeros(len(table)))]
     [(1, 6, 8), (1, 6, 8), (1, 6, 8), (1, 6, 8)]
     """
-    # Texts are turned into numbers once: grouping by them template for template takes ten times
-    # as long.
+    # Texts are turned into numbers once: grouping by text for each template takes ten times as
+    # long.
     template = _numbered(answers, _ASKED)
     codes = [
         _numbered(answers, columns)
         for columns in (["respondent_id"], ["polarity", "term"], ["intensifier"])
     ]
     order = np.argsort(template, kind="stable")
-    order = order[np.searchsorted(template[order], 0) :]  # those of no template are missing
+    order = order[np.searchsorted(template[order], 0) :]  # drop rows without a template
     for rows in np.split(order, np.flatnonzero(np.diff(template[order])) + 1):
         if not len(rows):
             continue
@@ -193,7 +193,7 @@ def template_cubes(
 
 
 def _numbered(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
-    """Number of each row's combination, in order of appearance; -1 where something is missing."""
+    """Number each row's combination in order of appearance; -1 if a value is missing."""
     number = np.zeros(len(table), dtype=np.int64)
     for column in columns:
         codes, known = table[column].factorize()
@@ -209,37 +209,37 @@ def item_scores(
 ) -> pd.DataFrame:
     r"""Return the score of each item and respondent, before its key is applied.
 
-    Of answers to prompts
+    For answers to prompts the score is
 
     .. math::
 
         \mathrm{score} = \frac{\sum_{s_i \in S^+} \sum_j \mathrm{PSS}(l_j | s_i)\, w_j}{|S^+|\,|L|}
 
     averaged over the item's templates. With eight intensifiers and weights from −4 to +4 it lies
-    between −0.5 and +0.5; an even spread over symmetric weights gives 0. Of answers to items it is
-    the value of the answer, missing where there is none.
+    between −0.5 and +0.5; uniform shares over symmetric weights give 0. For answers to items the
+    score is the value of the answer, missing without an answer.
 
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.asking.ask` gives them, to prompts or to items.
+        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them.
     score, temperature
-        Of answers to prompts: as in :func:`pss`.
+        Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str
-        Of answers to items: further columns that tell askings apart, such as an order or a role.
+        Further columns that distinguish askings of items, such as an order or a role.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, item_id, score``, R · I rows in the answers' order, in
-        units of the weights divided by L; of answers to items also ``mode, run`` and those of
-        `by`, in units of the options' values. No interval: a single answer has none, and
-        ``psychometrics scores --items`` gives one over the source terms of an item's prompts.
+        ``respondent_id, questionnaire, item_id, score``, R · I rows in the answers' order, in units
+        of the weights divided by L; for answers to items also ``mode, run`` and the columns of
+        `by`, in units of the options' values. A single answer has no interval; ``psychometrics
+        scores --items`` gives one over the source terms of an item's prompts.
 
     Raises
     ------
     ParameterError
-        A parameter's value is unknown or does not apply, or answers are missing or doubled.
+        A parameter's value is unknown or does not apply, or answers are missing or duplicate.
 
     References
     ----------
@@ -274,40 +274,40 @@ def scale_scores(
     by: Sequence[str] = (),
     least_answered: float = 1.0,
 ) -> pd.DataFrame:
-    r"""Score of each scale and subscale: its items' scores, each by its key, averaged or added up.
+    r"""Score each scale and subscale: average or sum its keyed item scores.
 
-    A reversed item's score changes its sign in answers to prompts, which have 0 in the middle; in
-    answers to items :math:`v'_i = \min + \max - v_i` of its options.
+    In answers to prompts, whose midpoint is 0, a reversed item's score changes its sign; in answers
+    to items it becomes :math:`v'_i = \min + \max - v_i` over the item's options.
 
     Parameters
     ----------
     answers : DataFrame or iterator of them
-        As :func:`psychometrics.asking.ask` gives them, to prompts or to items. Of several tables,
-        each with all answers of its respondents, only one is in memory at a time.
+        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them. Several
+        tables must each have all answers of their respondents; only one is in memory at a time.
     questionnaires : Questionnaire, name or path, or several of them, optional
-        What was answered; by default those that come with the project under the names in the
-        answers.
+        The questionnaires that were asked; by default the project's questionnaires with the names
+        in the answers.
     score, temperature
-        Of answers to prompts: as in :func:`pss`.
+        Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str
-        Of answers to items: further columns that tell askings apart, such as an order or a role.
+        Further columns that distinguish askings of items, such as an order or a role.
     least_answered : float
-        Of answers to items: the share of a scale's items that must be answered, above 0. Below 1,
-        what is missing is taken to be the mean of what is there (a sum is scaled up); at 1 a scale
-        with an item missing has no score.
+        For answers to items: the share of a scale's items that must be answered, above 0. Below 1,
+        the mean of the present items replaces missing ones (a sum is scaled up); at 1 a scale with
+        a missing item has no score.
 
     Returns
     -------
     DataFrame
-        Of answers to prompts ``respondent_id, questionnaire, scale, score``, a mean in the units
-        of item scores. Of answers to items ``respondent_id, questionnaire, mode, run``, those of
-        `by`, and ``scale, title, score, answered, items``; a score is missing where too few items
-        were answered: nothing is guessed.
+        For answers to prompts ``respondent_id, questionnaire, scale, score``, a mean in the units
+        of item scores. For answers to items ``respondent_id, questionnaire, mode, run``, the
+        columns of `by`, and ``scale, title, score, answered, items``; a score is missing, not
+        guessed, if too few items were answered.
 
     Raises
     ------
     ParameterError
-        A questionnaire is not given, a prompt of a scale was not asked, an item is unknown, was
+        A questionnaire is unknown, a prompt of a scale was not asked, an item is unknown, was
         answered twice in a run or outside its options, or a parameter does not apply.
 
     References
@@ -368,21 +368,21 @@ def keyed_items(
     questionnaire: Questionnaire,
     scale: Scale | None = None,
 ) -> pd.DataFrame:
-    """Return the item scores of one questionnaire as a matrix, each by its key.
+    """Return the keyed item scores of one questionnaire as a matrix.
 
     Parameters
     ----------
     items : DataFrame or iterator of them
-        As :func:`item_scores` gives them; several as in :func:`scale_scores`.
+        Item scores, as :func:`item_scores` returns them; several tables as in :func:`scale_scores`.
     questionnaire : Questionnaire
     scale : Scale, optional
-        Of the questionnaire: its items and keys only.
+        A scale of the questionnaire, to use only its items and keys.
 
     Returns
     -------
     DataFrame, shape (R, I)
-        Respondents (of answers to items: askings) by items in the questionnaire's order; high
-        values are high on the construct.
+        Respondents (or askings, for answers to items) by items in the questionnaire's order; high
+        values mean a high level of the construct.
 
     Raises
     ------
@@ -408,7 +408,7 @@ def category_scores(
     answers: pd.DataFrame,
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> pd.DataFrame:
-    r"""Return the score of each category: what the options add, weighed by how probable they are.
+    r"""Return category scores: the options' weights, averaged by their probabilities and summed.
 
     .. math:: S_c = b_c + \sum_i \sum_o p_{io}\, w_{ioc}, \qquad
        \mathrm{sd}_c^2 = \sum_i \Bigl(\sum_o p_{io} w_{ioc}^2 - (\textstyle\sum_o p_{io}
@@ -417,23 +417,22 @@ def category_scores(
     Parameters
     ----------
     answers : DataFrame
-        To items, as :func:`psychometrics.asking.ask` gives them; or with a column ``probability``
-        and one
-        row per option, in which case ``run`` is 1 if it lacks. The probabilities of an item are
-        divided by their sum, after the mean of their logarithms over ``permutation``, if there are
-        several orders of the options.
+        Answers to items, as :func:`psychometrics.asking.ask` returns them; or a table with a column
+        ``probability`` and one row per option (a missing ``run`` is 1). Probabilities over several
+        orders of the options (``permutation``) are first averaged as logarithms; then the
+        probabilities of an item are divided by their sum.
     questionnaires : Questionnaire, name or path, or several of them
-        With ``categories``.
+        Questionnaires with ``categories``.
 
     Returns
     -------
     DataFrame
         ``respondent_id, questionnaire, mode, run, category, score, share, sd, low, high,
         answered, items``. ``share`` is the score divided by the sum over the categories (the
-        library's ``normalize_res``; missing where the sum is 0);
-        ``sd`` is that of the score if each answer were drawn from its probabilities;
-        ``low`` and ``high`` are the least and greatest score that the category can take. With a
-        question unanswered the score is missing: to leave it out would be to answer it with 0.
+        library's ``normalize_res``; missing if the sum is 0); ``sd`` is the score's standard
+        deviation if each answer were drawn from its probabilities; ``low`` and ``high`` are the
+        smallest and largest possible scores of the category. An unanswered question makes the score
+        missing, since omitting it would mean answering it with 0.
 
     Raises
     ------
@@ -463,17 +462,17 @@ def ideal_answers(
     within: float = 0.0,
     opposite: bool = False,
 ) -> pd.DataFrame:
-    """List the options that speak most for a category.
+    """List the options that most favour a category.
 
     Parameters
     ----------
     questionnaire : Questionnaire, name or path
-        With ``categories``.
+        A questionnaire with ``categories``.
     category : str
     within : float
-        How far an option's weight may be from the greatest of all the questionnaire's weights.
+        Largest distance of an option's weight from the questionnaire's greatest weight.
     opposite : bool
-        List the options that speak most against it instead: weights near the least of all.
+        Whether to list the options most opposed to it: weights near the least of all.
 
     Returns
     -------
@@ -564,7 +563,7 @@ def _option_shares(
     """Return one row per answer or option with its probability, checked."""
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
-        raise ParameterError(f"There are no answers to {questionnaire.id}.")
+        raise ParameterError(f"There are no answers to {questionnaire.id}: ask it.")
 
     if "run" not in part:
         part = part.assign(run=1)
@@ -577,7 +576,7 @@ def _option_shares(
 
     _check(part, (*_KEYS, "item_id"), ["value", "probability"])
     if not (part["probability"] >= 0).all():
-        raise ParameterError(f"{questionnaire.id}: probabilities must be numbers from 0.")
+        raise ParameterError(f"{questionnaire.id}: probabilities must be numbers of at least 0.")
 
     part = part.astype({"value": float}).reset_index(drop=True)
     places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
@@ -590,7 +589,7 @@ def _option_shares(
     check_columns(part, (), once=[*keys, *({"permutation"} & {*part})])
     if "permutation" in part:
         logs = np.log(part["probability"].clip(lower=1e-300))
-        if "log_probability" in part:  # which long texts have, where a probability is 0
+        if "log_probability" in part:  # long texts have it, since their probability rounds to 0
             logs = part["log_probability"].fillna(logs)
 
         part = part.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
@@ -613,14 +612,14 @@ def _to_items(answers: pd.DataFrame) -> bool:
 
 
 def _refuse(kind: str, **settings: tuple[object, object]) -> None:
-    """Refuse parameters that would be without effect on this kind of answers."""
+    """Refuse parameters that have no effect on this kind of answers."""
     for name, (value, default) in settings.items():
         if value != default:
             raise ParameterError(f"{name} does not apply to answers to {kind}; leave it out.")
 
 
 def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return the item scores of answers to items: the value, where there is an answer."""
+    """Return the item scores of answers to items: the value of each valid answer."""
     check_columns(answers, (*keys, "item_id", "value", "status"), once=[*keys, "item_id"])
     value = answers[["value"]].where(answers["status"] == "ok").infer_objects()
     check_columns(value, (), ["value"])
@@ -628,13 +627,13 @@ def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the item scores of one questionnaire, askings by items, as they are."""
+    """Return the unkeyed item scores of one questionnaire, askings by items."""
     ids = [item.id for item in questionnaire.items]
     if "run" not in items:  # answers to prompts
         table = items.pivot(index="respondent_id", columns="item_id", values="score")
         missing = [item for item in ids if item not in table.columns]
         if missing:
-            why = "is not answered: ask all items"
+            why = "has no answer: ask all items"
             if not questionnaire.item(missing[0]).templates:
                 why = "has no prompts: write its terms and template, or score items, not scales"
 
@@ -658,7 +657,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None) -> pd.DataFrame:
-    """Return a matrix's items of a scale, those with key -1 turned round."""
+    """Return a matrix's items of a scale, with the items of key -1 reversed."""
     keys = pd.Series(questionnaire.keys(scale))
     table = matrix[list(keys.index)]
     if matrix.index.nlevels == 1:  # answers to prompts
@@ -672,7 +671,7 @@ def _given(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None,
     names: Iterable[str],
 ) -> dict[str, Questionnaire]:
-    """Questionnaires of these names, by name: those given, or those that come with the project."""
+    """Return questionnaires by name: the given ones, or the project's."""
     known = {}
     for name in names if questionnaires is None else ():
         with contextlib.suppress(QuestionnaireError):
@@ -683,7 +682,7 @@ def _given(
 
     missing = [str(name) for name in names if name not in known]
     if missing:
-        raise ParameterError(f"'{missing[0]}' is not given: add it to `questionnaires`.")
+        raise ParameterError(f"'{missing[0]}' is missing: add it to `questionnaires`.")
 
     return known
 
@@ -698,7 +697,7 @@ def _raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     shown = answers[sorted(shown)].apply(pd.to_numeric, errors="coerce")
 
     if ((shown < 0) | (shown > 1)).any(axis=None) or (shown.sum(axis=1) > 1.02).any():
-        raise ParameterError(f"{', '.join(shown)} must be probabilities, up to 1 together.")
+        raise ParameterError(f"{', '.join(shown)} must be probabilities that sum to 1 or less.")
     first, *other = (answers[name].to_numpy(dtype=np.float64) for name in names)
     if not other:
         return first
