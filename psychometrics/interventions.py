@@ -34,13 +34,13 @@ from .training.pairs import mnli_sample, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""
-# Negative sentences of the paper's control.
+# Number of negative sentences in the paper's control.
 _HATE_SPEECH = 1003
-# MNLI pairs that show what an intervention costs in inference.
+# Number of MNLI pairs that measure the cost of an intervention in inference.
 _HELD_OUT_PAIRS = 600
 _SHIPPED = "interventions.csv"
 _COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
-# Version of all that this file does to a measurement; part of its run's digest.
+# Version of this file's treatment of measurements; part of a run's digest.
 _HANDLING = "interventions-3"
 
 
@@ -50,10 +50,10 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     Parameters
     ----------
     arm : str
-        One of ``ARMS``; a file of your own, .txt with a sentence a line or a table (.csv, .tsv)
-        with a column ``text``; or ``"hate_speech"``: 1,003 sentences of the hate-speech data that
-        VADER finds negative (compound score of -0.05 or less, its authors' threshold), which belong
-        to others and are offensive.
+        One of ``ARMS``; your own file, .txt with one sentence per line or a table (.csv, .tsv) with
+        a column ``text``; or ``"hate_speech"``: 1,003 offensive sentences from other authors'
+        hate-speech data that VADER finds negative (compound score of -0.05 or less, its authors'
+        threshold).
     seed : int
         Seed of the choice of hate-speech sentences.
 
@@ -89,7 +89,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
 
         sentences = [line.strip() for line in lines if line.strip()]
         if not sentences:
-            raise DataError(f"{arm} is missing or has no text: write a sentence a line.")
+            raise DataError(f"{arm} is missing or has no text: write one sentence per line.")
         return sentences
 
     if arm != "hate_speech":
@@ -120,38 +120,38 @@ def trajectories(
     Parameters
     ----------
     respondents : sequence of str
-        Names, folders or hub ids; each starts every arm as it is.
+        Names, folders or hub ids; each starts every arm from its original state.
     questionnaires : sequence of Questionnaire
     arms : sequence of str
-        As in :func:`intervention_texts`; a file's arm is called by its name.
+        Arms, as in :func:`intervention_texts`; a file's arm has the file's name.
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all.
     store : str or Path, optional
-        The store of answers, where measurements are kept; unfinished training lies in the user's
-        cache. A stopped study goes on where it was and measures nothing twice.
+        The store of answers, for the measurements; unfinished training is in the user's cache. A
+        stopped study resumes where it stopped and measures nothing twice.
     shipped : bool
         Whether the project's shipped measurements count as stored.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
     **training
         ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default a model
-        that was trained here reads with the language model that it was trained from. ``seeds``, in
-        the place of ``seed``, runs every arm with each. ``refit`` (0) fits the last layer of the
-        NLI head to so many pairs before every measurement: of MNLI, or of ``refit_on``, a source
-        as :func:`psychometrics.training.train_nli` takes it; then a respondent may also be a
-        base that was never trained to infer, ``"minilm"`` too.
+        trained here uses the language model that it was trained from. ``seeds``, instead of
+        ``seed``, runs every arm with each seed. ``refit`` (0) fits the last layer of the NLI head
+        to so many pairs before every measurement: of MNLI, or of ``refit_on``, a source as in
+        :func:`psychometrics.training.train_nli`; then a respondent may also be a base without
+        inference training, including ``"minilm"``.
 
     Returns
     -------
     DataFrame
         ``respondent_id, base, arm, seed, epoch, questionnaire, scale, score`` and ``run``, a digest
-        of all that determines the measurement; besides, one row per epoch with questionnaire and
-        scale ``nli_accuracy`` where held-out MNLI pairs are at hand.
+        of all inputs of the measurement; also one row per epoch with questionnaire and scale
+        ``nli_accuracy`` if held-out MNLI pairs are available.
 
     Raises
     ------
     ParameterError
-        There is nothing to measure, or two arms have one name.
+        There is nothing to measure, or two arms have the same name.
     RespondentError
         No respondent can be measured.
 
@@ -162,7 +162,7 @@ def trajectories(
 
     References
     ----------
-    Reuben et al. (2024), sections 3.3.5 and 5: there the head is fitted once, before any reading.
+    Reuben et al. (2024), sections 3.3.5 and 5, who fit the head once, before any reading.
     """
     epochs = training.pop("epochs", 20)
     refit = _refitting(training.pop("refit", 0), training.pop("refit_on", "mnli"))
@@ -199,7 +199,7 @@ def trajectories(
 
 
 def _refitting(pairs: int, source: str | Path) -> dict:
-    """Return how the head is refitted; other pairs than MNLI's with what tells them apart."""
+    """Return the settings of refitting; pairs from other sources come with their identity."""
     if str(source) == "mnli":
         return {"refit": pairs}
     texts = nli_pairs(str(source)).to_json()
@@ -207,7 +207,7 @@ def _refitting(pairs: int, source: str | Path) -> dict:
 
 
 def _settings(training: dict) -> dict:
-    """Return all settings of the training, with the usual values of those that are not given."""
+    """Return all settings of the training, with defaults for missing ones."""
     defaults = {"lr": 2e-5, "batch_size": 8, "masked_lm": "embedded", "seed": 0}
     strange = set(training) - set(defaults)
     if strange:
@@ -217,8 +217,7 @@ def _settings(training: dict) -> dict:
 
 
 def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
-    """Return the measurements of each run, starting before the intervention, with the settings that
-    distinguish runs."""
+    """Return each run's measurements with its settings, starting before the intervention."""
     parts = []
     for (name, arm, seed), (run, settings) in runs.items():
         part = table[table["run"].isin([before[name], run])]
@@ -233,8 +232,7 @@ def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
 
 
 def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) -> tuple[dict, dict]:
-    """Return the digests of each respondent's first measurement and of each run, with the run's
-    settings."""
+    """Return digests of respondents' first measurements and of runs, with the runs' settings."""
     common = {
         "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
         "handling": _HANDLING,
@@ -267,7 +265,7 @@ def _place(name: str) -> str:
 
 
 def _own_base(name: str) -> str:
-    """Return the language model that a respondent was trained from, as far as that is known."""
+    """Return the language model that a respondent was trained from, if it is known."""
     source = find(_place(name))
     if source.kind == "embedded":
         return SMOLLM2 if source.recipe.get("base") == SMOLLM2 else "embedded"
@@ -280,10 +278,10 @@ def _own_base(name: str) -> str:
 
 
 def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) -> list[pd.DataFrame]:
-    """Return the measurements of all runs; missing runs are done now, one per core.
+    """Return the measurements of all runs; perform missing runs, one per core.
 
-    Small models leave a second core idle; a GPU is kept busy by one run. A respondent that fails is
-    put among the errors.
+    Small models leave a second core idle; one run keeps a GPU busy. A respondent that fails is
+    added to the errors.
     """
     from tqdm import tqdm
 
@@ -303,7 +301,7 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
         def take(name: str, result: Callable[[], pd.DataFrame]) -> None:
             try:
                 found.append(result())
-            except BrokenProcessPool:  # by which respondent is not known
+            except BrokenProcessPool:  # the respondent is unknown
                 raise
             except Exception as error:
                 errors[name] = RespondentError.of(name, error)
@@ -323,7 +321,7 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
 
 
 def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
-    """Measure one respondent where needed, adapting in between; every measurement is saved."""
+    """Measure one respondent as needed, adapting it in between; save every measurement."""
     table = pd.concat([prompts(questionnaire) for questionnaire in questionnaires])
     known = set(_measurements(store, name, run)["epoch"])
     missing = sorted(set(wanted) - known)
@@ -384,7 +382,7 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
         label = pairs["label"].to_numpy()
         right = found.argmax(axis=1) == label
 
-        if np.isnan(found).any():  # of two outputs, entailment or not
+        if np.isnan(found).any():  # two outputs, entailment or not
             right = (found[:, 0] > 0.5) == (label == 0)
 
         score = float(right.mean())
@@ -394,7 +392,7 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
 
 
 def _open(name: str, refit: int) -> NLIRespondent:
-    """Load a respondent; where its head is to be refitted, a base will do."""
+    """Load a respondent; to refit its head, a base is enough."""
     try:
         return load_respondent(_place(name), dtype="float32")
     except RespondentError as error:
@@ -407,7 +405,7 @@ def _open(name: str, refit: int) -> NLIRespondent:
 
 @torch.inference_mode()
 def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
-    """Fit the last layer of the NLI head to labelled pairs as the respondent reads them now."""
+    """Fit the last layer of the NLI head to labelled pairs and the respondent's current state."""
     from sklearn.linear_model import LogisticRegression
 
     model = respondent.model
@@ -426,7 +424,7 @@ def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
 
     sample = sample.sort_values("premise", key=lambda texts: texts.str.len())
     how = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}
-    setattr(parent, last, torch.nn.Identity())  # so that the model gives what its last layer reads
+    setattr(parent, last, torch.nn.Identity())  # the model then returns its last layer's inputs
     vectors = []
     for start in range(0, len(sample), 64):
         part = sample.iloc[start : start + 64]

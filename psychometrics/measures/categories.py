@@ -19,7 +19,7 @@ def category_scores(
     answers: pd.DataFrame,
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> pd.DataFrame:
-    r"""Return the score of each category: what the options add, weighed by how probable they are.
+    r"""Return category scores: the options' weights, averaged by their probabilities and summed.
 
     .. math:: S_c = b_c + \sum_i \sum_o p_{io}\, w_{ioc}, \qquad
        \mathrm{sd}_c^2 = \sum_i \Bigl(\sum_o p_{io} w_{ioc}^2 - (\textstyle\sum_o p_{io}
@@ -28,23 +28,22 @@ def category_scores(
     Parameters
     ----------
     answers : DataFrame
-        To items, as :func:`psychometrics.asking.ask` gives them; or with a column ``probability``
-        and one
-        row per option, in which case ``run`` is 1 if it lacks. The probabilities of an item are
-        divided by their sum, after the mean of their logarithms over ``permutation``, if there are
-        several orders of the options.
+        Answers to items, as :func:`psychometrics.asking.ask` returns them; or a table with a column
+        ``probability`` and one row per option (a missing ``run`` is 1). Probabilities over several
+        orders of the options (``permutation``) are first averaged as logarithms; then the
+        probabilities of an item are divided by their sum.
     questionnaires : Questionnaire, name or path, or several of them
-        With ``categories``.
+        Questionnaires with ``categories``.
 
     Returns
     -------
     DataFrame
         ``respondent_id, questionnaire, mode, run, category, score, share, sd, low, high,
         answered, items``. ``share`` is the score divided by the sum over the categories (the
-        library's ``normalize_res``; missing where the sum is 0);
-        ``sd`` is that of the score if each answer were drawn from its probabilities;
-        ``low`` and ``high`` are the least and greatest score that the category can take. With a
-        question unanswered the score is missing: to leave it out would be to answer it with 0.
+        library's ``normalize_res``; missing if the sum is 0); ``sd`` is the score's standard
+        deviation if each answer were drawn from its probabilities; ``low`` and ``high`` are the
+        smallest and largest possible scores of the category. An unanswered question makes the score
+        missing, since omitting it would mean answering it with 0.
 
     Raises
     ------
@@ -74,17 +73,17 @@ def ideal_answers(
     within: float = 0.0,
     opposite: bool = False,
 ) -> pd.DataFrame:
-    """List the options that speak most for a category.
+    """List the options that most favour a category.
 
     Parameters
     ----------
     questionnaire : Questionnaire, name or path
-        With ``categories``.
+        A questionnaire with ``categories``.
     category : str
     within : float
-        How far an option's weight may be from the greatest of all the questionnaire's weights.
+        Largest distance of an option's weight from the questionnaire's greatest weight.
     opposite : bool
-        List the options that speak most against it instead: weights near the least of all.
+        Whether to list the options most opposed to it: weights near the least of all.
 
     Returns
     -------
@@ -175,7 +174,7 @@ def _option_shares(
     """Return one row per answer or option with its probability, checked."""
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
-        raise ParameterError(f"There are no answers to {questionnaire.id}.")
+        raise ParameterError(f"There are no answers to {questionnaire.id}: ask it.")
 
     if "run" not in part:
         part = part.assign(run=1)
@@ -188,7 +187,7 @@ def _option_shares(
 
     _check_answers(part, (*_KEYS, "item_id"), ["value", "probability"])
     if not (part["probability"] >= 0).all():
-        raise ParameterError(f"{questionnaire.id}: probabilities must be numbers from 0.")
+        raise ParameterError(f"{questionnaire.id}: probabilities must be numbers of at least 0.")
 
     part = part.astype({"value": float}).reset_index(drop=True)
     places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
@@ -201,7 +200,7 @@ def _option_shares(
     check_columns(part, (), once=[*keys, *({"permutation"} & {*part})])
     if "permutation" in part:
         logs = np.log(part["probability"].clip(lower=1e-300))
-        if "log_probability" in part:  # which long texts have, where a probability is 0
+        if "log_probability" in part:  # long texts have it, since their probability rounds to 0
             logs = part["log_probability"].fillna(logs)
 
         part = part.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()

@@ -32,7 +32,7 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     p : ndarray, shape (..., T, L)
         Scores from 0 to 1 of T terms by L intensifiers.
     temperature : float
-        :math:`\tau` > 0; 1 is the paper's. Above 1 it flattens, below it sharpens.
+        :math:`\tau` > 0; the paper uses 1. Values above 1 flatten, values below 1 sharpen.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     Raises
     ------
     ParameterError
-        The temperature is not positive, or the scores are not from 0 to 1 in at least two
+        The temperature is not positive, or the scores are not numbers from 0 to 1 with at least two
         dimensions.
 
     References
@@ -78,16 +78,16 @@ def pss(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    """Answers to prompts with their raw score and PSS, normalised within respondent and template.
+    """Return answers to prompts with raw score and PSS, normalised by respondent and template.
 
     Parameters
     ----------
     answers : DataFrame
-        To prompts, as :func:`psychometrics.asking.ask` gives them.
+        Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     score : {"entailment", "contrast"}
         P(entailment) among three, or P(entailment) / (P(entailment) + P(contradiction)), which
-        leaves neutral out. Answers in other modes than NLI have one probability, which is their
-        score.
+        leaves neutral out. Answers in modes other than NLI have a single probability, which is
+        their score.
     temperature : float
         As in :func:`two_way`.
 
@@ -99,8 +99,8 @@ def pss(
     Raises
     ------
     ParameterError
-        The answers are empty or lack a column, there is no such score, or a respondent has not
-        answered every prompt of a template once, or has two outputs and so no contrast.
+        The answers are empty or lack a column, the score is unknown, a respondent did not answer
+        every prompt of a template exactly once, or has two outputs and so no contrast.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def pss(
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
             place = "{}, item {}, template {}".format(*frame[list(_TEMPLATE)].iloc[rows[0]])
-            raise ParameterError(f"{place}: a prompt has no answer, or two; ask it again.")
+            raise ParameterError(f"{place}: a prompt has no or two answers; ask it again.")
 
         shares[rows] = two_way(cube, temperature)[places]
 
@@ -132,23 +132,23 @@ def pss(
 def template_cubes(
     answers: pd.DataFrame, values: np.ndarray
 ) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray]]:
-    """Return the answers to prompts as cubes, one a template in the order of the answers.
+    """Arrange answers to prompts in cubes, one per template in the order of the answers.
 
     Parameters
     ----------
     answers : DataFrame
-        To prompts, as :func:`psychometrics.asking.ask` gives them.
+        Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     values : ndarray, shape (n,) or (n, K)
-        What to put into the cubes, for each answer.
+        The value of each answer to put into the cubes.
 
     Yields
     ------
     rows : ndarray
         Positions of the template's answers.
     places : tuple of ndarray
-        Their respondents, terms and intensifiers in the cube.
+        Respondents, terms and intensifiers of these answers, as positions in the cube.
     cube : ndarray, shape (R, T, L) or (R, T, L, K)
-        The values there; missing where there is no answer, the last where there are several.
+        The values; missing without an answer, the last of several answers.
 
     Examples
     --------
@@ -157,15 +157,15 @@ def template_cubes(
     >>> [cube.shape for _, _, cube in template_cubes(table, np.zeros(len(table)))]
     [(1, 6, 8), (1, 6, 8), (1, 6, 8), (1, 6, 8)]
     """
-    # Texts are turned into numbers once: grouping by them template for template takes ten times
-    # as long.
+    # Texts are turned into numbers once: grouping by text for each template takes ten times as
+    # long.
     template = _numbered(answers, _TEMPLATE)
     codes = [
         _numbered(answers, columns)
         for columns in (["respondent_id"], ["polarity", "term"], ["intensifier"])
     ]
     order = np.argsort(template, kind="stable")
-    order = order[np.searchsorted(template[order], 0) :]  # those of no template are missing
+    order = order[np.searchsorted(template[order], 0) :]  # drop rows without a template
     for rows in np.split(order, np.flatnonzero(np.diff(template[order])) + 1):
         if not len(rows):
             continue
@@ -177,7 +177,7 @@ def template_cubes(
 
 
 def _numbered(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
-    """Number of each row's combination, in order of appearance; -1 where something is missing."""
+    """Number each row's combination in order of appearance; -1 if a value is missing."""
     number = np.zeros(len(table), dtype=np.int64)
     for column in columns:
         codes, known = table[column].factorize()
@@ -195,7 +195,7 @@ def _raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     shown = answers[sorted(shown)].apply(pd.to_numeric, errors="coerce")
 
     if ((shown < 0) | (shown > 1)).any(axis=None) or (shown.sum(axis=1) > 1.02).any():
-        raise ParameterError(f"{', '.join(shown)} must be probabilities, up to 1 together.")
+        raise ParameterError(f"{', '.join(shown)} must be probabilities that sum to 1 or less.")
     first, *other = (answers[name].to_numpy(dtype=np.float64) for name in names)
     if not other:
         return first

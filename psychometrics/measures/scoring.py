@@ -16,7 +16,7 @@ from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_ques
 from ..questionnaires.answers import check_loaded
 from .normalisation import _check_answers, pss
 
-# What tells the askings of a questionnaire apart, in a table of answers to items.
+# Columns that identify the askings of a questionnaire in a table of answers to items.
 _KEYS = ("respondent_id", "questionnaire", "mode", "run")
 
 
@@ -28,37 +28,37 @@ def item_scores(
 ) -> pd.DataFrame:
     r"""Return the score of each item and respondent, before its key is applied.
 
-    Of answers to prompts
+    For answers to prompts the score is
 
     .. math::
 
         \mathrm{score} = \frac{\sum_{s_i \in S^+} \sum_j \mathrm{PSS}(l_j | s_i)\, w_j}{|S^+|\,|L|}
 
     averaged over the item's templates. With eight intensifiers and weights from −4 to +4 it lies
-    between −0.5 and +0.5; an even spread over symmetric weights gives 0. Of answers to items it is
-    the value of the answer, missing where there is none.
+    between −0.5 and +0.5; uniform shares over symmetric weights give 0. For answers to items the
+    score is the value of the answer, missing without an answer.
 
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.asking.ask` gives them, to prompts or to items.
+        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them.
     score, temperature
-        Of answers to prompts: as in :func:`pss`.
+        Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str
-        Of answers to items: further columns that tell askings apart, such as an order or a role.
+        Further columns that distinguish askings of items, such as an order or a role.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, item_id, score``, R · I rows in the answers' order, in
-        units of the weights divided by L; of answers to items also ``mode, run`` and those of
-        `by`, in units of the options' values. No interval: a single answer has none, and
-        ``psychometrics scores --items`` gives one over the source terms of an item's prompts.
+        ``respondent_id, questionnaire, item_id, score``, R · I rows in the answers' order, in units
+        of the weights divided by L; for answers to items also ``mode, run`` and the columns of
+        `by`, in units of the options' values. A single answer has no interval; ``psychometrics
+        scores --items`` gives one over the source terms of an item's prompts.
 
     Raises
     ------
     ParameterError
-        A parameter's value is unknown or does not apply, or answers are missing or doubled.
+        A parameter's value is unknown or does not apply, or answers are missing or duplicate.
 
     References
     ----------
@@ -93,40 +93,40 @@ def scale_scores(
     by: Sequence[str] = (),
     least_answered: float = 1.0,
 ) -> pd.DataFrame:
-    r"""Score of each scale and subscale: its items' scores, each by its key, averaged or added up.
+    r"""Score each scale and subscale: average or sum its keyed item scores.
 
-    A reversed item's score changes its sign in answers to prompts, which have 0 in the middle; in
-    answers to items :math:`v'_i = \min + \max - v_i` of its options.
+    In answers to prompts, whose midpoint is 0, a reversed item's score changes its sign; in answers
+    to items it becomes :math:`v'_i = \min + \max - v_i` over the item's options.
 
     Parameters
     ----------
     answers : DataFrame or iterator of them
-        As :func:`psychometrics.asking.ask` gives them, to prompts or to items. Of several tables,
-        each with all answers of its respondents, only one is in memory at a time.
+        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them. Several
+        tables must each have all answers of their respondents; only one is in memory at a time.
     questionnaires : Questionnaire, name or path, or several of them, optional
-        What was answered; by default those that come with the project under the names in the
-        answers.
+        The questionnaires that were asked; by default the project's questionnaires with the names
+        in the answers.
     score, temperature
-        Of answers to prompts: as in :func:`pss`.
+        Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str
-        Of answers to items: further columns that tell askings apart, such as an order or a role.
+        Further columns that distinguish askings of items, such as an order or a role.
     least_answered : float
-        Of answers to items: the share of a scale's items that must be answered, above 0. Below 1,
-        what is missing is taken to be the mean of what is there (a sum is scaled up); at 1 a scale
-        with an item missing has no score.
+        For answers to items: the share of a scale's items that must be answered, above 0. Below 1,
+        the mean of the present items replaces missing ones (a sum is scaled up); at 1 a scale with
+        a missing item has no score.
 
     Returns
     -------
     DataFrame
-        Of answers to prompts ``respondent_id, questionnaire, scale, score``, a mean in the units
-        of item scores. Of answers to items ``respondent_id, questionnaire, mode, run``, those of
-        `by`, and ``scale, title, score, answered, items``; a score is missing where too few items
-        were answered: nothing is guessed.
+        For answers to prompts ``respondent_id, questionnaire, scale, score``, a mean in the units
+        of item scores. For answers to items ``respondent_id, questionnaire, mode, run``, the
+        columns of `by`, and ``scale, title, score, answered, items``; a score is missing, not
+        guessed, if too few items were answered.
 
     Raises
     ------
     ParameterError
-        A questionnaire is not given, a prompt of a scale was not asked, an item is unknown, was
+        A questionnaire is unknown, a prompt of a scale was not asked, an item is unknown, was
         answered twice in a run or outside its options, or a parameter does not apply.
 
     References
@@ -187,21 +187,21 @@ def keyed_items(
     questionnaire: Questionnaire,
     scale: Scale | None = None,
 ) -> pd.DataFrame:
-    """Return the item scores of one questionnaire as a matrix, each by its key.
+    """Return the keyed item scores of one questionnaire as a matrix.
 
     Parameters
     ----------
     items : DataFrame or iterator of them
-        As :func:`item_scores` gives them; several as in :func:`scale_scores`.
+        Item scores, as :func:`item_scores` returns them; several tables as in :func:`scale_scores`.
     questionnaire : Questionnaire
     scale : Scale, optional
-        Of the questionnaire: its items and keys only.
+        A scale of the questionnaire, to use only its items and keys.
 
     Returns
     -------
     DataFrame, shape (R, I)
-        Respondents (of answers to items: askings) by items in the questionnaire's order; high
-        values are high on the construct.
+        Respondents (or askings, for answers to items) by items in the questionnaire's order; high
+        values mean a high level of the construct.
 
     Raises
     ------
@@ -230,14 +230,14 @@ def _to_items(answers: pd.DataFrame) -> bool:
 
 
 def _refuse(kind: str, **settings: tuple[object, object]) -> None:
-    """Refuse parameters that would be without effect on this kind of answers."""
+    """Refuse parameters that have no effect on this kind of answers."""
     for name, (value, default) in settings.items():
         if value != default:
             raise ParameterError(f"{name} does not apply to answers to {kind}; leave it out.")
 
 
 def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return the item scores of answers to items: the value, where there is an answer."""
+    """Return the item scores of answers to items: the value of each valid answer."""
     check_columns(answers, (*keys, "item_id", "value", "status"), once=[*keys, "item_id"])
     value = answers[["value"]].where(answers["status"] == "ok").infer_objects()
     check_columns(value, (), ["value"])
@@ -245,13 +245,13 @@ def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the item scores of one questionnaire, askings by items, as they are."""
+    """Return the unkeyed item scores of one questionnaire, askings by items."""
     ids = [item.id for item in questionnaire.items]
     if "run" not in items:  # answers to prompts
         table = items.pivot(index="respondent_id", columns="item_id", values="score")
         missing = [item for item in ids if item not in table.columns]
         if missing:
-            why = "is not answered: ask all items"
+            why = "has no answer: ask all items"
             if not questionnaire.item(missing[0]).templates:
                 why = "has no prompts: write its terms and template, or score items, not scales"
 
@@ -275,7 +275,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None) -> pd.DataFrame:
-    """Return a matrix's items of a scale, those with key -1 turned round."""
+    """Return a matrix's items of a scale, with the items of key -1 reversed."""
     keys = pd.Series(questionnaire.keys(scale))
     table = matrix[list(keys.index)]
     if matrix.index.nlevels == 1:  # answers to prompts
@@ -289,7 +289,7 @@ def _given(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None,
     names: Iterable[str],
 ) -> dict[str, Questionnaire]:
-    """Questionnaires of these names, by name: those given, or those that come with the project."""
+    """Return questionnaires by name: the given ones, or the project's."""
     known = {}
     for name in names if questionnaires is None else ():
         with contextlib.suppress(QuestionnaireError):
@@ -300,6 +300,6 @@ def _given(
 
     missing = [str(name) for name in names if name not in known]
     if missing:
-        raise ParameterError(f"'{missing[0]}' is not given: add it to `questionnaires`.")
+        raise ParameterError(f"'{missing[0]}' is missing: add it to `questionnaires`.")
 
     return known

@@ -33,21 +33,20 @@ from .runs import _execute_notebook
 
 
 def _notebook_names() -> list[str]:
-    """Return the names of the book's notebooks, in the order of the chapters; the others make
-    reports."""
+    """Return the names of the book's chapters in order; other notebooks make reports."""
     return sorted(path.stem for path in notebooks_dir().glob("[0-9b]*.ipynb"))
 
 
 def build_book(progress: bool = True) -> Path:
     """Execute every notebook with its own parameters and build the HTML.
 
-    A chapter whose executed copy is there is executed again only if it has changed, or if the
-    package, the data, the questionnaires or an installed package have.
+    An executed chapter is executed again only if it has changed, or if the package, the data, the
+    questionnaires or an installed package has changed.
 
     Parameters
     ----------
     progress : bool
-        Show progress bars while the notebooks run.
+        Whether to show progress bars while the notebooks run.
 
     Returns
     -------
@@ -57,8 +56,8 @@ def build_book(progress: bool = True) -> Path:
     Raises
     ------
     PsychometricsError
-        A notebook or the build failed (a warning of the build is a failure), or, said once the
-        pages are there, a sentence's number is not as the sentence says.
+        A notebook or the build failed (a warning of the build is a failure), or a number
+        contradicts its sentence, which is reported after the pages are written.
     """
     book = book_dir()
     chapters = book / "chapters"
@@ -79,7 +78,7 @@ def build_book(progress: bool = True) -> Path:
         shutil.rmtree(doctrees, ignore_errors=True)  # a cached page does not warn again
 
     if result.returncode or not page.is_file():
-        raise PsychometricsError("The book was not built: mend what is named above.")
+        raise PsychometricsError("The book was not built: correct the errors above.")
     said = _wrong(chapters)
     if said:
         raise PsychometricsError("\n".join(said))
@@ -88,7 +87,7 @@ def build_book(progress: bool = True) -> Path:
 
 
 def _wrong(chapters: Path) -> list[str]:
-    """Return what the executed chapters do not show as prose, exercises and sentences need it.
+    """Return the mistakes of executed chapters in prose, exercises and sentences.
 
     Parameters
     ----------
@@ -121,23 +120,22 @@ def _wrong(chapters: Path) -> list[str]:
 def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     """Execute all chapters that have changed into a folder, two at a time.
 
-    A chapter computes with one core for much of its time, and two want no more memory than a small
-    machine has. Those that take longest come first: one fills the store that later chapters read,
-    the other trains. A notebook whose metadata list chapters under ``reads``, by names in which a
-    star stands for any text, comes after all others, in order; it is executed again if one of the
-    chapters that it reads has changed.
+    A chapter mostly uses one core, and two chapters fit into the memory of a small machine. The
+    slowest come first: one fills the store that later chapters read, the other trains. A notebook
+    whose metadata list chapters under ``reads`` (names in which a star matches any text) comes
+    after all others, in order; it is executed again if one of these chapters has changed.
 
     Parameters
     ----------
     folder : Path
         Folder of the executed copies, each with a folder of its tables.
     progress : bool
-        Show a progress bar over the chapters.
+        Whether to show a progress bar over the chapters.
 
     Returns
     -------
     dict of float
-        Seconds of each chapter.
+        Execution time of each chapter in seconds.
 
     Raises
     ------
@@ -170,7 +168,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
                 for name in chapters
             ]
 
-            if names and example is None:  # it runs beside the last chapters of the first round
+            if names and example is None:  # it runs along with the last chapters of the first round
                 page = book_dir() / "_static" / "profile-example.html"
                 example = pool.submit(_write_example, page)
 
@@ -190,7 +188,7 @@ def _chapters_read(text: str, names: Sequence[str]) -> list[str]:
 
 
 def _seconds_of_unchanged(folder: Path, inputs: dict[str, str]) -> dict[str, float]:
-    """Return the seconds of each executed copy whose inputs are the same; remove the others."""
+    """Return the seconds of executed copies with unchanged inputs; remove the others."""
     seconds = {}
     for path in folder.glob("*.ipynb"):
         metadata = json.loads(path.read_text("utf-8"))["metadata"]
@@ -204,7 +202,7 @@ def _seconds_of_unchanged(folder: Path, inputs: dict[str, str]) -> dict[str, flo
 
 
 def _await_chapters(running: list[Future], bar, pool: ProcessPoolExecutor) -> dict[str, float]:
-    """Return the seconds of each chapter; if one fails, those that wait are not begun."""
+    """Return the seconds of each chapter; if one fails, cancel the waiting ones."""
     seconds = {}
     try:
         for done in as_completed(running):
@@ -224,7 +222,7 @@ def _share_cores() -> None:
 
 
 def _digest_of_what_is_read() -> str:
-    """Return a digest of all that any chapter reads, except itself and other chapters."""
+    """Return a digest of everything that all chapters read, apart from chapters."""
     root = notebooks_dir().parent
     found = []
     for folder in (
@@ -244,8 +242,7 @@ def _digest_of_what_is_read() -> str:
 
 
 def _digest_of_file(path: Path) -> str:
-    """Return the digest of a file; of a program without comments and docstrings, which change no
-    number."""
+    """Return the digest of a file; comments and docstrings of a program do not count."""
     if path.suffix != ".py":
         return sha256(path)
 
@@ -259,7 +256,7 @@ def _digest_of_file(path: Path) -> str:
 
 
 def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
-    """Execute a chapter as it is, and note in its copy what it read; its seconds."""
+    """Execute a chapter unchanged, record its inputs in the copy, and return its seconds."""
     name = source.stem
     began = time.perf_counter()
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -273,7 +270,7 @@ def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
 
 
 def _write_example(page: Path) -> None:
-    """Return the page that `psychometrics profile` writes of a model, to look at in the book."""
+    """Write the page that `psychometrics profile` makes for a model, as the book's example."""
     ask = ["profile", "minilm-both-l6-s1", "--questionnaires", "gad7", "--output", str(page)]
     start = "from psychometrics.cli import main; main()"
     command = [sys.executable, "-c", start, *ask]
@@ -282,7 +279,7 @@ def _write_example(page: Path) -> None:
         raise PsychometricsError(result.stderr.strip().splitlines()[-1])
 
 
-# Chapters that are executed at the same time.
+# Number of chapters executed at the same time.
 _AT_ONCE = 2
 _LONGEST = ("06-other-explanations", "07-interventions")
 """Chapters that are executed first."""

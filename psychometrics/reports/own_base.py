@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 _HEADS = 99
 _ENDS = {"": "value", " low": "low", " high": "high"}
-_NEAREST = 3  # bases of the study that are shown beside a model, by size
-_RESPONDENTS = 24  # for which the interval of a statistic without learning is shown
+_NEAREST = 3  # number of the study's bases shown with a model
+_RESPONDENTS = 24  # sample size for a statistic's interval without learning
 _SENTENCE = "The students' exam wasn't easy, but they passed it in 2026!"
 
 
 def _own_null(
     model: str, base: str | Path | None, loaded: list[Questionnaire], left_out: dict[str, str]
 ) -> tuple[dict, pd.DataFrame]:
-    """Return the base of a model, and random heads on it, or else on the embedded base."""
+    """Return a model's base, and random heads on it or otherwise on the embedded base."""
     stand = _base_of(model, base)
     null = None
     with _leaving_out(left_out, "its own base"):
         null = _random_heads(loaded, stand)
 
-    if null is None:  # heads on another base are shown and decide nothing
+    if null is None:  # heads on another base are shown but decide nothing
         stand = _no_base("cannot be read")
         null = _random_heads(loaded, stand)
 
@@ -51,7 +51,7 @@ def _own_null(
 
 @contextlib.contextmanager
 def _leaving_out(reasons: dict[str, str], section: str) -> Iterator[None]:
-    """Leave a section of the page out if anything in it fails, and note the reason."""
+    """Leave a section out of the page if it fails, and record the reason."""
     try:
         yield
     except Exception as error:
@@ -61,13 +61,13 @@ def _leaving_out(reasons: dict[str, str], section: str) -> Iterator[None]:
 
 def _random_heads(loaded: list[Questionnaire], stand: dict) -> pd.DataFrame:
     reads = {name: stand[name] for name in ("base", "layers", "wording")}
-    # so many that a level of .05, divided among the questionnaires, can be reached
+    # enough for a level of .05, divided among the questionnaires, to be attainable
     heads = max(_HEADS, 40 * len(loaded) - 1)
     return null_answers(loaded, "random-heads", heads, **reads)
 
 
 def _base_of(model: str, named: str | Path | None = None) -> dict:
-    """Return the untouched base that a model's random heads are built on, and what to say of it."""
+    """Return the untouched base of a model's random heads, with a description."""
     own = {"layers": None, "own": True, "wording": find(model).recipe.get("wording")}
     if named is not None:
         _check_base(model, str(named))
@@ -87,7 +87,7 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
         return own | {"base": base, "layers": layers, "said": f"on its own untouched base, {said}"}
 
     written = Path(model).expanduser() / "manifest.json"
-    if written.is_file():  # as training writes it
+    if written.is_file():  # written by training
         base = str(read_json(model, written).get("base", ""))
         if base == "minilm":
             return own | {"base": "embedded", "said": "on its own base, MiniLM"}
@@ -122,7 +122,7 @@ def _check_base(model: str, base: str) -> None:
                 load_model(one, "encoder") for one in (own.base or own, base)
             )
         except RespondentError:
-            return  # the page says why, in place of the null respondents
+            return  # the page gives the reason instead of null respondents
 
         why = ""
         if reads(_SENTENCE)["input_ids"] != other(_SENTENCE)["input_ids"]:
@@ -135,8 +135,7 @@ def _check_base(model: str, base: str) -> None:
 
 
 def _trained_from(model: PreTrainedModel, base: PreTrainedModel, frozen: bool) -> bool:
-    """Return whether frozen weights are identical to the base's, and trained embeddings similar to
-    them.
+    """Return whether frozen weights equal the base's, or trained embeddings are similar.
 
     Unrelated embeddings have a cosine of about 0.
     """
@@ -185,19 +184,19 @@ def _beside_bases(
 
 
 def _asked_of_bases(loaded: list[Questionnaire]) -> list[Questionnaire]:
-    """Return the questionnaires that the study of six bases put to random heads, unchanged."""
+    """Return the questionnaires that the study of six bases asked of random heads, unchanged."""
     known = set(_study_bases().index.get_level_values("questionnaire"))
     return [one for one in loaded if one.id in known and one == load_questionnaire(one.id)]
 
 
 def _million_parameters(model: str | Path, mode: str, **how: object) -> float:
-    """Return how many million weights a model has."""
+    """Return a model's size in millions of weights."""
     weights = load_respondent(model, mode, **how).model.parameters()
     return sum(weight.numel() for weight in weights) / 1e6
 
 
 def _name_of_base(stand: dict) -> str:
-    """Return the name of a model's own base, as the study may know it; else nothing."""
+    """Return the name of a model's own base for comparison with the study's; or an empty text."""
     return Path(stand["base"]).name.replace("embedded", "minilm") if stand["own"] else ""
 
 
@@ -209,8 +208,7 @@ def _by_size(
     own_kernel: pd.DataFrame,
     own_base: str,
 ) -> pd.DataFrame:
-    """Return a model's evidence with that of random heads on its base and on the other bases that
-    are nearest in size, each base once."""
+    """Return a model's evidence with that of heads on its base and on bases of similar size."""
     bases = _study_bases()
     nearest = _nearest_bases(bases, million, own_base)
     values = found[found["check"] == "terms"].set_index("scale")["value"]
@@ -237,20 +235,20 @@ def _by_size(
 
 
 def _nearest_bases(bases: pd.DataFrame, million: float, own_base: str) -> pd.Index:
-    """Return the bases that are nearest in size, without a model's own, from the smallest."""
+    """Return the bases nearest in size, without the model's own, from the smallest."""
 
     def plain(name: str) -> str:
         return "".join(filter(str.isalnum, name)).casefold()
 
     size = bases.groupby(level="base", sort=False)["million parameters"].first()
     size = size[np.log(size / million).abs().sort_values().index]
-    names = size.index.str.split(",").str[0]  # MiniLM is there in two depths
+    names = size.index.str.split(",").str[0]  # the study has MiniLM in two depths
     is_own = [plain(own_base).startswith(plain(name)) for name in names]  # mpnet-base is MPNet
     return size[~names.duplicated() & ~np.array(is_own)].head(_NEAREST).sort_values().index
 
 
 def _study_bases() -> pd.DataFrame:
-    """Return what the study of six bases found in random heads, by questionnaire and base."""
+    """Return the study's results for random heads, by questionnaire and base."""
     folder = data_dir() / "bases"
     sizes = pd.read_csv(folder / "sizes.csv", index_col="base")
     heads = pd.read_csv(folder / "nulls.csv").query("kind == 'heads' and size == 'start'")

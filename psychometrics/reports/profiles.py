@@ -25,7 +25,7 @@ from ..store import key_of
 from .own_base import _HEADS, _beside_bases, _leaving_out, _own_null
 from .rules import _item_means, flags, verdict
 
-_ERROR = 0.05  # the probability that a respondent who knows nothing passes on a page
+_ERROR = 0.05  # probability that a know-nothing respondent passes on a page
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
 _STRANGE = "not judged, as the random heads are built on another base: "
 
@@ -46,21 +46,21 @@ def assess(
     Parameters
     ----------
     model : str or Path
-        A member of the embedded population, a folder, a hub id; for chat a model's name at the
+        A member of the embedded population, a folder, a hub id; in mode chat a model's name at the
         endpoint.
     questionnaires : str, Path or Questionnaire, or several
-        With scales.
+        Questionnaires with scales.
     mode, store, dtype, device, **conditions
-        As in :func:`psychometrics.asking.ask`; null respondents are computed on the device, too.
+        Settings of :func:`psychometrics.asking.ask`; the device also computes null respondents.
     against : str, optional
-        Respondents to compare with, asked in the same way: ``"embedded"``, or names. By default
-        the embedded population in mode ``nli``, whose scores on the book's questionnaires are
-        shipped, and nobody in the other modes. None is nobody.
+        Respondents to compare with, asked in the same way: ``"embedded"``, or names. By default the
+        embedded population in mode ``nli``, whose scores on the book's questionnaires are shipped,
+        and nobody in the other modes. None means nobody.
     base : str or Path, optional
-        The untouched model that this one was trained from, a folder or a hub id; its random heads
-        judge the answers to prompts. By default the base of a member, or the one that the manifest
-        of a model trained here names. Without a known base, heads on the embedded encoder are
-        shown and decide nothing.
+        The untouched model that this one was trained from, a folder or a hub id; the random heads
+        that judge answers to prompts are built on it. By default a member's base, or the base in
+        the manifest of a model trained here. Without a known base, heads on the embedded encoder
+        are shown but decide nothing.
 
     Returns
     -------
@@ -68,21 +68,20 @@ def assess(
         ``scores``: ``questionnaire, scale, title, score, low, high`` (over items), ``n`` (items),
         ``place`` (share of the others that score lower), ``mark`` and ``verdict``; ``flags``, from
         :func:`psychometrics.reports.rules.flags`, with ``questionnaire``; ``others`` and ``nulls``:
-        ``questionnaire, scale, who, score``; ``norms``, of answers to items; ``items`` and
-        ``null_items``, item scores of the model and the null respondents; ``kernel``, of answers to
-        prompts :func:`psychometrics.measures.kernels.kernel_statistics` on the model's base;
-        ``sizes``, of answers to prompts of GAD-7, PHQ-9 or SOC-13: ``questionnaire, respondents,
-        million parameters``, ``silhouette`` and ``alpha`` with ``low, high``, of the model, of
-        random heads on its base, and of those on the three other bases of ``data/bases`` that
-        are nearest in size (MiniLM with as many layers as is nearest);
-        ``asked``: ``how`` by ``what``.
+        ``questionnaire, scale, who, score``; ``norms``, for answers to items; ``items`` and
+        ``null_items``, item scores of the model and the null respondents; ``kernel``, for answers
+        to prompts :func:`psychometrics.measures.kernels.kernel_statistics` on the model's base;
+        ``sizes``, for answers to prompts of GAD-7, PHQ-9 or SOC-13: ``questionnaire, respondents,
+        million parameters``, ``silhouette`` and ``alpha`` with ``low, high``, for the model, for
+        random heads on its base, and for random heads on the three bases of ``data/bases`` nearest
+        in size (MiniLM with the nearest number of layers); ``asked``: ``how`` by ``what``.
 
     Raises
     ------
     RespondentError
         The model cannot answer.
     ParameterError, QuestionnaireError
-        A questionnaire, a mode or a condition is not usable.
+        A questionnaire, a mode or a condition cannot be used.
 
     Examples
     --------
@@ -104,17 +103,17 @@ def judge_respondents(
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.asking.answer_files.read_answers` gives them.
+        Answers, as :func:`psychometrics.asking.answer_files.read_answers` returns them.
     questionnaires : str, Path or Questionnaire, or several
-        With scales: all that the answers are to.
+        All questionnaires that the answers are to, with scales.
     names : sequence of str
-        Respondents.
+        Names of the respondents to judge.
 
     Returns
     -------
     dict of dict of DataFrame
-        By respondent, ``scores, flags, nulls, items`` and ``null_items`` as :func:`assess` gives
-        them. The null is the same answers dealt to the items at random.
+        For each respondent, ``scores, flags, nulls, items`` and ``null_items`` as :func:`assess`
+        returns them. The null shuffles the same answers over the items.
 
     Raises
     ------
@@ -141,12 +140,12 @@ def judge_respondents(
 
 
 def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:
-    """Return how far models differ from the first, item by item.
+    """Return the differences of models from the first, paired by item.
 
     Parameters
     ----------
     found : dict
-        What :func:`assess` returned, by the names of the models.
+        Results of :func:`assess`, by the names of the models.
     questionnaires : str, Path or Questionnaire, or several
         The questionnaires that were asked.
 
@@ -192,14 +191,14 @@ def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd
 def _assessed(
     model, questionnaires, mode: str, against: str | None, base, store, dtype, conditions: dict
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables of :func:`assess`, on the device that is the default one."""
+    """Return the tables of :func:`assess`, computed on the default device."""
     loaded = _load(questionnaires)
     who = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
     how = {"mode": mode, "store": store, "dtype": dtype, **conditions}
     answers = ask(loaded, [model], **how)
 
     if "option" in answers:
-        raise ParameterError("choose=none gives probabilities, no answers to score: leave it out.")
+        raise ParameterError("choose=none gives probabilities, not answers: leave it out.")
     left_out: dict[str, str] = {}
     stand = {}
     null = None
@@ -238,7 +237,7 @@ def _assessed(
 
 
 def _part_of(frame: pd.DataFrame | None, questionnaire: Questionnaire) -> pd.DataFrame | None:
-    """Return the rows of a questionnaire, None where there is no table."""
+    """Return the rows of a questionnaire, or None without a table."""
     if frame is None or frame.empty:
         return None
     return frame[frame["questionnaire"] == questionnaire.id]
@@ -246,13 +245,13 @@ def _part_of(frame: pd.DataFrame | None, questionnaire: Questionnaire) -> pd.Dat
 
 def _differing(first: np.ndarray, second: np.ndarray) -> float:
     """Return the share of pairs of random heads, one of each, whose paired interval excludes 0."""
-    # the next head, as heads of one number are the same where two models share a base
+    # pair with the next head, since heads of the same number are equal for a shared base
     low, high = mean_interval(first - np.roll(second, 1, axis=0))
     return float(((low > 0) | (high < 0)).mean())
 
 
 def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the embedded population's shipped item scores, empty where the prompts are others."""
+    """Return the embedded population's shipped item scores, empty for other prompts."""
     path = shipped("profile.parquet")
     table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
     digest = key_of(prompts(questionnaire).to_csv(index=False))
@@ -270,7 +269,7 @@ def _load(questionnaires) -> list[Questionnaire]:
 def _judge_all(
     loaded: list[Questionnaire], answers, null, others, accuracy, base: dict
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables of all questionnaires, which share the page's probability of an error."""
+    """Return the tables of all questionnaires, which share the page's error probability."""
     level = _ERROR / len(loaded)
     parts: dict[str, list] = {}
     for questionnaire in loaded:
@@ -312,7 +311,7 @@ def _judged(
         values = row[["score", "low", "high"]] * (size if n == of else np.nan)
         mark, words = verdict(found, scale)
 
-        if n < of:  # a score with an item missing is no score
+        if n < of:  # a missing item leaves no score
             mark = "✗"
             words = f"no score: {n} of {of} items answered"
 
@@ -335,7 +334,7 @@ def _judged(
 
 
 def _unanswered(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the rows of scales of which nothing was asked, such as after a failure."""
+    """Return the rows of scales without any answer, such as after a failure."""
     rows = [
         {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title, "n": 0,
          "mark": "✗", "verdict": f"no score: 0 of {len(scale.items)} items answered"}
@@ -364,14 +363,13 @@ def _cloud(items, questionnaire: Questionnaire, scale: Scale, size: int) -> pd.D
 
 
 def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the item scores of as many respondents as random heads, who give the same answers by
-    chance."""
+    """Shuffle answers over items into the item scores of as many respondents as random heads."""
     ranges = {
         tuple(option.value for option in questionnaire.choices(questionnaire.item(name)))
         for name in items["item_id"]
     }
 
-    if len(ranges) > 1 or items["score"].isna().any():  # answers that do not fit elsewhere
+    if len(ranges) > 1 or items["score"].isna().any():  # answers do not fit other items
         return pd.DataFrame()
     rng = np.random.default_rng(0)
     scores = items["score"].to_numpy()
@@ -384,7 +382,7 @@ def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _norms(scores: pd.DataFrame, loaded: list[Questionnaire], who: dict) -> pd.DataFrame:
-    """Return each scale as one person's score among the people of the norms."""
+    """Return each scale score as one person's score among the people of the norms."""
     parts = []
     for questionnaire in loaded:
         norms = norm_table(questionnaire) if questionnaire.norms else pd.DataFrame({"scale": []})
@@ -429,8 +427,7 @@ def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, bas
 
 
 def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
-    """Return the accuracy at inference: a member's on held-out pairs, another model's on the
-    labelled ones."""
+    """Return the accuracy at inference: a member's on held-out pairs, else on labelled pairs."""
     if who["mode"] != "nli":
         return None
     known = population_table().set_index("respondent_id")
@@ -440,7 +437,7 @@ def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
 
 
 def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dict) -> pd.DataFrame:
-    """Return the item scores of the respondents to compare with, shipped or asked."""
+    """Return the item scores of the respondents to compare with, shipped or newly asked."""
     names = [] if against is None else [n for n in population(against) if Path(n).name != own]
     parts = []
     for questionnaire in loaded if names else []:

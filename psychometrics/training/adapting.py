@@ -38,36 +38,36 @@ def adapt(
     checkpoint: Path | None = None,
     first: int | None = None,
 ) -> None:
-    """Train what a respondent reads with on text, as a language model; its NLI head is untouched.
+    """Train a respondent's network on text as a language model, without changing its NLI head.
 
     Parameters
     ----------
     respondent : NLIRespondent
-        In float32; its layers are changed in place, but for the word embeddings: they cost half of
-        the time, and the language model's output is often tied to them.
+        In float32; its layers are changed in place, except for the word embeddings: they take half
+        of the time, and the language model's output is often tied to them.
     sentences : sequence of str
-        The text.
+        Sentences to train on.
     after_epoch : callable
-        Called with the number of the epoch after each.
+        A function that is called with the number of each finished epoch.
     masked_lm : str
-        Source of the language model's head: ``"embedded"``, a folder or a hub id. Its architecture
-        is that of the respondent. The head is trained together with the network. A respondent that
-        answers by a word is a language model itself.
+        Source of the language model's head: ``"embedded"``, a folder or a hub id, of the same
+        architecture as the respondent. The head is trained together with the network. A respondent
+        that answers by a word is a language model itself.
     epochs, lr
-        The paper's settings by default, as is the batch size of 8; the learning rate is constant.
+        By default the paper's settings, like the batch size of 8; the learning rate is constant.
     seed : int
         Seed of the order of sentences and of the masks.
     checkpoint : Path, optional
-        File in which the state is kept from time to time; a stopped run goes on from it, to the
-        same end as one that was not stopped, and calls ``after_epoch`` for the later epochs only.
+        File that stores the state from time to time; a stopped run resumes from it, reaches the
+        same end as an uninterrupted run, and calls ``after_epoch`` only for the later epochs.
     first : int, optional
         First epoch for which ``after_epoch`` must be called; a later state is not resumed.
 
     Raises
     ------
     RespondentError
-        The head is of another architecture, the respondent's family has no language model, or it
-        is not in float32.
+        The head has another architecture, the respondent's family has no language model, or the
+        respondent is not in float32.
 
     References
     ----------
@@ -116,14 +116,14 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
     """Return a language model whose layers are the respondent's."""
     own = respondent.model
     body = own.base_model
-    model = own  # one that answers by a word has its head
+    model = own  # a respondent that answers by a word has the head
 
     if own.get_output_embeddings() is None:
         model = _load_language_model(name)
         kinds = model.config.model_type, own.config.model_type
         if kinds[0] != kinds[1]:
-            said = f"masked_lm is {kinds[0]}, the model {kinds[1]}"
-            raise RespondentError(f"{said}: name what it was trained from.")
+            said = f"masked_lm is {kinds[0]}, the model is {kinds[1]}"
+            raise RespondentError(f"{said}: name the model that it was trained from.")
 
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
@@ -132,19 +132,19 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
 
         if hasattr(model, model.base_model_prefix):
             setattr(model, model.base_model_prefix, body)
-        else:  # T5 has its halves side by side
+        else:  # T5 has encoder and decoder side by side
             for part, module in body.named_children():
                 setattr(model, part, module)
 
         model.tie_weights()
 
-    model.requires_grad_(True)  # merged adapters come frozen
+    model.requires_grad_(True)  # merged adapters are frozen
     body.get_input_embeddings().weight.requires_grad_(False)
     return model.to(own.device)
 
 
 def _load_language_model(name: str) -> torch.nn.Module:
-    """Load a language model of the kind that its family was pre-trained as."""
+    """Load a language model of its family's pre-training kind."""
     kind = "bert" if name == "embedded" else find(name).config.get("model_type")
     if kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return load_masked_lm(name)[0]
@@ -188,7 +188,7 @@ def _collator(model, tokenizer) -> Callable:
 
 
 def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
-    """Replace spans of 15 % of a text's tokens, and one at least, by marks; and what they hold."""
+    """Replace spans of 15 % of a text's tokens (at least one) by marks; return them, too."""
     *ids, end = ids
     chosen = torch.rand(len(ids)) < 0.15
     chosen[torch.randint(len(ids), (1,))] = True
@@ -206,7 +206,7 @@ def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
 
 
 def _loss(model, batch):
-    """Cross entropy of what a batch hides, None where it hides nothing."""
+    """Return the cross entropy of a batch's hidden tokens, None if it has none."""
     batch = {name: values.to(model.device) for name, values in batch.items()}
     chosen = batch["labels"] != -100
     if not chosen.any():
@@ -217,7 +217,7 @@ def _loss(model, batch):
 
     labels = batch.pop("labels")[chosen]
 
-    if hasattr(model, "cls"):  # at the masked tokens alone, which saves time
+    if hasattr(model, "cls"):  # only at the masked tokens, which saves time
         logits = model.cls(model.base_model(**batch).last_hidden_state[chosen])
     else:
         logits = model(**batch).logits[chosen]
@@ -226,7 +226,7 @@ def _loss(model, batch):
 
 
 def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
-    """Everything that the next epoch depends on, in one file of tensors."""
+    """Save the state that the next epoch depends on, in one file of tensors."""
     from safetensors.torch import save_file
 
     tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
@@ -242,7 +242,7 @@ def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
 
 
 def _resume(path: Path | None, model, optimizer, generator, first: int | None) -> int:
-    """Take up a kept state; gives the number of epochs that it has behind it."""
+    """Restore a saved state, and return the number of completed epochs."""
     from safetensors.torch import load_file
 
     if path is None or not path.is_file():
@@ -255,7 +255,7 @@ def _resume(path: Path | None, model, optimizer, generator, first: int | None) -
 
     model.load_state_dict(
         {name[6:]: value for name, value in tensors.items() if name.startswith("model.")},
-        strict=False,  # tied weights are kept once
+        strict=False,  # tied weights are stored once
     )
     content = optimizer.state_dict()
     states = {}

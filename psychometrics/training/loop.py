@@ -1,4 +1,4 @@
-"""The training itself, its checkpoints, and the folder that it leaves."""
+"""The training loop, its checkpoints, and the resulting folder."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _KINDS = {
     "stop_on": Literal["accuracy", "matthews"] | None,
 }
 _PATIENCE = 2
-"""Epochs without a better value after which training stops."""
+"""Number of epochs without improvement after which training stops."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Settings:
 
     @classmethod
     def of(cls, given: dict[str, object], **defaults: object) -> Settings:
-        """Return settings from names and values; other names than these are refused."""
+        """Return settings from names and values; refuse unknown names."""
         known = [setting.name for setting in fields(cls)]
         strange = [name for name in given if name not in known]
         if strange:
@@ -96,7 +96,7 @@ def tokenised(
     max_length: int = 128,
     **options: bool,
 ) -> Dataset:
-    """Return the tokens of texts, and their labels, as a data set."""
+    """Return the tokens and labels of texts as a data set."""
     datasets = needed("datasets")
     texts = [name for name in table if name != "label"]
     options |= {"truncation": True, "max_length": max_length}
@@ -107,7 +107,7 @@ def tokenised(
 
 
 class _MaskedTokensTrainer(Trainer):
-    """Computes the vocabulary's logits at the masked tokens alone, a sixth of the work."""
+    """Compute the vocabulary's logits only at the masked tokens, a sixth of the work."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         labels = inputs.pop("labels")
@@ -132,9 +132,9 @@ def _train_into(
     trainer: type[Trainer] | None = None,
     **options: object,
 ) -> dict:
-    """Train into a folder, unless it holds the result; return its manifest.
+    """Train into a folder, unless it already holds the result; return its manifest.
 
-    Once the model is saved, ``describe`` says what else belongs into the manifest.
+    Once the model is saved, ``describe`` returns further entries of the manifest.
     """
     digest = _digest(model, dataset, settings, options.get("eval_dataset"))
     finished = _finished(Path(output), digest)
@@ -163,7 +163,7 @@ def train(
     )
 
     if not progress:
-        loop.remove_callback(PrinterCallback)  # the Trainer puts it in the progress bar's place
+        loop.remove_callback(PrinterCallback)  # the Trainer adds it instead of a progress bar
 
     started = time.perf_counter()
     last = _checkpoint(Path(checkpoints), digest)
@@ -190,7 +190,7 @@ def train(
 
 
 def _stopping(dataset: Dataset, settings: Settings) -> dict:
-    """Return what makes a training stop at, and keep, the epoch that is best on labelled texts."""
+    """Return the settings that stop a training, and keep its best epoch on labelled texts."""
     from sklearn.metrics import accuracy_score, matthews_corrcoef  # slow to load
 
     measure = {"accuracy": accuracy_score, "matthews": matthews_corrcoef}[settings.stop_on or ""]
@@ -199,7 +199,7 @@ def _stopping(dataset: Dataset, settings: Settings) -> dict:
         return {str(settings.stop_on): float(measure(output.label_ids, output.predictions))}
 
     def chosen(logits, labels):
-        first = logits[0] if isinstance(logits, tuple) else logits  # BART gives its states, too
+        first = logits[0] if isinstance(logits, tuple) else logits  # BART also returns its states
         return first.argmax(dim=-1)
 
     return {
@@ -236,24 +236,24 @@ def _training_arguments(
         dataloader_pin_memory=on_gpu,
         seed=settings.seed,
     )
-    # The Trainer would use all of several GPUs, each with a batch of its own.
+    # The Trainer would use all of several GPUs, each with its own batch.
     arguments._n_gpu = min(1, arguments.n_gpu)
 
     return arguments
 
 
 def _trains_on_gpu() -> bool:
-    """Return whether training computes on a GPU, which is the first that the process sees.
+    """Return whether training uses a GPU: the first that the process sees.
 
     Raises
     ------
     ParameterError
-        Another one was named, which the Trainer would not take.
+        Another GPU was named, which the Trainer would not use.
     """
     device = resolve_device(None)
     if device.index:
         raise ParameterError(
-            f"device: training takes the first GPU and not '{device}'; set "
+            f"device: training uses the first GPU, not '{device}'; set "
             f"CUDA_VISIBLE_DEVICES={device.index} and name device='cuda'."
         )
 
@@ -261,13 +261,13 @@ def _trains_on_gpu() -> bool:
 
 
 def _make_folder(folder: str | Path) -> None:
-    """Make a folder before anything is read for it, which can take minutes."""
+    """Make the folder before the data are read, which can take minutes."""
     with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def _finished(folder: Path, digest: str) -> dict | None:
-    """Return the manifest of this training if it was done before; none if it was not.
+    """Return the manifest of this training if it was completed before, otherwise None.
 
     Raises
     ------
@@ -293,7 +293,7 @@ def _other(folder: Path) -> str:
 
 
 def _checkpoint(folder: Path, digest: str) -> str | None:
-    """Return the last checkpoint of this training, whose digest lies beside it; none if it is new.
+    """Return the last checkpoint of this training, identified by a digest, or None if it is new.
 
     Raises
     ------
@@ -310,8 +310,8 @@ def _checkpoint(folder: Path, digest: str) -> str | None:
 
 
 def _digest(model, dataset: Dataset, settings: Settings, stop_set: Dataset | None = None) -> str:
-    """Return a digest of all that training starts from: weights, tokens, labels and settings."""
-    # as older folders have it, which knew no stop_on
+    """Return a digest of a training's inputs: weights, tokens, labels and settings."""
+    # the form in older folders, which did not know stop_on
     digest = hashlib.sha256(f"_{settings!r}{settings.stop_on or ''}".encode())
     for part in (dataset, stop_set or ()):
         for start in range(0, len(part), 10_000):
@@ -323,7 +323,7 @@ def _digest(model, dataset: Dataset, settings: Settings, stop_set: Dataset | Non
 
 
 def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None:
-    """Save a model so that plain transformers or peft load it, and say how in its README."""
+    """Save a model so that plain transformers or peft load it, and explain how in its README."""
     output = Path(output)
     config = model.config
     given = ""
@@ -336,15 +336,15 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
         path = output / "adapter_config.json"
         settings = json.loads(path.read_text(encoding="utf-8"))
         if settings["base_model_name_or_path"] == str(Path(base_path()).resolve()):
-            settings["base_model_name_or_path"] = BASE_MODEL  # wherever it lies elsewhere
+            settings["base_model_name_or_path"] = BASE_MODEL  # the path differs on other machines
             path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
 
-        # A config.json beside an adapter would be taken for the base's.
+        # A config.json in an adapter's folder would be mistaken for the base's.
         kept = {name: getattr(config, name) for name in OF_HEADS}
         (output / "recipe.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
         library = "peft"
         builder = "AutoPeftModelForSequenceClassification"
-        if not settings["task_type"]:  # a masked language model's, whose head is a file of its own
+        if not settings["task_type"]:  # a masked language model has its head in a separate file
             return (output / "README.md").unlink(missing_ok=True)
 
         if counts_its_blocks(type(config)):
@@ -359,7 +359,7 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
 
 
 def _finish(manifest: dict, output: str | Path) -> dict:
-    """Write the manifest; the checkpoints are no longer needed."""
+    """Write the manifest, and remove the checkpoints, which are no longer needed."""
     text = json.dumps(manifest, indent=1)
     (Path(output) / "manifest.json").write_text(text, encoding="utf-8")
     shutil.rmtree(Path(output) / "checkpoints", ignore_errors=True)
