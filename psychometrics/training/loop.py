@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_type_hints
 
 import numpy as np
 import torch
@@ -36,28 +36,7 @@ from ..models.sources import BASE_MODEL, base_path
 if TYPE_CHECKING:
     from datasets import Dataset
 
-
-_README = """To load this folder without the package that trained it:
-
-    from transformers import AutoTokenizer
-    from {library} import {builder}
-
-    tokenizer = AutoTokenizer.from_pretrained("this folder")
-    model = {builder}.from_pretrained("this folder"{given})
-
-Outputs, in order: {labels}.
-"""
-_KINDS = {
-    "tuning": Literal["unfrozen", "frozen", "lora"],
-    "epochs": Annotated[FiniteFloat, Field(gt=0, le=1000)],
-    "lr": Annotated[FiniteFloat, Field(gt=0, lt=1)],
-    **dict.fromkeys(("batch_size", "rank"), PositiveInt),
-    "layers": PositiveInt | None,
-    "dropout": Annotated[FiniteFloat, Field(ge=0, lt=1)] | None,
-    "max_length": Annotated[int, Field(ge=8)],
-    "seed": Annotated[int, Field(ge=0, lt=2**32)],
-    "stop_on": Literal["accuracy", "matthews"] | None,
-}
+_README = (Path(__file__).parent / "templates" / "README.md").read_text(encoding="utf-8")
 _PATIENCE = 2
 """Number of epochs without improvement after which training stops."""
 
@@ -66,19 +45,19 @@ _PATIENCE = 2
 class Settings:
     """Settings of a training, see :func:`psychometrics.training.train_nli`."""
 
-    tuning: str = "unfrozen"
-    epochs: float = 3.0
-    lr: float = 5e-5
-    batch_size: int = 32
-    rank: int = 16
-    layers: int | None = None
-    dropout: float | None = None
-    max_length: int = 128
-    seed: int = 0
-    stop_on: str | None = field(default=None, repr=False)  # see _digest
+    tuning: Literal["unfrozen", "frozen", "lora"] = "unfrozen"
+    epochs: Annotated[FiniteFloat, Field(gt=0, le=1000)] = 3.0
+    lr: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 5e-5
+    batch_size: PositiveInt = 32
+    rank: PositiveInt = 16
+    layers: PositiveInt | None = None
+    dropout: Annotated[FiniteFloat, Field(ge=0, lt=1)] | None = None
+    max_length: Annotated[int, Field(ge=8)] = 128
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    stop_on: Literal["accuracy", "matthews"] | None = field(default=None, repr=False)  # see _digest
 
     def __post_init__(self) -> None:
-        check_kinds(vars(self), _KINDS)
+        check_kinds(vars(self), get_type_hints(type(self), include_extras=True))
 
     @classmethod
     def of(cls, given: dict[str, object], **defaults: object) -> Settings:
