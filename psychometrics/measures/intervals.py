@@ -1,4 +1,7 @@
-"""Intervals: how much a number could vary in a new sample of respondents or items."""
+"""Intervals: how much a number could vary in a new sample of respondents or items.
+
+One file: chapters and reports take every interval of a mean or a correlation from here.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ last layer.
 The functions that pack weights for a processor are private to torch, tested with torch 2.13.0. Each
 packed layer is compared once with the plain one; if they differ, or a function is missing, the
 plain one is used.
+
+One file: encoders and decoders share the packed layers.
 """
 
 from __future__ import annotations
