@@ -275,7 +275,7 @@ def test_untidy_input_gives_a_documented_result_or_one_clear_error(name, messes,
 def test_a_column_that_is_there_twice_is_told(name):
     table = CASES[name].table(np.random.default_rng(1))
     for column in table:
-        with pytest.raises(ParameterError, match="twice|two columns"):
+        with pytest.raises(ParameterError, match=r"twice|two columns"):
             CASES[name].call(pd.concat([table, table[[column]]], axis=1))
 
 
