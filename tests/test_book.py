@@ -110,7 +110,7 @@ def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
     }  # fmt: skip
     with pytest.raises(ParameterError, match="name=value, got 'phq9'"):
         parse_parameters(["phq9"])
-    with pytest.raises(ParameterError, match="given twice"):
+    with pytest.raises(ParameterError, match="occurs twice"):
         parse_parameters(["a=1", "a=2"])
 
 
