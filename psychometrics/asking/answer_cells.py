@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from ..checks import UNANSWERED
 from ..modes.replies import parse_reply
 from ..questionnaires import Questionnaire
-from .answer_tables import Notes, listed, several, shown
-from .item_names import Cell, _OptionNames
+from .answer_tables import _Notes, listed, several, shown
+from .item_names import _Cell, _OptionNames
 
 _CODINGS = ("values", "from 0", "from 1")
 _EXAMPLES = 5
@@ -23,20 +23,20 @@ def _read_cells(
     numbers: str,
     already_reversed: bool,
     replies: bool,
-    notes: Notes,
+    notes: _Notes,
 ) -> pd.DataFrame:
     """Return answers with the ``value`` and the ``status`` of each cell.
 
     Parameters
     ----------
     answers : DataFrame
-        Answers, as :func:`psychometrics.asking.answer_layout.lay_out` returns them.
+        Answers, as :func:`psychometrics.asking.answer_layout._lay_out` returns them.
     questionnaire : Questionnaire
     numbers, already_reversed
         Settings, as in :func:`psychometrics.asking.answer_files.read_answers`.
     replies : bool
         Whether cells may be whole replies of models.
-    notes : Notes
+    notes : _Notes
         Records decisions and omissions.
 
     Examples
@@ -44,7 +44,7 @@ def _read_cells(
     >>> from psychometrics import load_questionnaire
     >>> cells = pd.DataFrame({"place": ["line 2", "line 3"], "column": "gad1"})
     >>> cells = cells.assign(item_id="gad7_1", cell=["Several days", "often"])
-    >>> gad, notes = load_questionnaire("gad7"), Notes("a.csv")
+    >>> gad, notes = load_questionnaire("gad7"), _Notes("a.csv")
     >>> _read_cells(cells, gad, "auto", False, False, notes)[["value", "status"]].to_numpy()
     array([[1.0, 'ok'],
            [nan, 'unreadable']], dtype=object)
@@ -91,7 +91,7 @@ def _read_cells(
 
 def _read_cell(
     reader: _OptionNames, cell: object, is_reply: bool, questionnaire: Questionnaire, item: str
-) -> Cell:
+) -> _Cell:
     answer = reader.read(cell)
     if answer.kind == "unreadable" and is_reply:
         ((status, value),) = parse_reply(str(cell), questionnaire, [questionnaire.item(item)])
@@ -113,7 +113,7 @@ def _decode(values: pd.Series, options: list[float], coding: str) -> NDArray[np.
     return decoded
 
 
-def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: Notes) -> str:
+def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Notes) -> str:
     """Determine the meaning of numbers, and report it if the table is ambiguous."""
     if numbers.empty:
         return "values"
@@ -163,7 +163,7 @@ def _keep_statuses(answers: pd.DataFrame) -> None:
 
 
 def _say_statuses(
-    answers: pd.DataFrame, readers: dict[str, _OptionNames], ends: _Ends, notes: Notes
+    answers: pd.DataFrame, readers: dict[str, _OptionNames], ends: _Ends, notes: _Notes
 ) -> None:
     """Report missing answers, and answers that are unreadable or outside the options."""
     counts = answers["status"].value_counts()
@@ -195,7 +195,7 @@ def _say_statuses(
             notes.add(status, said, rest)
 
 
-def _say_means(answers: pd.DataFrame, readers: dict[str, _OptionNames], notes: Notes) -> None:
+def _say_means(answers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Notes) -> None:
     """Report numbers between two options, such as means of several answers."""
     between = 0
     for item, part in answers.groupby("item_id"):
@@ -206,7 +206,7 @@ def _say_means(answers: pd.DataFrame, readers: dict[str, _OptionNames], notes: N
 
 
 def _turned_back(
-    answers: pd.DataFrame, questionnaire: Questionnaire, already: bool, ends: _Ends, notes: Notes
+    answers: pd.DataFrame, questionnaire: Questionnaire, already: bool, ends: _Ends, notes: _Notes
 ) -> pd.DataFrame:
     """Restore the original answers to items that the table has already reversed."""
     reversed_items = _reversed_items(questionnaire)

@@ -20,8 +20,8 @@ from ..exceptions import DataError, ParameterError, check_file, writing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, tidy
 from .answer_cells import _read_cells
-from .answer_layout import lay_out
-from .answer_tables import Notes, library, listed, read_table, several
+from .answer_layout import _lay_out
+from .answer_tables import _Notes, library, listed, read_table, several
 
 # The value of the column ``mode`` for answers from a file, unless the table has its own.
 _MODE = "file"
@@ -117,14 +117,14 @@ def read_answers(
     check_kinds(locals(), _SETTINGS)
     questionnaire = _with_options(questionnaire)
     table = read_table(source)
-    notes = Notes(table.place)
+    notes = _Notes(table.place)
 
     for said in table.notes:
         notes.add("read", said)
 
     asked: dict[str, Any] = {"respondent": respondent, "run": run, "item": item, "value": value}
     asked["conditions"] = conditions
-    answers = lay_out(table, questionnaire, asked, columns, notes)
+    answers = _lay_out(table, questionnaire, asked, columns, notes)
     if answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save it again.")
 
@@ -254,7 +254,7 @@ def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
     return loaded
 
 
-def _each_once(answers: pd.DataFrame, notes: Notes) -> pd.DataFrame:
+def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
     """Number the runs, drop copies, and refuse contradictory rows."""
     attrs = answers.attrs
     unnamed = answers["respondent_id"] == ""
@@ -281,7 +281,7 @@ def _each_once(answers: pd.DataFrame, notes: Notes) -> pd.DataFrame:
     return answers
 
 
-def _without_copies(answers: pd.DataFrame, asking: list[str], notes: Notes) -> pd.DataFrame:
+def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> pd.DataFrame:
     """Drop rows that repeat others; refuse rows that differ."""
     keys = [*asking, "item_id"]
     answers = answers.reset_index(drop=True)
@@ -336,7 +336,7 @@ def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFr
     return tidy(frame, questionnaire)
 
 
-def _look_at(answers: pd.DataFrame, questionnaire: Questionnaire, notes: Notes) -> None:
+def _look_at(answers: pd.DataFrame, questionnaire: Questionnaire, notes: _Notes) -> None:
     """Report possible mistakes; nothing is left out for them."""
     askings = answers.groupby(["respondent_id", "run"], sort=False)
     spread = askings["value"].agg(["min", "max", "count"])
@@ -411,7 +411,7 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
     return f"{said}; {rest or 'none missing'}"
 
 
-def _summary(frame: pd.DataFrame, notes: Notes, seconds: float) -> dict[str, Any]:
+def _summary(frame: pd.DataFrame, notes: _Notes, seconds: float) -> dict[str, Any]:
     """Return the summary of a call, as ``ask`` returns it, and notes on the file."""
     return {
         "asked": 0,

@@ -13,7 +13,7 @@ from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import COLUMNS
-from .answer_tables import Notes, _AnswerTable, listed, shown
+from .answer_tables import _AnswerTable, _Notes, listed, shown
 from .item_names import _ItemNames, _numbered_names, _OptionNames, plain
 
 _REVERSED = re.compile(r"^(.*?)[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
@@ -38,12 +38,12 @@ _CONDITIONS = ("condition", "persona_row")
 _Long = tuple[str, str, dict[object, str]]
 
 
-def lay_out(
+def _lay_out(
     table: _AnswerTable,
     questionnaire: Questionnaire,
     asked: dict[str, Any],
     columns: str | Path | Mapping[str, str | int] | None,
-    notes: Notes,
+    notes: _Notes,
 ) -> pd.DataFrame:
     """Convert a table to the long format.
 
@@ -55,7 +55,7 @@ def lay_out(
         Columns that the user named: ``respondent, run, item, value`` and ``conditions``.
     columns : str, Path or mapping, optional
         As in :func:`psychometrics.asking.answer_files.read_answers`.
-    notes : Notes
+    notes : _Notes
         Records decisions and omissions.
 
     Returns
@@ -78,7 +78,7 @@ def lay_out(
     >>> from psychometrics.asking.answer_tables import read_table
     >>> table = read_table(pd.DataFrame({"id": ["a"], "gad1": [2]}))
     >>> asked = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])
-    >>> rows = lay_out(table, load_questionnaire("gad7"), asked, None, Notes("a"))
+    >>> rows = _lay_out(table, load_questionnaire("gad7"), asked, None, _Notes("a"))
     >>> rows[["respondent_id", "item_id", "cell"]].to_numpy().tolist()
     [['a', 'gad7_1', 2]]
     """
@@ -132,7 +132,7 @@ def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
     return [headers[name] for name in map(plain, known) if name in headers]
 
 
-def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: Notes) -> None:
+def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _Notes) -> None:
     """Leave out rows about other questionnaires, where a column names them."""
     if "questionnaire" not in table.cells:
         return
@@ -288,7 +288,7 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire) -> str:
 
 
 def _identity(
-    table: _AnswerTable, asked: dict[str, Any], taken: set[str], notes: Notes
+    table: _AnswerTable, asked: dict[str, Any], taken: set[str], notes: _Notes
 ) -> pd.DataFrame:
     """Return the respondent of each row: ``respondent_id, run`` and conditions."""
     cells = table.cells
@@ -362,7 +362,7 @@ def _as_name(cell: object) -> str:
 
 
 def _from_wide(
-    table: _AnswerTable, names: _ItemNames, wide: dict[str, str], who: pd.DataFrame, notes: Notes
+    table: _AnswerTable, names: _ItemNames, wide: dict[str, str], who: pd.DataFrame, notes: _Notes
 ) -> pd.DataFrame:
     """Turn columns into rows."""
     per_item: dict[str, list[str]] = {}
@@ -408,7 +408,7 @@ def _from_wide(
 
 
 def _from_long(
-    table: _AnswerTable, names: _ItemNames, long: _Long, who: pd.DataFrame, notes: Notes
+    table: _AnswerTable, names: _ItemNames, long: _Long, who: pd.DataFrame, notes: _Notes
 ) -> pd.DataFrame:
     """Name the items of rows."""
     item_column, value_column, items = long
@@ -444,7 +444,7 @@ def _from_long(
 
 
 def _labelled(
-    cells: pd.Series, header: str, table: _AnswerTable, options: list[_OptionNames], notes: Notes
+    cells: pd.Series, header: str, table: _AnswerTable, options: list[_OptionNames], notes: _Notes
 ) -> pd.Series:
     """Replace numbers by their labels, if all labels are options."""
     cells = cells.astype(object)

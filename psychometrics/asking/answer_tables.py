@@ -58,7 +58,7 @@ class _AnswerTable:
     notes: list[str] = field(default_factory=list)
 
 
-class Notes:
+class _Notes:
     """Notes on the contents of a table, decisions and omissions, in the order of reading.
 
     Parameters
@@ -68,7 +68,7 @@ class Notes:
 
     Examples
     --------
-    >>> notes = Notes("a.csv")
+    >>> notes = _Notes("a.csv")
     >>> notes.add("missing", "2 cells empty", 2)
     >>> str(notes)
     'a.csv: 2 cells empty.'

@@ -25,7 +25,7 @@ from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..store import watched
 from .judge import judged
-from .plan import Plan, _Participant
+from .plan import _Participant, _Plan
 
 _KINDS = {
     "mode": str,
@@ -145,7 +145,7 @@ def ask(
     if device is not None:
         resolve_device(device)
 
-    plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
+    plan = _Plan(questionnaires, respondents, mode, dtype, conditions, failures)
     if len(plan.ways) > 1 and engine == "ray":
         raise ParameterError("personas are asked on this machine: leave engine='ray' out.")
 
@@ -195,7 +195,7 @@ def _check_engine(
         raise ParameterError("device works only on this machine: leave out it or engine='ray'.")
 
 
-def _add_removed(plan: Plan, removed: Mapping[str, int]) -> None:
+def _add_removed(plan: _Plan, removed: Mapping[str, int]) -> None:
     """Count respondents as failed if their answers were removed from the store during the call."""
     for name, count in removed.items():
         said = f"{name}: {count} of its answers were removed from the store while others were added"
@@ -253,7 +253,7 @@ def ask_ways(
 
 
 def _put(
-    plan: Plan,
+    plan: _Plan,
     participant: _Participant,
     store: str | Path | None,
     bar: Progress,
@@ -298,7 +298,7 @@ def _put(
 
 
 def _read_by_judge(
-    plan: Plan,
+    plan: _Plan,
     mode: Mode,
     answers: pd.DataFrame,
     questionnaires: list[Questionnaire],
@@ -318,7 +318,7 @@ def _read_by_judge(
 
 
 def _summarise(
-    tables: list[pd.DataFrame], plan: Plan, bar: Progress, seconds: float
+    tables: list[pd.DataFrame], plan: _Plan, bar: Progress, seconds: float
 ) -> pd.DataFrame:
     """Combine the answers in one table, with the summary of the call."""
     errors = plan.failures.errors

@@ -38,7 +38,7 @@ from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 from ..store import CHUNK, StoredAnswers
-from .plan import Plan, _Participant
+from .plan import _Participant, _Plan
 
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # read when Ray is imported
 ray: Any
@@ -71,13 +71,13 @@ _Report = dict[str, Any]  # a task's progress, or the error that ended it
 
 
 def _ask_on_cluster(
-    plan: Plan, store: str | Path | None, bar: Progress, address: str | None = None
+    plan: _Plan, store: str | Path | None, bar: Progress, address: str | None = None
 ) -> dict[str, object]:
     """Ask, on a cluster, the respondents that are models and can be loaded there.
 
     Parameters
     ----------
-    plan : Plan
+    plan : _Plan
         The plan; respondents with a failure that would recur are left out.
     store : str or Path, optional
         Folder shared by all machines, or URL.
@@ -143,7 +143,7 @@ def _shared_url(store: str | Path | None) -> str:
     return url
 
 
-def _travellers(plan: Plan) -> list[_Participant]:
+def _travellers(plan: _Plan) -> list[_Participant]:
     """Return the respondents that a cluster's machines can load and should try."""
     to_try = [
         participant

@@ -26,7 +26,7 @@ _TRAILING_NUMBER = re.compile(r"^(.*\S)\s*[(\[]\s*(-?\d+(?:\.\d+)?)\s*[)\]]$", r
 _Name = TypeVar("_Name")
 
 
-class Cell(NamedTuple):
+class _Cell(NamedTuple):
     """The content of a cell: a ``number``, an option's ``value``, ``missing``, ``unreadable``."""
 
     kind: str
@@ -176,7 +176,7 @@ class _OptionNames:
     >>> gad = load_questionnaire("gad7")
     >>> options = _OptionNames(gad, gad.items[0])
     >>> options.read("2 = More than half the days"), options.read("3"), options.read("mostly")
-    (Cell(kind='value', value=2.0), Cell(kind='number', value=3.0), Cell(kind='unreadable',
+    (_Cell(kind='value', value=2.0), _Cell(kind='number', value=3.0), _Cell(kind='unreadable',
     value=None))
     """
 
@@ -195,40 +195,40 @@ class _OptionNames:
         near = difflib.get_close_matches(plain(text), list(self._labels), n=1, cutoff=0.7)
         return self._labels[near[0]].label if near else None
 
-    def read(self, cell: Any) -> Cell:
+    def read(self, cell: Any) -> _Cell:
         """Return the content of a cell."""
         if isinstance(cell, str):
             return self._read_text(cell.strip())
         if pd.isna(cell):
-            return Cell("missing")
+            return _Cell("missing")
         try:
-            return Cell("number", float(cell))
+            return _Cell("number", float(cell))
         except (TypeError, ValueError):  # for example, a date
-            return Cell("unreadable")
+            return _Cell("unreadable")
 
-    def _read_text(self, text: str) -> Cell:
+    def _read_text(self, text: str) -> _Cell:
         if text.casefold() in _MISSING:
-            return Cell("missing")
+            return _Cell("missing")
 
         signed = _MINUS.sub("-", text)
         try:
-            return Cell("number", float(signed))
+            return _Cell("number", float(signed))
         except ValueError:
             pass
 
         value = self.label(text)
         if value is not None:
-            return Cell("value", value)
+            return _Cell("value", value)
 
         before = _LEADING_NUMBER.match(signed)
         after = _TRAILING_NUMBER.match(text)
         if before and not before[2]:
-            return Cell("number", float(before[1]))
+            return _Cell("number", float(before[1]))
 
         for match, words in ((before, 2), (after, 1)):
             # a number with a label counts by its label, whatever the numbering
             value = self.label(match[words]) if match else None
             if value is not None:
-                return Cell("value", value)
+                return _Cell("value", value)
 
-        return Cell("unreadable")
+        return _Cell("unreadable")

@@ -44,7 +44,7 @@ class _Participant(NamedTuple):
     mode: Mode
 
 
-class Plan:
+class _Plan:
     """The questionnaires, respondents and known failures of a call, made before anyone is asked.
 
     Attributes

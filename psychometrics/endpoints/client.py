@@ -73,7 +73,7 @@ class _NoReply(Exception):
         return self.why
 
 
-class Client:
+class _Client:
     """Connections to an endpoint.
 
     Parameters

@@ -20,7 +20,7 @@ from ..exceptions import RespondentError
 from ..progress import Progress
 from ..store.replies import Reply, StoredReplies, Turn
 from .budget import _Budget
-from .client import Client, _NoReply
+from .client import _Client, _NoReply
 from .completions import _Completion, _read_completion
 from .endpoint import Endpoint
 
@@ -147,7 +147,7 @@ class RequestQueue:
         self._replies = stored
         self._saves = {key: _GroupedSaves(replies) for key, replies in stored.items()}
         self.endpoint = endpoint
-        self.client = Client(endpoint, name)
+        self.client = _Client(endpoint, name)
         self._bar = bar
         self.budget = _Budget(endpoint, bar.spending, _most_tokens(settings))
         self.batches: _Batches | None = None
