@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlsplit
 
 from pydantic import AnyHttpUrl, Field, FiniteFloat, InstanceOf, NonNegativeInt, TypeAdapter
@@ -18,17 +18,6 @@ from ..exceptions import ParameterError, RespondentError
 
 _POSITIVE = Annotated[FiniteFloat, Field(gt=0)]
 _FROM_ZERO = Annotated[FiniteFloat, Field(ge=0)]
-_KINDS = {
-    "name": str,
-    "concurrency": Annotated[int, Field(gt=0, le=10_000)],
-    "retries": NonNegativeInt,
-    "timeout": _POSITIVE,
-    "pause": _FROM_ZERO,
-    "patience": _FROM_ZERO,
-    **dict.fromkeys(("requests_per_minute", "tokens_per_minute"), _POSITIVE | None),
-    **dict.fromkeys(("price_in", "price_out", "max_cost"), _FROM_ZERO | None),
-    **dict.fromkeys(("batch", "dry_run"), bool),
-}
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding")
 
@@ -99,24 +88,27 @@ class Endpoint:
 
     base_url: str | None = field(default=None, repr=False)  # it may hold a password
     api_key: str | None = field(default=None, repr=False)
-    timeout: float = 120.0
-    concurrency: int = 4
-    requests_per_minute: float | None = None
-    retries: int = 5
-    pause: float = 1.0
+    timeout: _POSITIVE = 120.0
+    concurrency: Annotated[int, Field(gt=0, le=10_000)] = 4
+    requests_per_minute: _POSITIVE | None = None
+    retries: NonNegativeInt = 5
+    pause: _FROM_ZERO = 1.0
     name: str = ""
-    tokens_per_minute: float | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-    max_cost: float | None = None
+    tokens_per_minute: _POSITIVE | None = None
+    price_in: _FROM_ZERO | None = None
+    price_out: _FROM_ZERO | None = None
+    max_cost: _FROM_ZERO | None = None
     batch: bool = False
     dry_run: bool = False
-    patience: float = 300.0
+    patience: _FROM_ZERO = 300.0
     headers: Mapping[str, str] | str | None = field(default=None, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         _check_address(self.base_url)
-        check_kinds(vars(self), _KINDS)
+        hints = get_type_hints(type(self), include_extras=True)
+        # what may hold a password is checked below, where no message shows it
+        shown = {one.name: hints[one.name] for one in dataclasses.fields(self) if one.repr}
+        check_kinds(vars(self), shown)
         headers = _json_object("headers", self.headers)
         _check_headers(headers)
         object.__setattr__(self, "headers", headers)
