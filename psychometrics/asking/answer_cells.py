@@ -30,7 +30,7 @@ def _read_cells(
     Parameters
     ----------
     answers : DataFrame
-        Answers, as :func:`psychometrics.asking.answer_layout._lay_out` returns them.
+        Answers, as ``_lay_out`` returns them.
     questionnaire : Questionnaire
     numbers, already_reversed
         Settings, as in :func:`psychometrics.asking.answer_files.read_answers`.
