@@ -1,7 +1,7 @@
 """The psychometrics of language models: questionnaire, respondent, answers, scores, evidence.
 
-The stub beside this file lists the public names. Each is imported on first use, so that importing
-the package costs next to nothing.
+The stub next to this file lists the public names. Each is imported on first use, so that importing
+the package is fast.
 """
 
 import lazy_loader

@@ -27,11 +27,13 @@ from .measures import (
     attributions,
     beliefs,
     bias,
+    categories,
     evidence,
     groups,
     intervals,
     irt,
     items,
+    normalisation,
     norms,
     reliability,
     scoring,
@@ -40,8 +42,9 @@ from .measures import (
     trends,
     validity,
 )
+from .measures.normalisation import pss, two_way
 from .measures.score_tables import score_table
-from .measures.scoring import item_scores, pss, scale_scores, two_way
+from .measures.scoring import item_scores, scale_scores
 from .modes import load_respondent, messages, replies
 from .publishing import book, claims, exercises, page, printing, record, runs
 from .publishing.parameters import check_parameters
@@ -65,6 +68,7 @@ __all__ = [
     "beliefs",
     "bias",
     "book",
+    "categories",
     "check_parameters",
     "checklist",
     "checks",
@@ -92,6 +96,7 @@ __all__ = [
     "messages",
     "models",
     "modes",
+    "normalisation",
     "norms",
     "null_answers",
     "null_distribution",

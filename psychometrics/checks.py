@@ -1,4 +1,4 @@
-"""Checks of frames and settings where they enter: columns, choices, numbers, kinds."""
+"""Checks of frames and settings at their entry: columns, choices, numbers, types."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .exceptions import ParameterError
 UNANSWERED = ("refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
               "no_choice", "tool_call", "cut_off", "unasked", "unseen_labels", "little_mass",
               "tied")  # fmt: skip
-"""What became of a question that has no value."""
+"""Statuses of questions without a value."""
 _STATUSES = ("ok", *UNANSWERED)
-# Greatest number of draws, respondents and the like: more is a slip, and would never end.
+# Greatest number of draws, respondents and the like: more is a mistake, and would never end.
 _MOST = 10_000_000
 _LARGEST_SEED = 2**64 - 1
 
@@ -31,24 +31,23 @@ def check_columns(
     numbers: Iterable[str] = (),
     once: Iterable[str] = (),
 ) -> None:
-    """Refuse a table that lacks a column, holds no numbers in one, or has a row twice.
+    """Refuse a table that lacks a column, has text in a column of numbers, or repeats a row.
 
     Parameters
     ----------
     table : DataFrame
     columns : iterable of str
-        Columns that must be there.
+        Required columns.
     numbers : iterable of str
-        Columns that must be there and hold numbers or missing values.
+        Required columns of numbers, possibly with missing values.
     once : iterable of str
-        Columns whose values together are those of one row.
+        Columns whose values together identify a row.
 
     Raises
     ------
     ParameterError
-        The table is not a DataFrame, lacks a column or has one twice, or holds text or infinity
-        where a number belongs, or an unknown ``status``; or two rows agree in all
-        columns of ``once``.
+        The table is not a DataFrame, lacks a column or repeats one, or has text, infinity or an
+        unknown ``status`` in the wrong place; or two rows agree in all columns of ``once``.
 
     Examples
     --------
@@ -62,7 +61,7 @@ def check_columns(
 
     if table.columns.has_duplicates:
         twice = table.columns[table.columns.duplicated()][0]
-        raise ParameterError(f"The column '{twice}' is there twice; keep one.")
+        raise ParameterError(f"The table has two columns '{twice}'; keep one.")
 
     for column in (*columns, *numbers):
         if column not in table:
@@ -75,11 +74,11 @@ def check_columns(
 
     for column in numbers:
         values = table[column]
-        is_text = isinstance(values.dtype, pd.StringDtype)  # even where all of it is missing
+        is_text = isinstance(values.dtype, pd.StringDtype)  # even if all values are missing
         if is_text and values.empty:
-            raise ParameterError(f"The column '{column}' holds text, no number; convert it.")
+            raise ParameterError(f"The column '{column}' holds text, not numbers; convert it.")
 
-        if values.dtype.kind in "biuf":  # most tables take this quick way
+        if values.dtype.kind in "biuf":  # the fast case of most tables
             wrong = np.isinf(values.to_numpy(dtype=float, na_value=np.nan))
         else:
             finite = (isinstance(one, Real) and abs(one) != np.inf for one in values)
@@ -94,7 +93,7 @@ def check_columns(
     if doubled.any():
         cell = table.loc[doubled, [*once]].iloc[0]
         where = ", ".join(f"{name} {value}" for name, value in cell.items())
-        raise ParameterError(f"{where} is there twice; keep one row of it.")
+        raise ParameterError(f"{where} occurs twice; keep one row.")
 
 
 def check_three(answers: pd.DataFrame) -> None:
@@ -118,18 +117,18 @@ def check_three(answers: pd.DataFrame) -> None:
 
 
 def check_choice(known: Iterable[str], **given: object) -> None:
-    """Refuse a setting that is not one of those known.
+    """Refuse a setting whose value is unknown.
 
     Parameters
     ----------
     known : iterable of str
     **given
-        The setting by its name.
+        The setting and its value, by name.
 
     Raises
     ------
     ParameterError
-        The value is not among those known.
+        The value is not one of the known values.
 
     Examples
     --------
@@ -152,13 +151,13 @@ def check_numbers(**given: object) -> None:
     Parameters
     ----------
     **given
-        Whole numbers from 1 to ten million, but for ``seed`` (to 2⁶⁴), ``retries`` and
-        ``ask_again`` from 0.
+        Whole numbers from 1 to ten million; ``seed`` (up to 2⁶⁴), ``retries`` and ``ask_again`` may
+        be 0.
 
     Raises
     ------
     ParameterError
-        One of them is not a whole number, or is too small or too large.
+        A value is not a whole number, or is too small or too large.
 
     Examples
     --------
@@ -177,12 +176,12 @@ def check_numbers(**given: object) -> None:
 
 
 def whole_depth(layers: Any) -> int | None:
-    """Return a number of layers, None for all; refuse what is none.
+    """Return a number of layers, None for all; refuse any other value.
 
     Raises
     ------
     ParameterError
-        It is not a whole number from 1.
+        The value is not a whole number from 1.
 
     Examples
     --------
@@ -199,19 +198,19 @@ def whole_depth(layers: Any) -> int | None:
 
 
 def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> None:
-    """Refuse values that are not of their kind, such as conditions and settings.
+    """Refuse values of the wrong type, such as conditions and settings.
 
     Parameters
     ----------
     given : mapping
         Values by name.
     kinds : mapping
-        Types, as pydantic takes them, of some of these names.
+        Types for some of these names, as pydantic accepts them.
 
     Raises
     ------
     ParameterError
-        A value is not of its kind.
+        A value has the wrong type.
 
     Examples
     --------
@@ -229,7 +228,7 @@ def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> Non
 
 
 def check_model(given: Mapping[str, object], model: type[BaseModel]) -> None:
-    """Refuse values that a model's fields do not allow; the values themselves are not changed.
+    """Refuse values that a model's fields do not allow, without changing the values.
 
     Parameters
     ----------
@@ -240,7 +239,7 @@ def check_model(given: Mapping[str, object], model: type[BaseModel]) -> None:
     Raises
     ------
     ParameterError
-        A value is not of its field's kind.
+        A value does not fit its field.
 
     Examples
     --------
@@ -260,7 +259,7 @@ def check_model(given: Mapping[str, object], model: type[BaseModel]) -> None:
 
 
 def _wrong_kind(name: str, message: str, value: object) -> ParameterError:
-    """Say of a value what pydantic says of its input."""
+    """Turn pydantic's message about an input into an error about the named value."""
     said = re.sub(r"^\w+", name, message)
     return ParameterError(f"{said}, got {value!r}.")
 
@@ -271,15 +270,15 @@ def _validator(kind: Any) -> TypeAdapter[Any]:
 
 
 def parse_parameters(pairs: list[str]) -> dict[str, object]:
-    """Return settings typed as ``["item=3", "score=contrast"]`` as a dict.
+    """Parse settings typed as ``["item=3", "score=contrast"]`` into a dict.
 
-    Values are numbers where they look like one, and true, false and None are what Python means by
-    them, as papermill has it.
+    Values that look like numbers become numbers, and true, false and None become Python's values,
+    as in papermill.
 
     Raises
     ------
     ParameterError
-        One of them has no ``=``, or a name is given twice.
+        A setting has no ``=``, or a name occurs twice.
 
     Examples
     --------
@@ -292,7 +291,7 @@ def parse_parameters(pairs: list[str]) -> dict[str, object]:
         if not equals or not name:
             raise ParameterError(f"Write a parameter as name=value, got '{pair}'.")
         if name in parameters:
-            raise ParameterError(f"The parameter {name} is given twice: keep one.")
+            raise ParameterError(f"The parameter {name} occurs twice: keep one.")
         parameters[name] = _typed_value(value)
     return parameters
 

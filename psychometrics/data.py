@@ -1,4 +1,4 @@
-"""External data: files of other owners, fetched on demand and checked, never shipped."""
+"""External data: other owners' files, fetched on demand and checked, never shipped."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def registry() -> dict[str, dict[str, str]]:
 
 
 def fetch(key: str) -> Path:
-    """Return the local path of an external file, from the mirror if it is there, else downloaded.
+    """Return the local path of an external file, from the mirror or else downloaded.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def fetch(key: str) -> Path:
     Returns
     -------
     Path
-        A file with the SHA-256 of the registry.
+        A file with the SHA-256 in the registry.
 
     Raises
     ------
@@ -68,19 +68,19 @@ def fetch(key: str) -> Path:
         if not mirror or not path.is_file():
             return _download(key, relative)
         found = known_sha256(path)
-    except DataError:  # itself an OSError
+    except DataError:  # DataError is an OSError
         raise
     except OSError as error:
         place = f"{error.filename or path} cannot be read or written ({error.strerror})"
-        raise DataError(f"{place}: see to its permissions, or replace that copy.") from None
+        raise DataError(f"{place}: correct its permissions, or replace it.") from None
 
     if found != registry()[key]["sha256"]:
-        raise DataError(f"{path} differs from data/registry.yml ('{key}'): replace that copy.")
+        raise DataError(f"{path} differs from data/registry.yml ('{key}'): replace it.")
     return path
 
 
 def available(*keys: str) -> bool:
-    """Say whether files can be read without a download (in the mirror or already in the cache)."""
+    """Return whether files are in the mirror or the cache, so that no download is needed."""
     roots = [cache_dir() / "external"]
     mirror = os.environ.get(_MIRROR)
     if mirror:
@@ -90,17 +90,17 @@ def available(*keys: str) -> bool:
 
 
 def shipped(path: str | Path) -> Path:
-    """Return the path of a file below ``data/`` after checking its bytes by ``data/SHA256SUMS``.
+    """Return the path of a file in ``data/`` after checking its bytes against ``data/SHA256SUMS``.
 
     Parameters
     ----------
     path : str or Path
-        In ``data/``; a file that has no line in ``data/SHA256SUMS`` is not checked.
+        A path within ``data/``; a file without a line in ``data/SHA256SUMS`` is not checked.
 
     Raises
     ------
     DataError
-        It was changed.
+        The file was changed.
 
     Examples
     --------
@@ -112,14 +112,14 @@ def shipped(path: str | Path) -> Path:
     if known and path.is_file() and known_sha256(path) != known:
         raise DataError(
             f"{path} is not the file that was shipped (data/SHA256SUMS): install the package or "
-            "check the file out again; if you made it anew, run `make sums`."
+            "check the file out again; if you rebuilt it, run `make sums`."
         )
     return path
 
 
 @functools.cache
 def checksums() -> dict[str, str]:
-    """Return the SHA-256 of shipped files by their paths below ``data/``.
+    """Return the SHA-256 of shipped files by their paths in ``data/``.
 
     Examples
     --------
@@ -132,31 +132,30 @@ def checksums() -> dict[str, str]:
 
 
 def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a user's table as text, in the forms in which spreadsheets save one.
+    """Read a user's table as text, in the formats in which spreadsheets save tables.
 
     Parameters
     ----------
     path : str or Path
-        A file with a line of headers; values are parted by commas or semicolons, whichever the
-        headers have more of, or by tabs (``.tsv``, ``.tab``; there a
-        quotation mark that has no second one is a letter).
-        UTF-8, UTF-16 with a byte order mark, or Windows-1252.
+        A file with a line of headers; values are separated by commas or semicolons, whichever the
+        headers have more of, or by tabs (``.tsv``, ``.tab``; there an unpaired quotation mark is an
+        ordinary character). UTF-8, UTF-16 with a byte order mark, or Windows-1252.
     needed : sequence of str
-        Columns that must be there.
+        Required columns.
 
     Returns
     -------
     DataFrame
-        One row per line that holds anything; a value that a line leaves out is empty.
-        ``attrs["lines"]`` are the numbers of these lines in the file.
+        One row per non-empty line; values missing at a line's end are empty. ``attrs["lines"]`` has
+        the line numbers in the file.
 
     Raises
     ------
     DataError
         The file cannot be read.
     ParameterError
-        A line has more values than the headers (an unquoted comma), a header is there twice or
-        missing, or the file is too large (64 MB).
+        A line has more values than the headers (an unquoted comma), a header is missing or occurs
+        twice, or the file is too large (64 MB).
 
     Examples
     --------
@@ -169,7 +168,7 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     import pandas as pd
 
     if not isinstance(path, str | Path):
-        raise ParameterError(f"A table is a file or a frame, got {type(path).__name__}.")
+        raise ParameterError(f"A table must be a file or a frame, got {type(path).__name__}.")
     path = Path(path).expanduser()
     text = _text_of(path)
     tabs = path.suffix.lower() in (".tsv", ".tab")
@@ -199,7 +198,7 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
 def _cells(
     text: str, path: Path, comma: str, quoting: Literal[0, 3]
 ) -> tuple[list[str], list[Any], list[int]]:
-    """Return a table's headers, its rows, each as long as the headers, and where they begin."""
+    """Return a table's headers, its rows, padded to the headers' length, and their line numbers."""
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=comma, quoting=quoting, strict=True
     )
@@ -226,7 +225,7 @@ def _cells(
                 lines.append(line)
     except csv.Error as error:
         raise ParameterError(
-            f"{path}, line {reader.line_num}, is not a table's ({error}): correct it."
+            f"{path}, line {reader.line_num}, cannot be parsed ({error}): correct it."
         ) from None
 
     return names, rows, lines
@@ -243,7 +242,7 @@ def _text_of(path: Path) -> str:
     except DataError:
         raise
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}): see to it.") from None
+        raise DataError(f"{path} cannot be read ({error.strerror}): correct this.") from None
 
     marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for encoding in ["utf-16"] if marked else ["utf-8-sig", "cp1252"]:
@@ -252,14 +251,14 @@ def _text_of(path: Path) -> str:
         except UnicodeDecodeError:
             continue
 
-        if "\0" not in text:  # which damaged files and programs' own formats have
+        if "\0" not in text:  # found in damaged files and binary formats
             return text
 
     raise ParameterError(f"{path} is not text: save it as CSV in UTF-8.")
 
 
 def _relative(key: str) -> str:
-    """Return the path of a file below a mirror's or the cache's top."""
+    """Return the path of a file relative to the top of a mirror or the cache."""
     if not isinstance(key, str) or key not in registry():
         raise DataError(f"data/registry.yml has no entry '{key}'; it has {', '.join(registry())}.")
     entry = registry()[key]
@@ -277,7 +276,7 @@ def _download(key: str, relative: str) -> Path:
         return Path(pooch.retrieve(url, known_hash=known, fname=target.name, path=target.parent))
     except PermissionError:
         raise
-    except ValueError:  # how pooch reports another checksum
+    except ValueError:  # pooch's error for a wrong checksum
         raise DataError(f"{url} has other content than registry.yml: set {_MIRROR}.") from None
     except OSError as error:
         raise DataError(

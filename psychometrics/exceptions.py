@@ -24,15 +24,15 @@ KINDS = {
     "incomplete": "a file of it is missing, damaged, or at odds with another",
     "other": "anything else",
 }
-"""Why a model cannot answer, in the ``kind`` of a :class:`RespondentError`."""
+"""Reasons why a model cannot answer, by the ``kind`` of a :class:`RespondentError`."""
 
 
 class PsychometricsError(Exception):
-    """Base of all errors that a user can fix; the command line prints them without a traceback."""
+    """Base of all errors that a user can fix; the command prints them without a traceback."""
 
 
 class QuestionnaireError(PsychometricsError, ValueError):
-    """A questionnaire's file is malformed, or lacks something that is needed."""
+    """A questionnaire's file is malformed, or lacks a required part."""
 
 
 class RespondentError(PsychometricsError, ValueError):
@@ -48,7 +48,7 @@ class RespondentError(PsychometricsError, ValueError):
 
     @classmethod
     def of(cls, name: str, error: Exception) -> RespondentError:
-        """Say in one sentence why a respondent could not answer; raise other errors of ours."""
+        """Turn an error into one sentence on why a respondent failed; reraise our other errors."""
         if isinstance(error, PsychometricsError):
             if isinstance(error, RespondentError):
                 return error
@@ -88,7 +88,7 @@ class ParameterError(PsychometricsError, ValueError):
 class MissingPackageError(PsychometricsError, ImportError):
     """A package of an extra is not installed; the message has the command that installs it.
 
-    ``extras`` names the packages that not everybody needs, each with its extra of the project.
+    ``extras`` maps optional packages to the project's extra that installs them.
     """
 
     extras: ClassVar = {
@@ -129,7 +129,7 @@ def needed(module: str) -> ModuleType:
     Raises
     ------
     MissingPackageError
-        It is not installed.
+        The package is not installed.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def needed(module: str) -> ModuleType:
 
 @contextmanager
 def writing(path: object) -> Iterator[None]:
-    """Say in one sentence why a file cannot be written.
+    """Turn a failure to write a file into one sentence.
 
     Examples
     --------
@@ -167,23 +167,23 @@ def writing(path: object) -> Iterator[None]:
 
 
 def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
-    """Refuse a file that could not be written, before anything is computed for it.
+    """Refuse a file that could not be written, before computing anything for it.
 
     Parameters
     ----------
     path : str or Path
     endings : tuple of str
-        Endings that the file's name may have.
+        Permitted extensions of the file's name.
 
     Returns
     -------
     Path
-        With its ending in small letters.
+        The path, with its extension in lower case.
 
     Raises
     ------
     ParameterError
-        The name ends otherwise, its folder is missing, or it is a folder.
+        The name has another extension, its folder is missing, or it is a folder.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
     except (OSError, ValueError) as error:
         if isinstance(error, ValueError):
             raise ParameterError(
-                f"{str(path)!r} is not a valid name of a file: name another."
+                f"{str(path)!r} is not a valid file name: choose another."
             ) from None
 
     if len(path.name.encode()) <= 255 and path.is_dir():
@@ -216,7 +216,7 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
 
 def out_of_memory(error: BaseException) -> bool:
     """Return whether an error means that the memory of a processor or a GPU ran out."""
-    # torch.OutOfMemoryError, without importing torch for it
+    # recognises torch.OutOfMemoryError without importing torch
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     texts = ("out of memory", "not enough memory", "can't alloc")

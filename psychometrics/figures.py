@@ -1,7 +1,7 @@
-"""Figures: one style, one palette, and the kinds of figure that more than one chapter draws.
+"""Figures: one style, one palette, and the kinds of figure that several chapters draw.
 
-Every function takes a frame and the axes to draw on (the current ones if none are given), and
-gives the axes back.
+Every function takes a frame and optionally the axes to draw on (by default the current ones), and
+returns the axes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from .exceptions import ParameterError, needed, writing
-from .measures.scoring import category_scores, scale_scores
+from .measures.categories import category_scores
+from .measures.scoring import scale_scores
 from .questionnaires import Questionnaire
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 plt = needed("matplotlib.pyplot")
 
-# Okabe and Ito's colours, which the colour-blind tell apart; the first two stand for a pair.
+# Okabe and Ito's colours, which the colour-blind can distinguish; the first two form a pair.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":")
@@ -37,11 +38,11 @@ _ROLES = {"trained": TRAINED, "null": NULL, "neutral": NULL}
 
 
 def style() -> None:
-    """Set one look for all figures: plain axes, readable at the book's width, safe in print."""
+    """Set one look for all figures: plain axes, readable at the book's width and in print."""
     needed("seaborn").set_theme(context="notebook", style="ticks", palette=PALETTE, font_scale=0.95)
     plt.rcParams |= {
         "font.size": 11,
-        "text.parse_math": False,  # a name or a text may hold a $
+        "text.parse_math": False,  # a name or a text may contain a $
         "legend.fontsize": 10,
         "legend.title_fontsize": 10,
         "figure.dpi": 144,
@@ -65,7 +66,7 @@ def forest(
     reference: float | None = 0.0,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw points with intervals, the first row on top; groups side by side.
+    """Draw points with intervals, the first row on top, and groups side by side.
 
     Parameters
     ----------
@@ -74,22 +75,22 @@ def forest(
     labels : str or sequence of str
         The rows' names, or the column that holds them; equal names share a row.
     value : str
-        Column of what is drawn.
+        Column of the values to draw.
     low, high : str, optional
         Columns of the interval's ends.
     group : str, optional
-        Column whose groups get a colour, a marker and a place of their own in each row.
+        Column of groups; each has its own colour, marker and place within a row.
     filled : str, optional
-        Column that says which points are filled; by default those whose interval leaves the
-        reference out. The others are hollow.
+        Column that says which points are filled; by default those whose interval excludes the
+        reference. The others are hollow.
     ax : Axes, optional
-        Where to draw; the current axes if not given.
+        Axes to draw on; by default the current ones.
     xlabel : str
         Name of the value, with its unit.
     reference : float, optional
-        Position of the line; None draws none.
+        Position of the reference line; None draws no line.
     colours : mapping, optional
-        Colours of groups that have a role in the book, such as the null.
+        Colours for groups with a role in the book, such as the null.
 
     Returns
     -------
@@ -129,7 +130,7 @@ def forest(
 
         face = np.where(part["_filled"], colour, "white")
         ax.scatter(part[value], y, c=face, edgecolors=colour, marker=marker, s=28, zorder=3)
-        if group:  # a colour's # sorts before white, which is left where all points are hollow
+        if group:  # a colour's # sorts before white, which remains if all points are hollow
             ax.scatter([], [], c=min(face), edgecolors=colour, marker=marker, label=name)
 
     ax.set_yticks(list(place.values()), list(place), fontsize=10)
@@ -143,15 +144,15 @@ def forest(
 
 
 def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str = "score") -> Figure:
-    """Draw scores with intervals above the scores of others, a row for each.
+    """Draw scores with intervals above the scores of others, one row each.
 
     Parameters
     ----------
     points : DataFrame
-        ``row, who, score, low, high``: the labels of the rows, and who is drawn in them.
+        ``row, who, score, low, high``: the labels of the rows, and the names of the points.
     clouds : mapping of str to DataFrame
-        Others by their name, each ``row, score``; a name that begins with *others* is blue, any
-        other grey.
+        Other respondents by name, each ``row, score``; a name that begins with *others* is drawn
+        blue, any other name grey.
     label : str
         Name of the score, with its unit.
 
@@ -172,7 +173,7 @@ def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str =
 
     for number, who in enumerate(people):
         own = points[points["who"] == who].dropna(subset="score")
-        y = own["row"].map(at).astype(float) - len(clouds) - number  # of nobody, too
+        y = own["row"].map(at).astype(float) - len(clouds) - number  # even without points
         ax.hlines(y, own["low"], own["high"], color=TRAINED, linewidth=2)
         ax.plot(own["score"], y, MARKERS[number % len(MARKERS)], color=TRAINED, label=who)
 
@@ -186,20 +187,20 @@ def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str =
 def draw_scores(
     answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], path: Path, **how: object
 ) -> None:
-    """Draw scores into a file: two axes as a compass, the others as points in their ranges.
+    """Draw scores into a file: two axes as a compass, otherwise points within their ranges.
 
-    Where the questionnaire has norms, people's means come with them, with bars of one SD each way.
+    If the questionnaire has norms, people's means are added, with bars of one SD each way.
 
     Parameters
     ----------
     answers : DataFrame
-        From :func:`psychometrics.asking.ask`.
+        Answers from :func:`psychometrics.asking.ask`.
     questionnaires : sequence of Questionnaire
-        Each gets a panel.
+        Questionnaires, with a panel for each.
     path : Path
         A .png, .svg or .pdf file.
     **how
-        As in :func:`psychometrics.measures.scoring.scale_scores`.
+        Settings of :func:`psychometrics.measures.scoring.scale_scores`.
 
     Raises
     ------
@@ -245,8 +246,7 @@ def draw_scores(
 
 
 def _ranges(scores: pd.DataFrame, by: str, ax: Axes) -> None:
-    """Return the scores as points between the least and the greatest that they can be, in a row
-    each."""
+    """Draw scores as points between their least and greatest possible values, one per row."""
     names = scores["respondent_id"].unique()
     group = "respondent_id" if len(names) <= len(PALETTE) else None
     label = f"score of {names[0]}" if len(names) == 1 else "score"
@@ -269,9 +269,9 @@ def _people(questionnaire: Questionnaire, titles: list[str], ax: Axes) -> None:
 
 
 def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
-    """Return the respondents on two categories, with the spread of each if its answers were drawn.
+    """Draw respondents on two categories, with the spread of drawn answers for each.
 
-    Up to eight names have a colour and a marker of their own, which the legend gives.
+    Up to eight names get their own colour and marker, which the legend lists.
     """
     keys = [c for c in ("respondent_id", "questionnaire", "mode", "run") if c in scores]
     wide = scores.pivot(index=keys, columns="category", values=["score", "sd"]).reset_index()
@@ -284,7 +284,7 @@ def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
                             elinewidth=1, markeredgecolor="white", markersize=8,
                             label=name)  # fmt: skip
         for bars in drawn[2]:
-            bars.set_alpha(0.3)  # crossing bars hide no point
+            bars.set_alpha(0.3)  # keeps points visible behind crossing bars
 
     limits = scores.groupby("category")[["low", "high"]].first()
     ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=x, ylabel=y)

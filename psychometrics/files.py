@@ -1,4 +1,4 @@
-"""Hash files and texts, and write files so that no reader sees half of one."""
+"""Hash files and texts, and write files so that readers never see a partial one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sha256(*files: Path) -> str:
 
 
 def known_sha256(*files: Path) -> str:
-    """Return the SHA-256 of files as :func:`sha256`, computed once while they do not change.
+    """Return the SHA-256 of files as :func:`sha256` does, computed once until they change.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def known_sha256(*files: Path) -> str:
 
 
 def digest_text(*parts: str) -> str:
-    """Return the SHA-256 of some texts, one a line.
+    """Return the SHA-256 of texts, joined as lines.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def digest_text(*parts: str) -> str:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a file to write, which then takes the place of another; a failure leaves that as it was.
+    """Provide a temporary file that replaces another; on failure the old file stays unchanged.
 
     Parameters
     ----------

@@ -1,17 +1,10 @@
-"""Interventions: change a respondent by domain adaptation and see which scores move.
-
-A respondent reads text as its family was pre-trained to: encoders (and BART) fill in masks,
-decoders predict the next token, T5 fills in spans, XLNet predicts tokens in a random order.
-
-One file: training and measuring alternate, and a run resumes from the state of both.
-"""
+"""Interventions: change a respondent by domain adaptation and see which scores move."""
 
 from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -22,15 +15,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from transformers import DataCollatorForLanguageModeling, DataCollatorForPermutationLanguageModeling
-from transformers.models.auto import modeling_auto
 
 from .data import available, fetch, text_table
 from .exceptions import DataError, ParameterError, RespondentError
-from .files import replacing
 from .measures.scoring import scale_scores
-from .models.embedded import embedded_head, load_masked_lm
-from .models.loading import load_model
+from .models.embedded import embedded_head
 from .models.model_files import read_json
 from .models.sources import SMOLLM2, base_path, find
 from .modes import identify, load_respondent
@@ -39,22 +28,20 @@ from .paths import cache_dir, data_dir
 from .questionnaires import Questionnaire
 from .questionnaires.prompts import prompts
 from .store import StoredAnswers, key_of
+from .training.adapting import adapt
 from .training.heads import nli_classifier
 from .training.pairs import mnli_sample, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """Texts written for this project, in ``data/texts``."""
-# Negative sentences of the paper's control.
+# Number of negative sentences in the paper's control.
 _HATE_SPEECH = 1003
-# MNLI pairs that show what an intervention costs in inference.
+# Number of MNLI pairs that measure the cost of an intervention in inference.
 _HELD_OUT_PAIRS = 600
 _SHIPPED = "interventions.csv"
 _COLUMNS = ["run", "epoch", "questionnaire", "scale", "score"]
-# Version of all that this file does to a measurement; part of its run's digest.
+# Version of this file's treatment of measurements; part of a run's digest.
 _HANDLING = "interventions-3"
-_BATCH = 8
-# Training that a stopped run may lose.
-_CHECKPOINT_SECONDS = 60
 
 
 def intervention_texts(arm: str, seed: int = 0) -> list[str]:
@@ -63,10 +50,10 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     Parameters
     ----------
     arm : str
-        One of ``ARMS``; a file of your own, .txt with a sentence a line or a table (.csv, .tsv)
-        with a column ``text``; or ``"hate_speech"``: 1,003 sentences of the hate-speech data that
-        VADER finds negative (compound score of -0.05 or less, its authors' threshold), which belong
-        to others and are offensive.
+        One of ``ARMS``; your own file, .txt with one sentence per line or a table (.csv, .tsv) with
+        a column ``text``; or ``"hate_speech"``: 1,003 offensive sentences from other authors'
+        hate-speech data that VADER finds negative (compound score of -0.05 or less, its authors'
+        threshold).
     seed : int
         Seed of the choice of hate-speech sentences.
 
@@ -102,7 +89,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
 
         sentences = [line.strip() for line in lines if line.strip()]
         if not sentences:
-            raise DataError(f"{arm} is missing or has no text: write a sentence a line.")
+            raise DataError(f"{arm} is missing or has no text: write one sentence per line.")
         return sentences
 
     if arm != "hate_speech":
@@ -115,202 +102,6 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     tweets = pd.read_csv(fetch("hate_speech"))["tweet"].sample(frac=1, random_state=seed)
     negative = (text for text in tweets if analyser.polarity_scores(text)["compound"] <= -0.05)
     return [text for text, _ in zip(negative, range(_HATE_SPEECH), strict=False)]
-
-
-def adapt(
-    respondent: NLIRespondent,
-    sentences: Sequence[str],
-    after_epoch: Callable[[int], None],
-    *,
-    masked_lm: str = "embedded",
-    epochs: int = 20,
-    lr: float = 2e-5,
-    seed: int = 0,
-    checkpoint: Path | None = None,
-) -> None:
-    """Train what a respondent reads with on text, as a language model; its NLI head is untouched.
-
-    Parameters
-    ----------
-    respondent : NLIRespondent
-        In float32; its layers are changed in place, but for the word embeddings: they cost half of
-        the time, and the language model's output is often tied to them.
-    sentences : sequence of str
-        The text.
-    after_epoch : callable
-        Called with the number of the epoch after each.
-    masked_lm : str
-        Source of the language model's head: ``"embedded"``, a folder or a hub id. Its architecture
-        is that of the respondent. The head is trained together with the network. A respondent that
-        answers by a word is a language model itself.
-    epochs, lr
-        The paper's settings by default, as is the batch size of 8; the learning rate is constant.
-    seed : int
-        Seed of the order of sentences and of the masks.
-    checkpoint : Path, optional
-        File in which the state is kept from time to time; a stopped run goes on from it, to the
-        same end as one that was not stopped, and calls ``after_epoch`` for the later epochs only.
-
-    Raises
-    ------
-    RespondentError
-        The head is of another architecture, the respondent's family has no language model, or it
-        is not in float32.
-
-    References
-    ----------
-    Reuben et al. (2024), sections 3.3.5 and 4 (criterion validity); for T5, Raffel et al. (2020),
-    section 3.1.4; for XLNet, Yang et al. (2019), section 2.2.
-    """
-    who = respondent.identity
-
-    if who["dtype"] != "float32":
-        raise RespondentError(f"{who['respondent_id']} must be loaded in float32 to be trained.")
-    model = _language_model(respondent, masked_lm)
-    tokenizer = respondent.tokenizer
-    torch.manual_seed(seed)
-    generator = torch.Generator().manual_seed(seed)
-    features = [tokenizer(text, truncation=True, max_length=128) for text in sentences]
-    collator = _collator(model, tokenizer)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=lr, weight_decay=0.01, fused=True)
-    done = _resume(checkpoint, model, optimizer, generator)
-    saved = time.monotonic()
-
-    for epoch in range(done + 1, epochs + 1):
-        model.train()
-        order = torch.randperm(len(features), generator=generator).tolist()
-        for start in range(0, len(order), _BATCH):
-            loss = _loss(model, collator([features[i] for i in order[start:][:_BATCH]]))
-            if loss is not None:
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(trained, 1.0)
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-
-        model.eval()
-        respondent.model.eval()
-        after_epoch(epoch)
-
-        if checkpoint and time.monotonic() - saved > _CHECKPOINT_SECONDS:
-            _keep(checkpoint, model, optimizer, generator, epoch)
-            saved = time.monotonic()
-
-    if checkpoint:
-        checkpoint.unlink(missing_ok=True)
-
-
-def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
-    """Return a language model whose layers are the respondent's."""
-    own = respondent.model
-    body = own.base_model
-    model = own  # one that answers by a word has its head
-
-    if own.get_output_embeddings() is None:
-        model = _load_language_model(name)
-        kinds = model.config.model_type, own.config.model_type
-        if kinds[0] != kinds[1]:
-            said = f"masked_lm is {kinds[0]}, the model {kinds[1]}"
-            raise RespondentError(f"{said}: name what it was trained from.")
-
-        shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
-        if shapes[0] != shapes[1]:
-            said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
-            raise RespondentError(f"masked_lm has another vocabulary than the model: {said}.")
-
-        if hasattr(model, model.base_model_prefix):
-            setattr(model, model.base_model_prefix, body)
-        else:  # T5 has its halves side by side
-            for part, module in body.named_children():
-                setattr(model, part, module)
-
-        model.tie_weights()
-
-    model.requires_grad_(True)  # merged adapters come frozen
-    body.get_input_embeddings().weight.requires_grad_(False)
-    return model.to(own.device)
-
-
-def _load_language_model(name: str) -> torch.nn.Module:
-    """Load a language model of the kind that its family was pre-trained as."""
-    kind = "bert" if name == "embedded" else find(name).config.get("model_type")
-    if kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return load_masked_lm(name)[0]
-    spans = kind in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    other = "permutation" if kind == "xlnet" else "causal"
-    return load_model(name, "encoder-decoder" if spans else other)[0]
-
-
-def _collator(model, tokenizer) -> Callable:
-    """Return the function that makes a batch of texts, with the tokens to predict as labels."""
-    kind = model.config.model_type
-    masked = kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    if masked or not (kind == "xlnet" or model.config.is_encoder_decoder):
-        return DataCollatorForLanguageModeling(tokenizer, mlm=masked)
-
-    if kind == "xlnet":
-        permute = DataCollatorForPermutationLanguageModeling(tokenizer).torch_mask_tokens
-
-        def permuted(features: list) -> dict:
-            batch = tokenizer.pad(features, pad_to_multiple_of=2, return_tensors="pt")
-            names = "input_ids", "perm_mask", "target_mapping", "labels"
-            of_tokens = zip(names, permute(batch["input_ids"]), strict=True)
-            return {"attention_mask": batch["attention_mask"], **dict(of_tokens)}
-
-        return permuted
-
-    marks = tokenizer.convert_tokens_to_ids([f"<extra_id_{number}>" for number in range(100)])
-    if tokenizer.unk_token_id in marks or None in marks:
-        raise RespondentError(f"The {kind}'s tokenizer has no <extra_id_0>: it cannot read spans.")
-
-    def spans(features: list) -> dict:
-        pairs = [_spans(one["input_ids"], iter(marks)) for one in features]
-        texts, labels = (
-            tokenizer.pad([{"input_ids": ids} for ids in part], return_tensors="pt")
-            for part in zip(*pairs, strict=True)
-        )
-        hidden = labels["attention_mask"] == 0
-        return {**texts, "labels": labels["input_ids"].masked_fill(hidden, -100)}
-
-    return spans
-
-
-def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
-    """Replace spans of 15 % of a text's tokens, and one at least, by marks; and what they hold."""
-    *ids, end = ids
-    chosen = torch.rand(len(ids)) < 0.15
-    chosen[torch.randint(len(ids), (1,))] = True
-    kept = []
-    hidden = []
-    for place, token in enumerate(ids):
-        if chosen[place] and not (place and chosen[place - 1]):
-            mark = next(marks)
-            kept.append(mark)
-            hidden.append(mark)
-
-        (hidden if chosen[place] else kept).append(token)
-
-    return [*kept, end], [*hidden, end]
-
-
-def _loss(model, batch):
-    """Cross entropy of what a batch hides, None where it hides nothing."""
-    batch = {name: values.to(model.device) for name, values in batch.items()}
-    chosen = batch["labels"] != -100
-    if not chosen.any():
-        return None
-
-    if model.config.model_type not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return model(**batch).loss
-
-    labels = batch.pop("labels")[chosen]
-
-    if hasattr(model, "cls"):  # at the masked tokens alone, which saves time
-        logits = model.cls(model.base_model(**batch).last_hidden_state[chosen])
-    else:
-        logits = model(**batch).logits[chosen]
-
-    return torch.nn.functional.cross_entropy(logits, labels)
 
 
 def trajectories(
@@ -329,38 +120,38 @@ def trajectories(
     Parameters
     ----------
     respondents : sequence of str
-        Names, folders or hub ids; each starts every arm as it is.
+        Names, folders or hub ids; each starts every arm from its original state.
     questionnaires : sequence of Questionnaire
     arms : sequence of str
-        As in :func:`intervention_texts`; a file's arm is called by its name.
+        Arms, as in :func:`intervention_texts`; a file's arm has the file's name.
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all.
     store : str or Path, optional
-        The store of answers, where measurements are kept; unfinished training lies in the user's
-        cache. A stopped study goes on where it was and measures nothing twice.
+        The store of answers, for the measurements; unfinished training is in the user's cache. A
+        stopped study resumes where it stopped and measures nothing twice.
     shipped : bool
         Whether the project's shipped measurements count as stored.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
     **training
         ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default a model
-        that was trained here reads with the language model that it was trained from. ``seeds``, in
-        the place of ``seed``, runs every arm with each. ``refit`` (0) fits the last layer of the
-        NLI head to so many pairs before every measurement: of MNLI, or of ``refit_on``, a source
-        as :func:`psychometrics.training.train_nli` takes it; then a respondent may also be a
-        base that was never trained to infer, ``"minilm"`` too.
+        trained here uses the language model that it was trained from. ``seeds``, instead of
+        ``seed``, runs every arm with each seed. ``refit`` (0) fits the last layer of the NLI head
+        to so many pairs before every measurement: of MNLI, or of ``refit_on``, a source as in
+        :func:`psychometrics.training.train_nli`; then a respondent may also be a base without
+        inference training, including ``"minilm"``.
 
     Returns
     -------
     DataFrame
         ``respondent_id, base, arm, seed, epoch, questionnaire, scale, score`` and ``run``, a digest
-        of all that determines the measurement; besides, one row per epoch with questionnaire and
-        scale ``nli_accuracy`` where held-out MNLI pairs are at hand.
+        of all inputs of the measurement; also one row per epoch with questionnaire and scale
+        ``nli_accuracy`` if held-out MNLI pairs are available.
 
     Raises
     ------
     ParameterError
-        There is nothing to measure, or two arms have one name.
+        There is nothing to measure, or two arms have the same name.
     RespondentError
         No respondent can be measured.
 
@@ -371,7 +162,7 @@ def trajectories(
 
     References
     ----------
-    Reuben et al. (2024), sections 3.3.5 and 5: there the head is fitted once, before any reading.
+    Reuben et al. (2024), sections 3.3.5 and 5, who fit the head once, before any reading.
     """
     epochs = training.pop("epochs", 20)
     refit = _refitting(training.pop("refit", 0), training.pop("refit_on", "mnli"))
@@ -408,7 +199,7 @@ def trajectories(
 
 
 def _refitting(pairs: int, source: str | Path) -> dict:
-    """Return how the head is refitted; other pairs than MNLI's with what tells them apart."""
+    """Return the settings of refitting; pairs from other sources come with their identity."""
     if str(source) == "mnli":
         return {"refit": pairs}
     texts = nli_pairs(str(source)).to_json()
@@ -416,8 +207,8 @@ def _refitting(pairs: int, source: str | Path) -> dict:
 
 
 def _settings(training: dict) -> dict:
-    """Return all settings of the training, with the usual values of those that are not given."""
-    defaults = {"lr": 2e-5, "batch_size": _BATCH, "masked_lm": "embedded", "seed": 0}
+    """Return all settings of the training, with defaults for missing ones."""
+    defaults = {"lr": 2e-5, "batch_size": 8, "masked_lm": "embedded", "seed": 0}
     strange = set(training) - set(defaults)
     if strange:
         raise ParameterError(f"Training has no setting '{min(strange)}'.")
@@ -426,8 +217,7 @@ def _settings(training: dict) -> dict:
 
 
 def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
-    """Return the measurements of each run, starting before the intervention, with the settings that
-    distinguish runs."""
+    """Return each run's measurements with its settings, starting before the intervention."""
     parts = []
     for (name, arm, seed), (run, settings) in runs.items():
         part = table[table["run"].isin([before[name], run])]
@@ -442,8 +232,7 @@ def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
 
 
 def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) -> tuple[dict, dict]:
-    """Return the digests of each respondent's first measurement and of each run, with the run's
-    settings."""
+    """Return digests of respondents' first measurements and of runs, with the runs' settings."""
     common = {
         "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
         "handling": _HANDLING,
@@ -476,7 +265,7 @@ def _place(name: str) -> str:
 
 
 def _own_base(name: str) -> str:
-    """Return the language model that a respondent was trained from, as far as that is known."""
+    """Return the language model that a respondent was trained from, if it is known."""
     source = find(_place(name))
     if source.kind == "embedded":
         return SMOLLM2 if source.recipe.get("base") == SMOLLM2 else "embedded"
@@ -489,10 +278,10 @@ def _own_base(name: str) -> str:
 
 
 def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) -> list[pd.DataFrame]:
-    """Return the measurements of all runs; missing runs are done now, one per core.
+    """Return the measurements of all runs; perform missing runs, one per core.
 
-    Small models leave a second core idle; a GPU is kept busy by one run. A respondent that fails is
-    put among the errors.
+    Small models leave a second core idle; one run keeps a GPU busy. A respondent that fails is
+    added to the errors.
     """
     from tqdm import tqdm
 
@@ -512,7 +301,7 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
         def take(name: str, result: Callable[[], pd.DataFrame]) -> None:
             try:
                 found.append(result())
-            except BrokenProcessPool:  # by which respondent is not known
+            except BrokenProcessPool:  # the respondent is unknown
                 raise
             except Exception as error:
                 errors[name] = RespondentError.of(name, error)
@@ -532,7 +321,7 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
 
 
 def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
-    """Measure one respondent where needed, adapting in between; every measurement is saved."""
+    """Measure one respondent as needed, adapting it in between; save every measurement."""
     table = pd.concat([prompts(questionnaire) for questionnaire in questionnaires])
     known = set(_measurements(store, name, run)["epoch"])
     missing = sorted(set(wanted) - known)
@@ -560,11 +349,8 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
         measure(0)
     else:
         checkpoint = cache_dir() / "interventions" / f"{run}.safetensors"
-        if _epoch(checkpoint) >= missing[0]:
-            checkpoint.unlink()  # it is past an epoch that is to be measured now
-
         chosen = {key: settings[key] for key in ("masked_lm", "lr", "seed")}
-        chosen |= {"epochs": missing[-1], "checkpoint": checkpoint}
+        chosen |= {"epochs": missing[-1], "checkpoint": checkpoint, "first": missing[0]}
         adapt(respondent, settings["sentences"], measure, **chosen)
 
     return _measurements(store, name, run)
@@ -584,53 +370,6 @@ def _shipped() -> pd.DataFrame:
     return pd.read_csv(path)[_COLUMNS] if path.is_file() else pd.DataFrame(columns=_COLUMNS)
 
 
-def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
-    """Everything that the next epoch depends on, in one file of tensors."""
-    from safetensors.torch import save_file
-
-    tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
-
-    for number, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{key}": value for key, value in state.items()}
-
-    tensors |= {"order": generator.get_state(), "random": torch.get_rng_state()}
-    tensors["epoch"] = torch.tensor(epoch)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part:
-        save_file(tensors, part)
-
-
-def _resume(path: Path | None, model, optimizer, generator) -> int:
-    """Take up a kept state; gives the number of epochs that it has behind it."""
-    from safetensors.torch import load_file
-
-    if path is None or not path.is_file():
-        return 0
-
-    tensors = load_file(path)
-    model.load_state_dict(
-        {name[6:]: value for name, value in tensors.items() if name.startswith("model.")},
-        strict=False,  # tied weights are kept once
-    )
-    content = optimizer.state_dict()
-    states = {}
-    for name, value in tensors.items():
-        if name.startswith("optimizer."):
-            _, number, key = name.split(".")
-            states.setdefault(int(number), {})[key] = value
-
-    optimizer.load_state_dict(content | {"state": states})
-    generator.set_state(tensors["order"])
-    torch.set_rng_state(tensors["random"])
-    return int(tensors["epoch"])
-
-
-def _epoch(path: Path) -> int:
-    from safetensors.torch import load_file
-
-    return int(load_file(path)["epoch"]) if path.is_file() else 0
-
-
 def _measured(respondent, table, questionnaires) -> list[dict]:
     answers = table.assign(respondent_id=respondent.identity["respondent_id"])
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
@@ -643,7 +382,7 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
         label = pairs["label"].to_numpy()
         right = found.argmax(axis=1) == label
 
-        if np.isnan(found).any():  # of two outputs, entailment or not
+        if np.isnan(found).any():  # two outputs, entailment or not
             right = (found[:, 0] > 0.5) == (label == 0)
 
         score = float(right.mean())
@@ -653,7 +392,7 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
 
 
 def _open(name: str, refit: int) -> NLIRespondent:
-    """Load a respondent; where its head is to be refitted, a base will do."""
+    """Load a respondent; to refit its head, a base is enough."""
     try:
         return load_respondent(_place(name), dtype="float32")
     except RespondentError as error:
@@ -666,7 +405,7 @@ def _open(name: str, refit: int) -> NLIRespondent:
 
 @torch.inference_mode()
 def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
-    """Fit the last layer of the NLI head to labelled pairs as the respondent reads them now."""
+    """Fit the last layer of the NLI head to labelled pairs and the respondent's current state."""
     from sklearn.linear_model import LogisticRegression
 
     model = respondent.model
@@ -685,7 +424,7 @@ def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
 
     sample = sample.sort_values("premise", key=lambda texts: texts.str.len())
     how = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}
-    setattr(parent, last, torch.nn.Identity())  # so that the model gives what its last layer reads
+    setattr(parent, last, torch.nn.Identity())  # the model then returns its last layer's inputs
     vectors = []
     for start in range(0, len(sample), 64):
         part = sample.iloc[start : start + 64]

@@ -14,7 +14,7 @@ def questionnaires_dir() -> Path:
 
 
 def data_dir() -> Path:
-    """Return the folder of the figures and adapters that the project ships."""
+    """Return the folder of the shipped data and adapters."""
     return _ROOT / "data"
 
 

@@ -1,4 +1,4 @@
-"""The progress bar of asking, which also counts for the summary."""
+"""The progress bar of asking, which also counts answers for the summary."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 from tqdm import tqdm
 
-# Seconds between two lines of progress where nobody watches them.
+# Seconds between two lines of progress in a log.
 _LOG_INTERVAL = 30.0
 
 
 class Progress(tqdm):
-    """A progress bar over all respondents and questionnaires that also counts for the summary.
+    """A progress bar over respondents and questionnaires that also counts for the summary.
 
     Attributes
     ----------
     stored, asked, unasked : int
-        Answers that were in the store, that were asked now, and that a budget left out.
+        Answers from the store, new answers, and questions that a budget left out.
     unused : int
-        Answers of the same respondents in the store to other prompts, by other weights or in
-        another precision, which do not answer these questions.
+        Stored answers of the same respondents to other prompts, by other weights or in another
+        precision, which do not answer the present questions.
     spending : Spending
         Tokens and cost of the replies of endpoints.
     """
@@ -40,48 +40,48 @@ class Progress(tqdm):
         self.unused = 0
         self.spending = Spending()
 
-        if not sys.stderr.isatty():  # a log gets a line now and then
+        if not sys.stderr.isatty():  # a log gets a line only from time to time
             options.setdefault("mininterval", _LOG_INTERVAL)
 
         super().__init__(*args, **options)
 
     def say(self, text: str) -> None:
-        """Show a text behind the bar, at once where enough time has passed since the last."""
+        """Show a text after the bar, immediately if enough time has passed since the last one."""
         self.set_postfix_str(text, refresh=False)
         if not self.disable and time.time() - self.last_print_t >= self.mininterval:
             self.refresh()
             self.last_print_t = time.time()
 
     def expect(self, questions: int, stored: int = 0) -> None:
-        """Announce a questionnaire of a respondent: its questions, and how many are stored."""
+        """Announce a questionnaire for a respondent: its questions, and how many are stored."""
         self.begun += 1
         self._expected += questions
         self._estimate_total()
         self.count_stored(stored)
 
     def count_stored(self, n: int = 1) -> None:
-        """Move on by questions whose answers the store has."""
+        """Advance by questions whose answers are stored."""
         self.stored += n
         super().update(n)
 
     def count_unasked(self, n: int = 1) -> None:
-        """Move on by questions that are not asked now."""
+        """Advance by questions that are left out."""
         self.unasked += n
         super().update(n)
 
     def update(self, n: int = 1) -> bool | None:
-        """Move on by questions that were asked now."""
+        """Advance by questions that have just been asked."""
         self.asked += n
         shown: bool | None = super().update(n)
         return shown
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Numbers of pairs begun and of their questions: in all, stored and asked."""
+        """Return numbers of started pairs and of their questions: in all, stored and asked."""
         return self.begun, self._expected, self.stored, self.asked
 
     def show_sum(self, counts: Iterable[tuple[int, int, int, int]]) -> None:
-        """Show what the bars of several workers count together."""
+        """Show the sums over the bars of several workers."""
         totals = [sum(column) for column in zip((0, 0, 0, 0), *counts, strict=True)]
         self.begun, self._expected, self.stored, self.asked = totals
         if self.begun:
@@ -89,12 +89,12 @@ class Progress(tqdm):
         super().update(self.stored + self.asked - self.n)
 
     def _estimate_total(self) -> None:
-        """Take what is still to come to be as long as what has been seen."""
+        """Estimate the remaining length from the average so far."""
         self.total = self._expected * max(self.pairs, self.begun) // self.begun
 
 
 class Spending:
-    """Tokens and cost of one call, and what the requests under way may cost at most."""
+    """Tokens and cost of one call, and the most that open requests may cost."""
 
     def __init__(self) -> None:
         self.tokens: Counter[str] = Counter()
@@ -103,7 +103,7 @@ class Spending:
         self.priced = False
 
     def add(self, usage: dict[str, Any], prompt: int, completion: int, cost: float) -> None:
-        """Count a reply, whose ``usage`` may say how many of its tokens were cached."""
+        """Count a reply, whose ``usage`` may give the number of cached tokens."""
         details = usage.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
         cached = cached if isinstance(cached, int) else 0
@@ -113,7 +113,7 @@ class Spending:
         self.estimated += bool(usage.get("estimated"))
 
     def summary(self) -> dict[str, Any]:
-        """Return what the summary of a call says of it."""
+        """Return the entries for the summary of a call."""
         counts = {name: self.tokens[name] for name in ("prompt", "completion", "cached")}
         said: dict[str, Any] = {"tokens": counts | {"estimated": self.estimated}}
         if self.refused:

@@ -134,7 +134,7 @@ def test_the_command_prints_shares_by_role_and_fails_if_the_judge_reads_nothing(
         monkeypatch.setattr(behaviour, "ask", _no_reading(behaviour.ask))
         code, _, errors = ended("behaviour", "m", *how, "--judge", "j")
         assert code == 1
-        assert "read none" in errors.splitlines()[-1]
+        assert "judged none" in errors.splitlines()[-1]
 
     assert any(ROLES["hero"] in system for system in systems)
     table = pd.read_csv(io.StringIO(shown)).set_index(["part", "role"])

@@ -279,7 +279,7 @@ def test_a_wrong_setting_is_named(said, change):
         bias.bias_shares(items, one_scale(), **change)
     with pytest.raises(ParameterError, match="keys"):
         bias.bias_statistics(np.eye(3), [1, -1])
-    with pytest.raises(ParameterError, match="three or more"):
+    with pytest.raises(ParameterError, match="at least three"):
         bias.random_share(2)
 
 

@@ -17,7 +17,7 @@ from psychometrics.checks import parse_parameters
 from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
 from psychometrics.publishing.parameters import CHAPTERS
-from psychometrics.publishing.record import mistakes, printed
+from psychometrics.publishing.record import _mistakes, printed
 from recipes.datasheets import datasheets
 
 HTML = book_dir() / "_build" / "html"
@@ -43,7 +43,7 @@ def test_the_first_chapter_runs_on_a_questionnaire_and_model_of_ones_own(
     output = tmp_path / "01-first-score.ipynb"
     runs.run_notebook("01-first-score", parameters, output, progress=False)
     assert printed("tab-first-asked[questionnaire]", tmp_path, "01-first-score") == "PHQ-9"
-    assert mistakes("01-first-score", tmp_path) == []
+    assert _mistakes("01-first-score", tmp_path) == []
     assert not re.search(r"Warning", _text(output)), "a chapter shows no warnings"
 
 
@@ -110,7 +110,7 @@ def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
     }  # fmt: skip
     with pytest.raises(ParameterError, match="name=value, got 'phq9'"):
         parse_parameters(["phq9"])
-    with pytest.raises(ParameterError, match="given twice"):
+    with pytest.raises(ParameterError, match="occurs twice"):
         parse_parameters(["a=1", "a=2"])
 
 

@@ -25,6 +25,7 @@ from psychometrics.models.sources import base_path
 from psychometrics.models.vectors import is_decoder, prompt_vectors
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import NLI
+from psychometrics.reports import own_base
 from psychometrics.reports.profiles import assess
 from tests.conftest import _save_tiny_model
 from tests.families import FAMILIES, save_family
@@ -161,7 +162,7 @@ def test_a_section_that_fails_is_left_out_with_its_reason(families, tmp_path, mo
     def fails(*_):
         raise TypeError("odd")
 
-    monkeypatch.setattr(profiles, "kernel_statistics", fails)
+    monkeypatch.setattr(own_base, "kernel_statistics", fails)
     found = assess(families / "bert", "challenges", against=None, base=torn, store=tmp_path / "s")
     said = found["asked"]["how"]
     assert "torn cannot be loaded" in said["left out: its own base"]
@@ -185,7 +186,7 @@ def test_a_base_of_other_weights_or_words_is_refused(families, tmp_path, tuning)
     pairs = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"]).assign(label=[0, 1, 2])
     how = {"tuning": tuning, "epochs": 1, "lr": 1e-3, "progress": False}
     pm.training.train_nli(base, pairs, tmp_path / "model", **how)
-    profiles._check_base(str(tmp_path / "model"), str(base))
+    own_base._check_base(str(tmp_path / "model"), str(base))
     for name, why in (("weights", "weights"), ("words", "another tokenizer")):
         other = shutil.copytree(base, tmp_path / name)
         if name == "words":
@@ -197,7 +198,7 @@ def test_a_base_of_other_weights_or_words_is_refused(families, tmp_path, tuning)
                 other
             )
         with pytest.raises(ParameterError, match=why):
-            profiles._check_base(str(tmp_path / "model"), str(other))
+            own_base._check_base(str(tmp_path / "model"), str(other))
 
 
 def test_a_model_that_fails_midway_keeps_the_scores_that_it_has(families, tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ def test_three_rows_without_a_gap_are_enough_and_two_are_not():
     assert found["n"] == 3
     gap = _answers(3, 4, 1)
     gap.iloc[0, 0] = np.nan
-    with pytest.raises(ParameterError, match="At least three rows without a gap"):
+    with pytest.raises(ParameterError, match="at least three rows without a gap"):
         congruence(_answers(20, 4), gap, factors=2, draws=5)
 
 

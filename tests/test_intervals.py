@@ -124,8 +124,8 @@ def test_an_undefined_correlation_has_no_interval():
     assert found[["r", "low", "high"]].isna().all()
     assert intervals.correlation_interval([1, 2, 3], [1, 3, 2])[["low", "high"]].isna().all()
     for said, *given in (
-        ("of one length", [1, 2, 3], [1, 2]), ("method must be", [1, 2, 3], [1, 2, 3], "kendall"),
-        ("a label of its own", pd.Series([1, 2], index=[0, 0]), pd.Series([1, 2])),
+        ("the same length", [1, 2, 3], [1, 2]), ("method must be", [1, 2, 3], [1, 2, 3], "kendall"),
+        ("its own label", pd.Series([1, 2], index=[0, 0]), pd.Series([1, 2])),
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=said):
             intervals.correlation_interval(*given)

@@ -15,9 +15,11 @@ from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 import psychometrics as pm
 from psychometrics import interventions
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
-from psychometrics.interventions import ARMS, adapt, intervention_texts, trajectories
+from psychometrics.interventions import ARMS, intervention_texts, trajectories
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import data_dir
+from psychometrics.training import adapting
+from psychometrics.training.adapting import adapt
 from recipes.attributions import integrated_gradients
 from recipes.interventions import MEASURED
 from tests.conftest import needs
@@ -95,14 +97,14 @@ def test_a_family_learns_its_text_by_its_own_objective_and_its_nli_head_stays(
     folder, kept = save_family(tmp_path, family), {}
     respondent = pm.load_respondent(folder, dtype="float32", device="cpu")
     before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
-    collator, own = interventions._collator, interventions._language_model
+    collator, own = adapting._collator, adapting._language_model
 
     def loss(model) -> float:
         torch.manual_seed(0)
         features = [respondent.tokenizer(text) for text in SENTENCES[:2]]
         batches = [collator(model, respondent.tokenizer)(features) for _ in range(8)]
         with torch.no_grad():
-            losses = [interventions._loss(model.eval(), batch) for batch in batches]
+            losses = [adapting._loss(model.eval(), batch) for batch in batches]
         return float(torch.stack([one for one in losses if one is not None]).mean())
 
     def keep(*given):
@@ -110,7 +112,7 @@ def test_a_family_learns_its_text_by_its_own_objective_and_its_nli_head_stays(
         kept["before"] = loss(kept["model"])
         return kept["model"]
 
-    monkeypatch.setattr(interventions, "_language_model", keep)
+    monkeypatch.setattr(adapting, "_language_model", keep)
     base = interventions._own_base(str(folder))
     assert base == f"{folder}-base"
     adapt(respondent, SENTENCES * 4, print, masked_lm=base, epochs=10, lr=3e-3)
@@ -129,7 +131,7 @@ def test_a_family_learns_its_text_by_its_own_objective_and_its_nli_head_stays(
 def test_spans_of_t5_put_together_give_the_text_back():
     torch.manual_seed(0)
     ids = [*range(10, 50), 1]
-    kept, hidden = interventions._spans(ids, iter(range(100, 200)))
+    kept, hidden = adapting._spans(ids, iter(range(100, 200)))
     parts, held = {}, None
     for token in hidden[:-1]:
         if token >= 100:
@@ -227,18 +229,18 @@ def stopping(monkeypatch) -> list:
 
 @pytest.mark.parametrize("seconds", [60, -1], ids=["without a checkpoint", "from a checkpoint"])
 def test_a_stopped_study_goes_on_and_measures_nothing_twice(study, tmp_path, monkeypatch, seconds):
-    monkeypatch.setattr(interventions, "_CHECKPOINT_SECONDS", seconds)
+    monkeypatch.setattr(adapting, "_CHECKPOINT_SECONDS", seconds)
     whole = study("whole")
     assert whole["epoch"].tolist() == [0, 1, 2, 3]
 
-    measured, trained, adapting = stopping(monkeypatch), [], interventions.adapt
+    measured, trained, plainly = stopping(monkeypatch), [], interventions.adapt
 
     def noted(respondent, sentences, after_epoch, **settings):
         def after(epoch: int) -> None:
             trained.append(epoch)
             after_epoch(epoch)
 
-        adapting(respondent, sentences, after, **settings)
+        plainly(respondent, sentences, after, **settings)
 
     monkeypatch.setattr(interventions, "adapt", noted)
     with pytest.raises(KeyboardInterrupt):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import psychometrics as pm
-from psychometrics.measures.scoring import category_scores, ideal_answers
+from psychometrics.measures.categories import category_scores, ideal_answers
 from psychometrics.modes.messages import messages
 from tests.test_questionnaires import CHOICE, PSYCHOBENCH
 

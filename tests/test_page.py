@@ -109,7 +109,7 @@ def test_the_prose_has_the_numbers_of_its_own_run(executed):
 
 def test_tables_and_figures_of_an_executed_notebook_are_found_and_dead_roles_named(executed):
     assert [one["name"] for one in record.shown(executed)] == ["tab-found", "fig-one"]
-    said = record.mistakes("trial", executed.parent)
+    said = record._mistakes("trial", executed.parent)
     assert sum("tab-found[c, share]" in line for line in said) == 1
 
 

@@ -14,7 +14,8 @@ import pytest
 import psychometrics as pm
 from psychometrics import book, profiles, runs
 from psychometrics.exceptions import ParameterError
-from psychometrics.reports.profiles import _by_size, _study_bases, assess, differences
+from psychometrics.reports.own_base import _by_size, _study_bases
+from psychometrics.reports.profiles import assess, differences
 from psychometrics.reports.rules import flags, rules, verdict
 
 SMALL = "minilm-mnli-l3-s16"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from psychometrics import data, prompts, scale_scores
 from psychometrics.exceptions import ParameterError, QuestionnaireError
-from psychometrics.measures.scoring import category_scores
+from psychometrics.measures.categories import category_scores
 from psychometrics.paths import questionnaires_dir
 from psychometrics.questionnaires import (
     COMPASS,
@@ -335,7 +335,7 @@ BAD = {
 BAD_JSON = {
     "nan": (json.dumps(changed(PSYCHOBENCH, "scale", to=float("nan"))), "NaN is not a number"),
     "overflow": (json.dumps(LIKERT).replace("0.5", "1e999"), "finite number"),
-    "key twice": ('{"data": {}, "data": {}}', "'data' is given twice"),
+    "key twice": ('{"data": {}, "data": {}}', "'data' occurs twice"),
     "unknown key": (LIKERT | {"seeds": 1}, "seeds: is not a known key"),
     "a row too few": (changed(CHOICE, "data", "a", "scores", to=[[1, 0]]), "2 options by 2"),
     "no categories": (changed(CHOICE, "categories", to=...), "data, a: "),

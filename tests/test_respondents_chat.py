@@ -205,7 +205,7 @@ def test_prompts_and_key_do_not_follow_to_another_origin(tmp_path):
         def elsewhere(connection, _request):
             connection.sendall(http(307, b"", f"Location: {away}/chat/completions"))
 
-        with raw_server(elsewhere) as url, pytest.raises(RespondentError, match="sends elsewhere"):
+        with raw_server(elsewhere) as url, pytest.raises(RespondentError, match="redirects"):
             ask_chat(FOUR, "m", tmp_path, base_url=url, api_key="secret-key", runs=1, **QUICK)
     assert not reached
 

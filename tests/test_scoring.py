@@ -14,7 +14,9 @@ from hypothesis.extra.numpy import arrays
 import psychometrics as pm
 from psychometrics import item_scores, load_questionnaire, prompts, scale_scores, two_way
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.scoring import category_scores, keyed_items, pss
+from psychometrics.measures.categories import category_scores
+from psychometrics.measures.normalisation import pss
+from psychometrics.measures.scoring import keyed_items
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import Questionnaire
 

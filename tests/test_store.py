@@ -93,7 +93,7 @@ def test_kinds_of_values_come_back_as_they_were(tmp_path):
 def test_a_column_of_another_kind_of_value_is_refused_and_nothing_is_lost(tmp_path):
     there = filled(tmp_path)
     kept = StoredAnswers(tmp_path, *WHO)
-    with pytest.raises(StoreError, match="other kinds of values"):
+    with pytest.raises(StoreError, match="other types"):
         kept.add(pd.DataFrame({"probability": ["text"]}, index=["k"]))
     pd.testing.assert_frame_equal(read(tmp_path), there)
 

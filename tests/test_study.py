@@ -355,7 +355,7 @@ def test_a_table_that_was_changed_after_the_first_run_is_listed(of_a_table):
 def test_mode_file_and_a_table_need_each_other(of_a_table, study):
     path, table = of_a_table
     for wrong in ({"path": path}, {"path": study, "answers": table}):
-        with pytest.raises(ParameterError, match="need each other"):
+        with pytest.raises(ParameterError, match="together"):
             run_study(progress=False, **wrong)
 
 

@@ -12,7 +12,7 @@ import psychometrics as pm
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import styles
 from psychometrics.measures.intervals import correlation_interval
-from psychometrics.measures.scoring import pss
+from psychometrics.measures.normalisation import pss
 from psychometrics.questionnaires import load_questionnaire
 from tests.test_scoring import answered, filled_in, own_questionnaire
 

@@ -11,7 +11,7 @@ from sklearn.metrics import silhouette_score
 
 import psychometrics as pm
 from psychometrics.measures import structure, validity
-from psychometrics.measures.scoring import pss
+from psychometrics.measures.normalisation import pss
 from tests.test_scoring import answered, own_questionnaire
 
 
@@ -128,7 +128,7 @@ def test_the_ratio_of_many_matrices_is_that_of_each_and_missing_where_items_do_n
     matrices = (matrices + np.swapaxes(matrices, 1, 2)) / 2
     matrices[:, range(6), range(6)] = 1
     matrices[4, 0, 1] = matrices[4, 1, 0] = -0.2
-    ratios = structure._htmt_ratios(structure._block_means(matrices, [2, 4]))[:, 0, 1]
+    ratios = structure._standardised(structure._block_means(matrices, [2, 4]))[:, 0, 1]
     for r, ratio in zip(matrices[:4], ratios, strict=False):
         within = r[0, 1] * r[2:, 2:][np.triu_indices(4, 1)].mean()
         assert ratio == pytest.approx(r[:2, 2:].mean() / np.sqrt(within))

@@ -22,7 +22,7 @@ from psychometrics.checks import check_choice
 from psychometrics.data import shipped
 from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
-from psychometrics.measures.scoring import two_way
+from psychometrics.measures.normalisation import two_way
 from psychometrics.paths import data_dir
 from psychometrics.publishing.claims import published
 from psychometrics.questionnaires import Questionnaire, load_questionnaire

@@ -16,7 +16,7 @@ from scipy import stats
 from sklearn.metrics import silhouette_samples
 
 from psychometrics.measures.irt import information, probability
-from psychometrics.measures.scoring import two_way
+from psychometrics.measures.normalisation import two_way
 
 DRAWS = 4
 

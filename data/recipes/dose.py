@@ -20,8 +20,8 @@ from scipy import stats
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import population_table
 from psychometrics.measures.intervals import jackknife_half_width, merge_near_ties
+from psychometrics.measures.normalisation import two_way
 from psychometrics.measures.reliability import alphas
-from psychometrics.measures.scoring import two_way
 from psychometrics.measures.validity import item_contrasts, silhouettes
 from psychometrics.models import vectors as bases
 from psychometrics.models.sources import SMOLLM2, base_path

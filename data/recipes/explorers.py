@@ -15,7 +15,7 @@ from psychometrics.asking.ask import ask
 from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import population, untouched_bases
 from psychometrics.measures.evidence import resized
-from psychometrics.measures.scoring import pss
+from psychometrics.measures.normalisation import pss
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 

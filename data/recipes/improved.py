@@ -20,7 +20,7 @@ from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import population_table, untouched_bases
 from psychometrics.authoring.candidates import wordings
 from psychometrics.authoring.improving import held_out, improve
-from psychometrics.measures.scoring import pss
+from psychometrics.measures.normalisation import pss
 from psychometrics.measures.trends import monotony
 from psychometrics.measures.validity import term_silhouettes
 from psychometrics.modes import load_respondent

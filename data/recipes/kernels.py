@@ -20,8 +20,9 @@ from psychometrics.asking.ask import ask
 from psychometrics.asking.nulls import kernel
 from psychometrics.asking.population import population, population_table
 from psychometrics.measures.kernels import kernel_statistics
+from psychometrics.measures.normalisation import two_way
 from psychometrics.measures.reliability import alphas
-from psychometrics.measures.scoring import item_scores, two_way
+from psychometrics.measures.scoring import item_scores
 from psychometrics.models import vectors
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir

@@ -1,4 +1,4 @@
-"""Ask questionnaires of respondents, and store the answers."""
+"""Ask respondents questionnaires, and store the answers."""
 
 import pkgutil
 

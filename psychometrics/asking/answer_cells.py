@@ -1,4 +1,4 @@
-"""Read the cells of a table of answers: numbers, labels, or the replies of models."""
+"""Read the cells of a table of answers: numbers, labels, or replies of models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from ..checks import UNANSWERED
 from ..modes.replies import parse_reply
 from ..questionnaires import Questionnaire
-from .answer_tables import Notes, listed, several, shown
-from .item_names import Cell, _OptionNames
+from .answer_tables import _Notes, listed, several, shown
+from .item_names import _Cell, _OptionNames
 
 _CODINGS = ("values", "from 0", "from 1")
 _EXAMPLES = 5
@@ -23,28 +23,28 @@ def _read_cells(
     numbers: str,
     already_reversed: bool,
     replies: bool,
-    notes: Notes,
+    notes: _Notes,
 ) -> pd.DataFrame:
     """Return answers with the ``value`` and the ``status`` of each cell.
 
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.asking.answer_layout.lay_out` gives it.
+        Answers, as ``_lay_out`` returns them.
     questionnaire : Questionnaire
     numbers, already_reversed
-        As in :func:`psychometrics.asking.answer_files.read_answers`.
+        Settings, as in :func:`psychometrics.asking.answer_files.read_answers`.
     replies : bool
         Whether cells may be whole replies of models.
-    notes : Notes
-        Takes what is decided and left out.
+    notes : _Notes
+        Records decisions and omissions.
 
     Examples
     --------
     >>> from psychometrics import load_questionnaire
     >>> cells = pd.DataFrame({"place": ["line 2", "line 3"], "column": "gad1"})
     >>> cells = cells.assign(item_id="gad7_1", cell=["Several days", "often"])
-    >>> gad, notes = load_questionnaire("gad7"), Notes("a.csv")
+    >>> gad, notes = load_questionnaire("gad7"), _Notes("a.csv")
     >>> _read_cells(cells, gad, "auto", False, False, notes)[["value", "status"]].to_numpy()
     array([[1.0, 'ok'],
            [nan, 'unreadable']], dtype=object)
@@ -55,7 +55,7 @@ def _read_cells(
     values = np.full(len(answers), np.nan)
 
     for item, part in answers.groupby("item_id"):
-        # each distinct cell is read once
+        # read each distinct cell once
         code, distinct = pd.factorize(part["cell"], use_na_sentinel=False)
         cells = [_read_cell(readers[item], cell, replies, questionnaire, item) for cell in distinct]
         kinds[part.index] = np.array([cell.kind for cell in cells], dtype=object)[code]
@@ -91,7 +91,7 @@ def _read_cells(
 
 def _read_cell(
     reader: _OptionNames, cell: object, is_reply: bool, questionnaire: Questionnaire, item: str
-) -> Cell:
+) -> _Cell:
     answer = reader.read(cell)
     if answer.kind == "unreadable" and is_reply:
         ((status, value),) = parse_reply(str(cell), questionnaire, [questionnaire.item(item)])
@@ -104,7 +104,7 @@ def _read_cell(
 
 
 def _decode(values: pd.Series, options: list[float], coding: str) -> NDArray[np.float64]:
-    """Return the values of options that numbers stand for; missing beyond the options."""
+    """Translate numbers into values of options; numbers beyond the options are missing."""
     numbers: NDArray[np.float64] = values.to_numpy(dtype=float)
     if coding == "values":
         return numbers
@@ -113,8 +113,8 @@ def _decode(values: pd.Series, options: list[float], coding: str) -> NDArray[np.
     return decoded
 
 
-def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: Notes) -> str:
-    """Find out what numbers mean, and say so where the table leaves a doubt."""
+def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Notes) -> str:
+    """Determine the meaning of numbers, and report it if the table is ambiguous."""
     if numbers.empty:
         return "values"
 
@@ -133,7 +133,7 @@ def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: Note
 
         shares[coding] = fitting / counts.sum()
 
-    best = max(_CODINGS, key=shares.__getitem__)  # the options' own values where several are alike
+    best = max(_CODINGS, key=shares.__getitem__)  # a tie goes to the options' own values
     known = sorted(counts.index.get_level_values("value").unique())
     span = f"{known[0]:g} to {known[-1]:g}"
     values = next(iter(readers.values())).values
@@ -156,16 +156,16 @@ def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: Note
 
 
 def _keep_statuses(answers: pd.DataFrame) -> None:
-    """Take the statuses of a table that this package wrote, where the cell is empty."""
+    """Use the statuses of a table that this package wrote for its empty cells."""
     if "given_status" in answers:
         lost = (answers["status"] == "missing") & answers["given_status"].isin(UNANSWERED)
         answers.loc[lost, "status"] = answers.loc[lost, "given_status"]
 
 
 def _say_statuses(
-    answers: pd.DataFrame, readers: dict[str, _OptionNames], ends: _Ends, notes: Notes
+    answers: pd.DataFrame, readers: dict[str, _OptionNames], ends: _Ends, notes: _Notes
 ) -> None:
-    """Say where answers are missing, outside the options, or not readable."""
+    """Report missing answers, and answers that are unreadable or outside the options."""
     counts = answers["status"].value_counts()
     missing = int(counts.get("missing", 0))
     if missing:
@@ -195,8 +195,8 @@ def _say_statuses(
             notes.add(status, said, rest)
 
 
-def _say_means(answers: pd.DataFrame, readers: dict[str, _OptionNames], notes: Notes) -> None:
-    """Say where a number lies between two options, as a mean of several answers does."""
+def _say_means(answers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Notes) -> None:
+    """Report numbers between two options, such as means of several answers."""
     between = 0
     for item, part in answers.groupby("item_id"):
         between += int((~part["value"].isin(readers[item].values)).sum())
@@ -206,9 +206,9 @@ def _say_means(answers: pd.DataFrame, readers: dict[str, _OptionNames], notes: N
 
 
 def _turned_back(
-    answers: pd.DataFrame, questionnaire: Questionnaire, already: bool, ends: _Ends, notes: Notes
+    answers: pd.DataFrame, questionnaire: Questionnaire, already: bool, ends: _Ends, notes: _Notes
 ) -> pd.DataFrame:
-    """Turn reversed items back, where the table holds them turned."""
+    """Restore the original answers to items that the table has already reversed."""
     reversed_items = _reversed_items(questionnaire)
     if already:
         turned = answers["item_id"].isin(reversed_items)

@@ -1,7 +1,7 @@
-"""Answers that one already has: read from any table into the frame that ``ask`` gives, and written.
+"""Existing answers: read from any table into the frame that ``ask`` returns, and written.
 
-Nothing is decided silently. What was read comes first, then each decision with the setting that
-changes it, then what was left out and why.
+No decision is silent. The notes begin with the contents of the table, continue with each decision
+and the setting that changes it, and end with the omissions and their reasons.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..exceptions import DataError, ParameterError, check_file, writing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, tidy
 from .answer_cells import _read_cells
-from .answer_layout import lay_out
-from .answer_tables import Notes, library, listed, read_table, several
+from .answer_layout import _lay_out
+from .answer_tables import _Notes, library, listed, read_table, several
 
-# What stands in the column ``mode`` of answers that were read, unless the table has its own.
+# The value of the column ``mode`` for answers from a file, unless the table has its own.
 _MODE = "file"
-# Fewest respondents for a correlation over them.
+# Fewest respondents for a correlation over respondents.
 _LEAST = 10
 _SETTINGS = {
     "respondent": str | None,
@@ -54,10 +54,10 @@ def read_answers(
     already_reversed: bool = False,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Read answers to a questionnaire from a table that one already has.
+    """Read answers to a questionnaire from an existing table.
 
     The table is *wide*, with a row for each respondent or run and a column for each item, or
-    *long*, with a row for each answer. Items are recognised by id, text or place.
+    *long*, with a row for each answer. Items are recognised by id, text or position.
 
     Parameters
     ----------
@@ -65,41 +65,41 @@ def read_answers(
         A frame or a file: CSV, TSV, Excel, Parquet, SPSS or Stata, rows in JSON, a log of inspect
         (``.eval``), samples of lm-evaluation-harness, results of EDSL, a batch's output.
     questionnaire : str, Path or Questionnaire
-        With options.
+        A questionnaire with options.
     respondent, run : str, optional
-        Columns of the respondent (of several joined by commas the values are joined) and of its
-        repeated askings; by default the first with a common name, such as ``model``, ``id`` and
-        ``seed``. Without one, each row of a wide table is a respondent.
+        Columns of the respondent (several, separated by commas, are joined) and of the runs; by
+        default the first with a common name, such as ``model``, ``id`` and ``seed``. Without one,
+        each row of a wide table is a respondent.
     conditions : str or sequence of str
-        Further columns to keep. Runs are then counted over all conditions.
+        Further columns to keep. Runs are then numbered over all conditions.
     item, value : str, optional
         Columns of a long table; by default those with common names, such as ``item`` and ``resp``.
     columns : str, Path or mapping, optional
-        Which columns of a wide table are items: ids or places by header, a table with the columns
-        ``column`` and ``item_id``, or the beginning of their headers, ``"D"`` for D1, D2, ...
+        Item columns of a wide table: ids or numbers by header, a table with the columns ``column``
+        and ``item_id``, or the beginning of their headers, ``"D"`` for D1, D2, ...
     numbers : {"auto", "values", "from 0", "from 1"}
-        What numbers mean: the values of the questionnaire's options, or their places counted from 0
-        or 1. By default their values, unless some numbers fit no option and nearly all of them fit
-        the places.
+        Meaning of numbers: the values of the questionnaire's options, or their positions counted
+        from 0 or 1. By default their values, unless some numbers fit no option and nearly all of
+        them fit the positions.
     already_reversed : bool
-        Whether reversed items have been turned round; they are then turned back, as scores are
-        computed from answers as they were given.
+        Whether the table's reversed items are already reversed; this is then undone, since scores
+        are computed from the original answers.
     progress : bool
-        Print what was read and decided.
+        Whether to print the contents and decisions.
 
     Returns
     -------
     DataFrame
-        As :func:`psychometrics.asking.ask` gives answers to items: ``respondent_id, questionnaire,
-        mode`` (``"file"``), ``run, item_id, value, status`` and the conditions, with a row for each
-        item of each run. ``attrs["summary"]["read"]`` lists what was read, decided and left out:
-        ``what``, ``count`` and ``said``.
+        The columns of :func:`psychometrics.asking.ask` for answers to items: ``respondent_id,
+        questionnaire, mode`` (``"file"``), ``run, item_id, value, status`` and the conditions, with
+        a row for each item of each run. ``attrs["summary"]["read"]`` lists contents, decisions and
+        omissions: ``what``, ``count`` and ``said``.
 
     Raises
     ------
     ParameterError
-        Nothing in the table is an item or an answer, a respondent has two different answers to an
-        item, a setting does not fit, or a library is not installed.
+        The table has no item or no answer, a respondent has two different answers to an item, a
+        setting does not fit, or a library is not installed.
     DataError
         The file cannot be read.
 
@@ -117,14 +117,14 @@ def read_answers(
     check_kinds(locals(), _SETTINGS)
     questionnaire = _with_options(questionnaire)
     table = read_table(source)
-    notes = Notes(table.place)
+    notes = _Notes(table.place)
 
     for said in table.notes:
         notes.add("read", said)
 
     asked: dict[str, Any] = {"respondent": respondent, "run": run, "item": item, "value": value}
     asked["conditions"] = conditions
-    answers = lay_out(table, questionnaire, asked, columns, notes)
+    answers = _lay_out(table, questionnaire, asked, columns, notes)
     if answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save it again.")
 
@@ -166,12 +166,12 @@ def read_all(
     Returns
     -------
     DataFrame
-        As :func:`read_answers` gives it; ``attrs["summary"]["read"]`` is about all of them.
+        As :func:`read_answers` returns it; ``attrs["summary"]["read"]`` covers all questionnaires.
 
     Raises
     ------
     ParameterError, DataError
-        As in :func:`read_answers`, or there is no such setting.
+        As for :func:`read_answers`, or there is no such setting.
 
     Examples
     --------
@@ -193,24 +193,24 @@ def read_all(
 def write_answers(
     table: pd.DataFrame, path: str | Path, questionnaires: Sequence[Any] = ()
 ) -> None:
-    """Write answers, or another table, in the form that the file's name ends in.
+    """Write answers, or another table, in the format of the file's extension.
 
     Parameters
     ----------
     table : DataFrame
-        As :func:`psychometrics.asking.ask` or :func:`read_answers` gives it; a table of scores is
-        allowed where the form does not need items.
+        Answers, as :func:`psychometrics.asking.ask` or :func:`read_answers` returns them; formats
+        that do not need items also accept a table of scores.
     path : str or Path
-        ``.wide.csv``, a row for each run and a column for each item; ``.irw.csv``, the long form
+        ``.wide.csv``, a row for each run and a column for each item; ``.irw.csv``, the long format
         of the Item Response Warehouse (``id, item, resp``, with runs as ``wave``); ``.parquet``;
-        ``.sav`` of SPSS, wide where the table has items; else long ``.csv``.
+        ``.sav`` of SPSS, wide if the table has items; otherwise long ``.csv``.
     questionnaires : sequence of Questionnaire
-        For the texts of items and the labels of options in SPSS.
+        Questionnaires, for the texts of items and the labels of options in SPSS.
 
     Raises
     ------
     ParameterError
-        The form does not fit the table, a library is missing, or the file cannot be written.
+        The format does not fit the table, a library is missing, or the file cannot be written.
 
     Examples
     --------
@@ -247,15 +247,15 @@ def write_answers(
 def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
     try:
         loaded = load_questionnaire(questionnaire)
-    except DataError:  # its wording cannot be had; ids and places are known all the same
+    except DataError:  # without the wording, ids and positions are still known
         loaded = load_questionnaire(questionnaire, texts=False)
     for one in loaded.items:
-        loaded.ends(one)  # which says what to do where there are no options
+        loaded.ends(one)  # raises an error if there are no options
     return loaded
 
 
-def _each_once(answers: pd.DataFrame, notes: Notes) -> pd.DataFrame:
-    """Number the runs, leave copies out, and refuse what contradicts itself."""
+def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
+    """Number the runs, drop copies, and refuse contradictory rows."""
     attrs = answers.attrs
     unnamed = answers["respondent_id"] == ""
     if unnamed.any():
@@ -281,8 +281,8 @@ def _each_once(answers: pd.DataFrame, notes: Notes) -> pd.DataFrame:
     return answers
 
 
-def _without_copies(answers: pd.DataFrame, asking: list[str], notes: Notes) -> pd.DataFrame:
-    """Leave out rows that repeat others; refuse those that differ."""
+def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> pd.DataFrame:
+    """Drop rows that repeat others; refuse rows that differ."""
     keys = [*asking, "item_id"]
     answers = answers.reset_index(drop=True)
     seen = answers.duplicated(keys)
@@ -306,8 +306,7 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: Notes) -> p
 
 
 def _run_numbers(answers: pd.DataFrame, conditions: list[str]) -> pd.Series:
-    """Number the runs of each respondent, over all conditions, as whole numbers from
-    1."""
+    """Number the runs of each respondent, over all conditions, from 1."""
     runs = answers["run"]
     numbers = pd.to_numeric(runs, errors="coerce")
     if not conditions and numbers.notna().all() and (numbers % 1 == 0).all() and numbers.min() > 0:
@@ -337,8 +336,8 @@ def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFr
     return tidy(frame, questionnaire)
 
 
-def _look_at(answers: pd.DataFrame, questionnaire: Questionnaire, notes: Notes) -> None:
-    """Say what looks like a mistake, but may be none: nothing is left out for it."""
+def _look_at(answers: pd.DataFrame, questionnaire: Questionnaire, notes: _Notes) -> None:
+    """Report possible mistakes; nothing is left out for them."""
     askings = answers.groupby(["respondent_id", "run"], sort=False)
     spread = askings["value"].agg(["min", "max", "count"])
     alike = spread[(spread["min"] == spread["max"]) & (spread["count"] > 2)]
@@ -369,13 +368,13 @@ def _look_at(answers: pd.DataFrame, questionnaire: Questionnaire, notes: Notes) 
 
 
 def _units(askings: pd.DataFrame) -> str:
-    """Count askings, as respondents where each was asked once."""
+    """Describe the number of askings, or of respondents if each was asked once."""
     once = not askings.index.get_level_values(0).duplicated().any()
     return several(len(askings), "respondent" if once else "run")
 
 
 def _halves_together(means: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> str:
-    """Return the scale's title and its halves' correlation, where that is surely positive."""
+    """Return the scale's title and its halves' correlation, if that is clearly positive."""
     keys = questionnaire.keys(scale)
     halves = []
     for sign in (1, -1):
@@ -395,7 +394,7 @@ def _halves_together(means: pd.DataFrame, questionnaire: Questionnaire, scale: S
 
 
 def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
-    """Count what was read."""
+    """Describe the numbers of answers, respondents and runs."""
     status = frame["status"].value_counts()
     ok = int(status.get("ok", 0))
     respondents = frame["respondent_id"].nunique()
@@ -412,8 +411,8 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
     return f"{said}; {rest or 'none missing'}"
 
 
-def _summary(frame: pd.DataFrame, notes: Notes, seconds: float) -> dict[str, Any]:
-    """Return the summary of a call, as ``ask`` gives it, and notes on what was read."""
+def _summary(frame: pd.DataFrame, notes: _Notes, seconds: float) -> dict[str, Any]:
+    """Return the summary of a call, as ``ask`` returns it, and notes on the file."""
     return {
         "asked": 0,
         "from_store": 0,
@@ -436,14 +435,14 @@ def _wide(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _constant_columns(answers: pd.DataFrame) -> list[str]:
-    """Return the further columns that are the same in all answers of an asking."""
+    """Return the further columns that are constant within each asking."""
     extra = [name for name in answers.columns if name not in COLUMNS]
     askings = answers.groupby(["respondent_id", "run"], sort=False)
     return [name for name in extra if (askings[name].nunique(dropna=False) == 1).all()]
 
 
 def _irw(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the long form of the Item Response Warehouse; it has no rows without an answer."""
+    """Return the long format of the Item Response Warehouse; it has no rows without an answer."""
     answers = answers[answers["status"] == "ok"]
     frame = answers[["respondent_id", "item_id", "value"]].set_axis(["id", "item", "resp"], axis=1)
     if (frame["resp"] % 1 == 0).all():
@@ -456,7 +455,7 @@ def _irw(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -> None:
-    """Write a file of SPSS, whose variables have letters, digits and _ only."""
+    """Write an SPSS file; names of its variables may only have letters, digits and _."""
     pyreadstat = library("pyreadstat", f"{path.name}: a file of SPSS")
     names = {name: "".join(c if c.isalnum() else "_" for c in name)[:64] for name in table.columns}
     texts = dict.fromkeys(names.values(), "")

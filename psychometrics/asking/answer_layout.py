@@ -1,4 +1,4 @@
-"""Find out which column of a table is what: the items, the answers, who answered, and when."""
+"""Find the role of each column of a table: items, answers, respondents, runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import COLUMNS
-from .answer_tables import Notes, _AnswerTable, listed, shown
+from .answer_tables import _AnswerTable, _Notes, listed, shown
 from .item_names import _ItemNames, _numbered_names, _OptionNames, plain
 
 _REVERSED = re.compile(r"^(.*?)[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
@@ -22,7 +22,7 @@ _RESPONDENTS = ("respondent_id", "respondent", "model", "model_id", "model_name"
                 "participant", "participant_id", "subject", "subject_id", "person", "person_id",
                 "user_id", "student", "response_id", "prolific_pid", "case", "case_id",
                 "id")  # fmt: skip
-# Columns whose repeated rows are runs; another respondent who is there twice is a mistake.
+# Columns whose repeated values mean runs; a repeated respondent elsewhere is a mistake.
 _MODELS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm")
 _RUNS = ("run", "run_id", "seed", "repeat", "repetition", "replicate", "iteration", "epoch",
          "wave")  # fmt: skip
@@ -34,43 +34,43 @@ _VALUES = ("value", "resp", "response", "answer", "rating", "choice", "option", 
 _CONDITIONS = ("condition", "persona_row")
 
 
-# The columns of items and of values, and the items by what their cells say.
+# The columns of items and of values, and the items by the cells that name them.
 _Long = tuple[str, str, dict[object, str]]
 
 
-def lay_out(
+def _lay_out(
     table: _AnswerTable,
     questionnaire: Questionnaire,
     asked: dict[str, Any],
     columns: str | Path | Mapping[str, str | int] | None,
-    notes: Notes,
+    notes: _Notes,
 ) -> pd.DataFrame:
-    """Bring a table into the long form.
+    """Convert a table to the long format.
 
     Parameters
     ----------
     table : AnswerTable
     questionnaire : Questionnaire
     asked : dict
-        Columns that were named: ``respondent, run, item, value`` and ``conditions``.
+        Columns that the user named: ``respondent, run, item, value`` and ``conditions``.
     columns : str, Path or mapping, optional
         As in :func:`psychometrics.asking.answer_files.read_answers`.
-    notes : Notes
-        Takes what is decided and left out.
+    notes : _Notes
+        Records decisions and omissions.
 
     Returns
     -------
     DataFrame
         A row for each cell of an item: ``place``, its row; ``column``; ``item_id``; ``cell``;
-        ``respondent_id``; ``run``; conditions; ``given_mode`` and ``given_status`` of answers that
+        ``respondent_id``; ``run``; conditions; ``given_mode`` and ``given_status`` for answers that
         this package wrote. ``attrs`` say whether respondents ``are_named``, whether their
         ``repeats_are_runs``, whether a column ``has_runs``, and name the ``conditions`` and the
-        columns that are ``turned``, as their headers say that they were reversed.
+        columns that are ``turned``, whose headers mark them as reversed.
 
     Raises
     ------
     ParameterError
-        Nothing is an item, or a column is missing or there twice.
+        No column or cell is an item, or a column is missing or occurs twice.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def lay_out(
     >>> from psychometrics.asking.answer_tables import read_table
     >>> table = read_table(pd.DataFrame({"id": ["a"], "gad1": [2]}))
     >>> asked = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])
-    >>> rows = lay_out(table, load_questionnaire("gad7"), asked, None, Notes("a"))
+    >>> rows = _lay_out(table, load_questionnaire("gad7"), asked, None, _Notes("a"))
     >>> rows[["respondent_id", "item_id", "cell"]].to_numpy().tolist()
     [['a', 'gad7_1', 2]]
     """
@@ -132,7 +132,7 @@ def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
     return [headers[name] for name in map(plain, known) if name in headers]
 
 
-def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: Notes) -> None:
+def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _Notes) -> None:
     """Leave out rows about other questionnaires, where a column names them."""
     if "questionnaire" not in table.cells:
         return
@@ -163,12 +163,12 @@ def _refuse_prompts(table: _AnswerTable) -> None:
 
 
 def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any]) -> _Long | None:
-    """Return the columns of items and values, and the items by what their cells say."""
+    """Return the columns of items and values, and the items by the cells that name them."""
     candidates = [asked["item"]] if asked["item"] else _common(table, _ITEMS)
     cells = {column: table.cells[column].dropna().unique() for column in candidates}
     items = {column: names.find_all(texts) for column, texts in cells.items()}
 
-    if not any(items.values()):  # whole prompts may hold the items' texts
+    if not any(items.values()):  # prompts may contain the items' texts
         for column, texts in cells.items():
             inside = {text: names.within(text) for text in texts}
             items[column] = {text: item for text, item in inside.items() if item}
@@ -195,7 +195,7 @@ def _headers(table: _AnswerTable, asked: dict[str, Any]) -> list[str]:
 def _wide_columns(
     table: _AnswerTable, names: _ItemNames, asked: dict[str, Any]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the items by the headers of their columns, and which headers say *reversed*."""
+    """Return the items by the headers of their columns, and the headers that say *reversed*."""
     headers = _headers(table, asked)
     wide = names.find_all(headers)
     described = {}
@@ -207,7 +207,7 @@ def _wide_columns(
     if len(set(described.values())) > len(set(wide.values())):
         wide = described
 
-    # Reversed columns stand in if the answers themselves are not in the table.
+    # Use reversed columns if the original answers are not in the table.
     bare = {name: _without_reversal(name) for name in headers if name not in wide}
     bare = {name: rest for name, rest in bare.items() if rest}
     items = names.find_all([*wide, *bare.values()])
@@ -255,7 +255,7 @@ def _named_columns(
 
 
 def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire) -> str:
-    """Say what the items are called, and which columns look like them."""
+    """Describe the names of the items, and the columns that resemble them."""
     first = questionnaire.items[0]
     size = len(questionnaire.items)
     headers = list(table.cells.columns)
@@ -288,9 +288,9 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire) -> str:
 
 
 def _identity(
-    table: _AnswerTable, asked: dict[str, Any], taken: set[str], notes: Notes
+    table: _AnswerTable, asked: dict[str, Any], taken: set[str], notes: _Notes
 ) -> pd.DataFrame:
-    """Return who answered in each row: ``respondent_id, run`` and conditions."""
+    """Return the respondent of each row: ``respondent_id, run`` and conditions."""
     cells = table.cells
     who = pd.DataFrame({"place": table.rows}, index=cells.index)
     named = _names(asked["respondent"])
@@ -331,7 +331,7 @@ def _identity(
 def _add_conditions(
     who: pd.DataFrame, table: _AnswerTable, conditions: list[str], used: set[str]
 ) -> None:
-    """Add the columns of conditions, those named or those with a usual name."""
+    """Add the columns of conditions: those that the user named, or those with a common name."""
     cells = table.cells
     if not conditions:
         conditions = [name for name in _common(table, _CONDITIONS) if name not in used]
@@ -341,7 +341,7 @@ def _add_conditions(
             raise ParameterError(f"conditions: '{name}' is a column of all answers; rename it.")
         who[name] = cells[name]
 
-    for name in ("mode", "status"):  # of a table that this package wrote
+    for name in ("mode", "status"):  # from a table that this package wrote
         if name in cells and name not in used:
             who[f"given_{name}"] = cells[name]
 
@@ -349,7 +349,7 @@ def _add_conditions(
 
 
 def _left_out(cells: pd.DataFrame, who: pd.DataFrame, used: set[str]) -> list[str]:
-    """Return the columns that say nothing of the answers."""
+    """Return the columns that are unrelated to the answers."""
     read = {*used, *who.columns, "questionnaire", "mode", "status"}
     return [name for name in cells.columns if name not in read]
 
@@ -362,7 +362,7 @@ def _as_name(cell: object) -> str:
 
 
 def _from_wide(
-    table: _AnswerTable, names: _ItemNames, wide: dict[str, str], who: pd.DataFrame, notes: Notes
+    table: _AnswerTable, names: _ItemNames, wide: dict[str, str], who: pd.DataFrame, notes: _Notes
 ) -> pd.DataFrame:
     """Turn columns into rows."""
     per_item: dict[str, list[str]] = {}
@@ -408,7 +408,7 @@ def _from_wide(
 
 
 def _from_long(
-    table: _AnswerTable, names: _ItemNames, long: _Long, who: pd.DataFrame, notes: Notes
+    table: _AnswerTable, names: _ItemNames, long: _Long, who: pd.DataFrame, notes: _Notes
 ) -> pd.DataFrame:
     """Name the items of rows."""
     item_column, value_column, items = long
@@ -444,9 +444,9 @@ def _from_long(
 
 
 def _labelled(
-    cells: pd.Series, header: str, table: _AnswerTable, options: list[_OptionNames], notes: Notes
+    cells: pd.Series, header: str, table: _AnswerTable, options: list[_OptionNames], notes: _Notes
 ) -> pd.Series:
-    """Put labels in the place of the numbers that have one, if all of them are options'."""
+    """Replace numbers by their labels, if all labels are options."""
     cells = cells.astype(object)
     labels = table.labels.get(header) or {}
     strange = [
@@ -464,7 +464,7 @@ def _labelled(
 
 
 def _without_reversal(name: object) -> str | None:
-    """Return a name without the ending that says *reversed*, None where it has none.
+    """Remove an ending that says *reversed* from a name; None if it has no such ending.
 
     Examples
     --------

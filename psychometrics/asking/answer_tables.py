@@ -1,7 +1,6 @@
-"""Read a table of answers as some other program wrote it: cells, rows, and their descriptions.
+"""Read a table of answers from another program: cells, rows, and their descriptions.
 
-Nothing here knows a questionnaire. Libraries that are not always installed are named when a file
-needs them.
+Nothing here depends on a questionnaire. Errors name optional libraries that a file needs.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import pandas as pd
 from ..data import text_table
 from ..exceptions import DataError, ParameterError
 
-# Endings of files that can be read.
+# Extensions of readable files.
 _ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet", ".sav", ".zsav",
            ".dta", ".json", ".jsonl", ".eval")  # fmt: skip
 _SPREADSHEETS = {".xlsx": "openpyxl", ".xls": "xlrd", ".ods": "odf"}
@@ -30,12 +29,12 @@ _IMPORT_ID = '{"importid"'
 
 @dataclass
 class _AnswerTable:
-    """A table of answers before anything in it is interpreted.
+    """A table of answers before interpretation.
 
     Attributes
     ----------
     cells : DataFrame
-        One row per row of the file; headers are text without blanks at their ends.
+        The rows of the file; headers are text without surrounding blanks.
     rows : list of str
         Name of each row, such as ``line 2``.
     place : str
@@ -59,8 +58,8 @@ class _AnswerTable:
     notes: list[str] = field(default_factory=list)
 
 
-class Notes:
-    """Notes on what was read, decided and left out, in the order of reading.
+class _Notes:
+    """Notes on the contents of a table, decisions and omissions, in the order of reading.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ class Notes:
 
     Examples
     --------
-    >>> notes = Notes("a.csv")
+    >>> notes = _Notes("a.csv")
     >>> notes.add("missing", "2 cells empty", 2)
     >>> str(notes)
     'a.csv: 2 cells empty.'
@@ -80,11 +79,11 @@ class Notes:
         self.rows: list[dict[str, Any]] = []
 
     def add(self, what: str, said: str, count: int = 0) -> None:
-        """Add what is said of so many cells, rows or columns."""
+        """Add a note on a number of cells, rows or columns."""
         self.rows.append({"what": what, "count": int(count), "said": said})
 
     def begin(self, said: str) -> None:
-        """Put the count of what was read first."""
+        """Put the count of answers first."""
         self.rows.insert(0, {"what": "count", "count": 0, "said": said})
 
     def __str__(self) -> str:
@@ -94,12 +93,12 @@ class Notes:
 
 
 def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
-    """Read a file of answers, or take a frame, without interpreting it.
+    """Read a file of answers, or accept a frame, without interpreting it.
 
     Parameters
     ----------
     source : str, Path or DataFrame
-        A file that ends as one of ``_ENDINGS``: a table, a log of inspect (``.eval``), or in
+        A file with an extension in ``_ENDINGS``: a table, a log of inspect (``.eval``), or in
         ``.jsonl`` the samples of lm-evaluation-harness, a batch's output, or rows.
 
     Returns
@@ -111,7 +110,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
     DataError
         The file is missing or damaged.
     ParameterError
-        It is of another kind, or the library that reads it is not installed.
+        The file has another format, or the library that reads it is not installed.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
         raise ParameterError(
             f"{path}: answers are read from {', '.join(_ENDINGS)}; save it as one."
         )
-    if not os.path.isfile(path):  # Path.is_file raises where a name is too long
+    if not os.path.isfile(path):  # Path.is_file raises an error for a long name
         raise DataError(f"{str(path)[:200]} is not a file: name a table of answers.")
 
     if ending in (".csv", ".tsv", ".tab", ".txt"):
@@ -150,7 +149,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
 
 
 def listed(names: list[str], most: int = 8) -> str:
-    """Return the first names of a list, and how many more there are.
+    """Return the first names of a list, and the number of the others.
 
     Examples
     --------
@@ -162,7 +161,7 @@ def listed(names: list[str], most: int = 8) -> str:
 
 
 def shown(cell: object) -> str:
-    """Return a cell as a message shows it.
+    """Format a cell for a message.
 
     Examples
     --------
@@ -185,12 +184,12 @@ def several(count: int, noun: str) -> str:
 
 
 def library(name: str, needed_for: str) -> ModuleType:
-    """Import a library that is not always installed.
+    """Import an optional library.
 
     Raises
     ------
     ParameterError
-        It is not installed; the message has the command that installs it.
+        The library is not installed; the message has the command that installs it.
 
     Examples
     --------
@@ -231,7 +230,7 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
             if len(sheets) > 1:
                 rest = ", ".join(list(sheets)[1:])
                 notes.append(f"the sheet '{sheet}' is read; left out: {rest}")
-    except Exception as error:  # each library has errors of its own
+    except Exception as error:  # each library has its own errors
         said = " ".join(str(error).split())[:200]
         raise DataError(f"{path} cannot be read ({said}): save it again, or as CSV.") from None
 
@@ -242,7 +241,7 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
 
 
 def _json_table(path: Path) -> _AnswerTable:
-    """Read rows in JSON: a list, or a line each, also of lm-evaluation-harness and of batches."""
+    """Read JSON, a list or one object per line, including lm-evaluation-harness and batches."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix.lower() == ".json":
         content = _decoded(text, path, 1)
@@ -262,7 +261,7 @@ def _json_table(path: Path) -> _AnswerTable:
     if {"doc", "filtered_resps"} <= set(first):
         kind = "samples of lm-evaluation-harness"
         model = path.parent.name if "__" in path.parent.name else path.stem
-        # each way of taking the answer from the reply has a line of its own
+        # each filter that extracts the answer from a reply has its own line
         filters = {row.get("filter"): None for _, row in numbered}
         numbered = [(n, row) for n, row in numbered if row.get("filter") == next(iter(filters))]
 
@@ -285,7 +284,7 @@ def _json_table(path: Path) -> _AnswerTable:
 
 
 def _flat(value: object) -> object:
-    """Return a list or an object within a cell as text."""
+    """Turn a list or an object within a cell into text."""
     return json.dumps(value, default=str) if isinstance(value, list | dict) else value
 
 
@@ -300,7 +299,7 @@ def _decoded(text: str, path: Path, line: int) -> object:
 
 
 def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:
-    """Return the fields of a sample's document, with the continuation or text that was chosen."""
+    """Return the fields of a sample's document, with the chosen continuation or text."""
     doc = row["doc"] if isinstance(row["doc"], dict) else {"text": row["doc"]}
     fields = {name: value for name, value in doc.items() if isinstance(value, str | int | float)}
     responses = row["filtered_resps"]
@@ -317,9 +316,9 @@ def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:
 
 
 def _continuations(row: dict[str, Any]) -> list[str]:
-    """Return what was appended to a prompt for each option of a multiple-choice sample."""
+    """Return the texts appended to a prompt for each option of a multiple-choice sample."""
     arguments = row["arguments"]
-    if isinstance(arguments, dict):  # as newer versions write them
+    if isinstance(arguments, dict):  # format of newer versions
         arguments = [list(one.values()) for one in arguments.values()]
     return [str(one[1]).strip() for one in arguments]
 
@@ -336,7 +335,7 @@ def _inspect_log(path: Path) -> _AnswerTable:
     log = library("inspect_ai.log", f"{path.name}: a log of inspect")
     try:
         content = log.read_eval_log(str(path))
-    except Exception as error:  # whatever the library finds wrong with a file
+    except Exception as error:  # any fault that the library finds in a file
         said = " ".join(str(error).split())[:200]
         raise DataError(f"{path} cannot be read ({said}): write the log again.") from None
 
@@ -368,7 +367,7 @@ def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:
 
 
 def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
-    """Strip the headers; take the headers of Qualtrics and EDSL to pieces."""
+    """Strip the headers; split the headers of Qualtrics and EDSL."""
     cells = table.cells.rename(columns=lambda name: str(name).strip())
     names = cells.columns
     twice = names[names.duplicated()]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from .. import asking  # whose cluster is imported on first use
+from .. import asking  # its cluster is imported on first use
 from ..checks import check_kinds
 from ..exceptions import ParameterError, RespondentError
 from ..models.devices import computing_on, resolve_device
@@ -25,7 +25,7 @@ from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..store import watched
 from .judge import judged
-from .plan import Plan, _Participant
+from .plan import _Participant, _Plan
 
 _KINDS = {
     "mode": str,
@@ -52,7 +52,7 @@ def ask(
     device: str | None = None,
     **conditions: object,
 ) -> pd.DataFrame:
-    """Put questionnaires to respondents; nothing that is in the store is asked again.
+    """Put questionnaires to respondents; stored answers are not asked again.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def ask(
     respondents : str or respondent, or several
         A string names a population (see :func:`psychometrics.asking.population`): ``"embedded"``,
         or names, folders, hub ids and populations' files, separated by commas. Other respondents
-        depend on the mode: loaded ones, a number of simulated ones, a function. A loaded respondent
-        is asked in its own mode if ``mode`` is left at its default.
+        depend on the mode: loaded models, a number of simulated ones, a function. With the default
+        ``mode``, a loaded respondent is asked in its own mode.
     store : str or Path, optional
         Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
         cache.
@@ -71,58 +71,60 @@ def ask(
         ``"mlm"``, ``"options"``, ``"chat"`` or ``"human"``.
     dtype : {"auto", "float32", "bfloat16", "float16"}, optional
         Precision of models; by default, and for "auto", float32. bfloat16 is for large populations
-        on hardware that multiplies in it, float16 for older GPUs.
-        ``attrs["summary"]["precision"]`` has it by respondent.
+        on hardware with fast bfloat16, float16 for older GPUs. ``attrs["summary"]["precision"]``
+        lists it by respondent.
     progress : bool
-        Show a progress bar, and a summary at the end; before requests go to an endpoint with a key
-        or a price, also their number and likely cost.
+        Whether to show a progress bar, and a summary at the end; before requests to an endpoint
+        with a key or a price, also their number and likely cost.
     engine : {"local", "ray"}
         Where models are loaded and asked: here, one after the other, or on the machines of a Ray
-        cluster, as many at once as there is room for; see
-        :mod:`psychometrics.asking.cluster`. The result is the same.
+        cluster, as many at once as fit; see :mod:`psychometrics.asking.cluster`. The result is the
+        same.
     address : str, optional
-        Address of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the one running here,
-        else a new one on this machine.
+        Address of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the cluster running
+        here, otherwise a new one on this machine.
     failures : str or Path, optional
-        A CSV file of the respondents that failed, by kind. A respondent in it is not tried again
-        while neither the model nor the way of asking has changed, if the reason would recur (no
-        safetensors, remote code, architecture, labels, memory); delete its line to try it again.
+        A CSV file of failed respondents, with the kinds of failure. A respondent in it is not tried
+        again while neither the model nor the way of asking has changed, if the reason would recur
+        (no safetensors, remote code, architecture, labels, memory); delete its line to try it
+        again.
     keep_downloads : bool
-        Whether weights downloaded from the hub stay in its local cache. Otherwise each model's are
-        removed once it has answered, so any number of models can be asked on a small disk.
+        Whether weights downloaded from the hub stay in its local cache. Otherwise each model's
+        weights are removed once it has answered, so any number of models can be asked on a small
+        disk.
     device : str, optional
-        Where models of this machine compute, such as ``"cuda:1"`` or ``"cpu"``; by default the
-        one that ``PSYCHOMETRICS_DEVICE`` names, else the GPU if there is one.
+        Device for models on this machine, such as ``"cuda:1"`` or ``"cpu"``; by default the one in
+        ``PSYCHOMETRICS_DEVICE``, else the GPU if there is one.
     **conditions
-        Conditions of the mode, and where a role (or persona) has gaps, ``personas``: a DataFrame or
-        a table's path, a row for each persona, whose columns are filled in:
-        ``role="You are a {age}-year-old {job}."``. Answers then have the ``persona_row`` (from 1)
-        and these columns; tell the personas apart by ``scale_scores(..., by=["persona_row"])``.
+        Conditions of the mode and, for a role (or persona) with gaps, ``personas``: a DataFrame or
+        a table's path, with a row for each persona, whose columns fill the gaps: ``role="You are a
+        {age}-year-old {job}."``. Answers then have the ``persona_row`` (from 1) and these columns;
+        ``scale_scores(..., by=["persona_row"])`` scores the personas separately.
 
     Returns
     -------
     DataFrame
-        Respondents in the order given, each with its questionnaires. Modes that answer prompts
-        have one row per prompt: ``respondent_id, mode``, the prompt table's columns, and
-        float32 ``entailment, neutral, contradiction`` or ``probability``. In the others one row
-        per item and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``.
-        Then the mode's conditions. ``attrs["summary"]`` says how many answers were ``asked``, came
-        ``from_store`` and are ``unanswered`` (their status is not ``ok``; ``statuses`` counts them,
-        where there are any), who ``failed`` and why, their ``kinds`` (of
-        :data:`psychometrics.exceptions.KINDS`), the ``seconds`` it took, and, if any, how many were
-        ``removed`` from the store meanwhile; of endpoints the ``tokens`` of the replies that came
-        in this call, their ``cost`` where prices were given, and how many are ``unasked`` as it
-        would have been exceeded.
+        Respondents in the given order, each with its questionnaires. Modes that answer prompts have
+        one row per prompt: ``respondent_id, mode``, the prompt table's columns, and float32
+        ``entailment, neutral, contradiction`` or ``probability``. Other modes have one row per item
+        and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``. The mode's
+        conditions follow. ``attrs["summary"]`` has the numbers of answers ``asked``, taken
+        ``from_store`` and ``unanswered`` (a status other than ``ok``; ``statuses`` counts them, if
+        there are any), the ``failed`` respondents with reasons, their ``kinds`` (of
+        :data:`psychometrics.exceptions.KINDS`), the ``seconds`` taken, and, if any, the number of
+        answers ``removed`` from the store in the meantime; for endpoints the ``tokens`` of this
+        call's replies, their ``cost`` if prices are known, and the number ``unasked`` for lack of
+        budget.
 
     Raises
     ------
     ParameterError, QuestionnaireError
-        A mode, a condition, a questionnaire or a file is not usable, or there is no Ray for
+        A mode, a condition, a questionnaire or a file cannot be used, or Ray is missing for
         ``"ray"``; nobody is asked.
     RespondentError
         No respondent can answer. If some can, a warning names the others.
     StoreError
-        The store cannot be read or written; what was stored before is still there.
+        The store cannot be read or written; earlier answers are still stored.
 
     Warns
     -----
@@ -143,7 +145,7 @@ def ask(
     if device is not None:
         resolve_device(device)
 
-    plan = Plan(questionnaires, respondents, mode, dtype, conditions, failures)
+    plan = _Plan(questionnaires, respondents, mode, dtype, conditions, failures)
     if len(plan.ways) > 1 and engine == "ray":
         raise ParameterError("personas are asked on this machine: leave engine='ray' out.")
 
@@ -185,19 +187,19 @@ def _check_engine(
 ) -> None:
     """Refuse settings of this machine for a cluster, and of a cluster for this machine."""
     if address is not None and engine != "ray":
-        raise ParameterError("address belongs to a Ray cluster: add engine='ray', or leave it out.")
+        raise ParameterError("address is for a Ray cluster: add engine='ray', or leave it out.")
 
     if engine == "ray" and not keep_downloads:
-        raise ParameterError("keep_downloads=False is for this machine: leave engine='ray' out.")
+        raise ParameterError("keep_downloads=False works only here: leave engine='ray' out.")
     if engine == "ray" and device is not None:
-        raise ParameterError("device is for this machine: leave engine='ray' or it out.")
+        raise ParameterError("device works only on this machine: leave out it or engine='ray'.")
 
 
-def _add_removed(plan: Plan, removed: Mapping[str, int]) -> None:
+def _add_removed(plan: _Plan, removed: Mapping[str, int]) -> None:
     """Count respondents as failed if their answers were removed from the store during the call."""
     for name, count in removed.items():
         said = f"{name}: {count} of its answers were removed from the store while others were added"
-        plan.failures.add(name, RespondentError(f"{said}; ask again, which asks these alone."))
+        plan.failures.add(name, RespondentError(f"{said}; ask again to replace only these."))
 
 
 def ask_ways(
@@ -217,7 +219,7 @@ def ask_ways(
     questionnaires, respondents, mode, store
         As in :func:`ask`.
     ways : mapping of str to mapping
-        Conditions of each way.
+        Conditions of each way, by its name.
     **how
         Conditions that all ways share, unless a way has its own.
 
@@ -238,7 +240,7 @@ def ask_ways(
     {'sentence': 20, 'this is': 20}
     """
     if not isinstance(ways, Mapping) or not ways:
-        raise ParameterError("ways must name each way, with its conditions: {'plain': {}}.")
+        raise ParameterError("ways must map names to conditions:  {'plain': {}}.")
 
     usual = mode_named(mode).asked_once
     parts = []
@@ -251,14 +253,14 @@ def ask_ways(
 
 
 def _put(
-    plan: Plan,
+    plan: _Plan,
     participant: _Participant,
     store: str | Path | None,
     bar: Progress,
     on_cluster: dict[str, object],
     keep_downloads: bool,
 ) -> list[pd.DataFrame]:
-    """Put the questionnaires to one respondent; if it fails, return what it has answered."""
+    """Put the questionnaires to one respondent; if it fails, return its answers so far."""
     identity, respondent, mode = participant
     name = identity.respondent_id
     questionnaire = ""
@@ -269,7 +271,7 @@ def _put(
 
     try:
         with nullcontext() if keep_downloads else _remove_downloads(identity):
-            if name in on_cluster:  # its answers are in the store by now
+            if name in on_cluster:  # its answers are already in the store
                 respondent = on_cluster[name]
                 bar = Progress(disable=True)
             else:
@@ -284,7 +286,7 @@ def _put(
 
                 for answers in mode.answer_all(questionnaires, call):
                     read = _read_by_judge(plan, mode, answers, questionnaires, call)
-                    # One by one: the answers that came before an error count.
+                    # One by one, so that the answers before an error count.
                     tables.append(read.assign(**persona))
 
         plan.failures.remove({name, str(participant.respondent)})
@@ -296,7 +298,7 @@ def _put(
 
 
 def _read_by_judge(
-    plan: Plan,
+    plan: _Plan,
     mode: Mode,
     answers: pd.DataFrame,
     questionnaires: list[Questionnaire],
@@ -316,9 +318,9 @@ def _read_by_judge(
 
 
 def _summarise(
-    tables: list[pd.DataFrame], plan: Plan, bar: Progress, seconds: float
+    tables: list[pd.DataFrame], plan: _Plan, bar: Progress, seconds: float
 ) -> pd.DataFrame:
-    """Put the answers into one table, with the summary of the call."""
+    """Combine the answers in one table, with the summary of the call."""
     errors = plan.failures.errors
     answers = pd.concat(tables, ignore_index=True)
     statuses = {}
@@ -399,7 +401,7 @@ def _summary_line(summary: dict[str, Any]) -> str:
 
 
 def _free_memory(error: BaseException | None) -> None:
-    """Empty the frames that an error refers to, and with them the model that failed."""
+    """Clear the frames that an error refers to, and thereby the model that failed."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
@@ -407,7 +409,7 @@ def _free_memory(error: BaseException | None) -> None:
 
 @contextmanager
 def _remove_downloads(identity: Identity) -> Iterator[None]:
-    """Remove, at the end, the weights that came into the hub's local cache meanwhile.
+    """Remove, at the end, the weights that were added to the hub's local cache in the meantime.
 
     The small files stay: they identify a model without a request to the hub.
     """

@@ -1,17 +1,16 @@
 """Put questionnaires to respondents on the machines of a Ray cluster (``engine="ray"``).
 
-Each model is one task, or several if it has very many prompts. A task asks for processors, memory
-and, where the cluster has any, a share of a GPU, all by the model's size. It loads the model on
-whichever machine has room and writes into the store itself; the driver then reads all answers from
-there. So the cluster returns what the local engine returns, and a stopped run resumes where it
-stopped.
+Each model is one task, or several if it has very many prompts. A task requests processors, memory
+and, if the cluster has GPUs, a share of one, all by the model's size. It loads the model on any
+machine with room and writes into the store itself; the driver then reads all answers from there. So
+the cluster returns the same as the local engine, and a stopped run resumes where it stopped.
 
-A task whose process or machine is lost is tried again, at most twice, on another machine if there
-is one; what it had stored is not asked again. A respondent that cannot answer on one machine is
-tried on another, and the reason given there is reported.
+If a task's process or machine is lost, the task is tried again, at most twice, on another machine
+if possible; its stored answers are not asked again. A respondent that cannot answer on one machine
+is tried on another, and the error from there is reported.
 
-Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``. So all that
-a run on a cluster needs is here: its tasks, their machines, and what happens where one is lost.
+Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``. So it has
+all code for a run on a cluster: its tasks, their machines, and the recovery from losses.
 """
 
 from __future__ import annotations
@@ -39,67 +38,68 @@ from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 from ..store import CHUNK, StoredAnswers
-from .plan import Plan, _Participant
+from .plan import _Participant, _Plan
 
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # read when Ray is imported
 ray: Any
 try:
     import ray
-except ImportError:  # it is an extra
+except ImportError:  # Ray is an extra
     ray = None
 
-# Most prompts of a task: whole chunks, so that batches do not depend on how tasks are cut.
+# Most prompts of a task: whole chunks, so that batches do not depend on the division into tasks.
 _PER_TASK = 40 * CHUNK
 _TRIES = 3
 # Seconds in which the head of a cluster must accept a connection.
 _CONNECT = 10
-# How a client of Ray begins; the head's reply begins with a frame of the same type (settings).
+# The beginning of a Ray client's message; the head replies with a frame of the same type
+# (settings).
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-# Seconds between two looks at how far a task has come.
+# Seconds between two checks of a task's progress.
 _TICK = 0.25
 _LOADABLE = ("embedded", "local", "adapter", "packed", "hub")
 _PER_CPU = 50e6
-# Parameters for which a processor is asked, and the most that one task asks for.
+# Number of parameters per requested processor, and most processors for a task.
 _MOST_CPUS = 8
-_UNKNOWN = 500e6  # parameters, where nothing tells how many
-_GPU = 16 * 2**30  # bytes that a GPU is taken to have at least
-_LIBRARIES = 2**30  # bytes beside the weights: libraries, and what is computed
-# What :attr:`psychometrics.progress.Progress.counts` is.
+_UNKNOWN = 500e6  # parameters, if the number is unknown
+_GPU = 16 * 2**30  # least assumed memory of a GPU, in bytes
+_LIBRARIES = 2**30  # bytes for libraries and activations, besides the weights
+# The type of :attr:`psychometrics.progress.Progress.counts`.
 _Counts = tuple[int, int, int, int]
 _Node = dict[str, Any]  # a machine of the cluster: its resources and its id
-_Report = dict[str, Any]  # how far a task is, or with which error it ended
+_Report = dict[str, Any]  # a task's progress, or the error that ended it
 
 
 def _ask_on_cluster(
-    plan: Plan, store: str | Path | None, bar: Progress, address: str | None = None
+    plan: _Plan, store: str | Path | None, bar: Progress, address: str | None = None
 ) -> dict[str, object]:
-    """Ask, on a cluster, those respondents that are models which can be loaded there.
+    """Ask, on a cluster, the respondents that are models and can be loaded there.
 
     Parameters
     ----------
-    plan : Plan
-        Respondents with a failure that would recur are left out.
+    plan : _Plan
+        The plan; respondents with a failure that would recur are left out.
     store : str or Path, optional
-        Folder that all machines share, or URL.
+        Folder shared by all machines, or URL.
     bar : Progress
-        Shows how far all have come together.
+        Shows the joint progress of all tasks.
     address : str, optional
-        Address of a running cluster, such as ``"10.0.0.1:6379"``; by default the one that
-        ``RAY_ADDRESS`` names or that runs here, else a new one on this machine. ``"local"`` always
-        starts a new one.
+        Address of a running cluster, such as ``"10.0.0.1:6379"``; by default the one in
+        ``RAY_ADDRESS`` or the one running here, otherwise a new one on this machine. ``"local"``
+        always starts a new one.
 
     Returns
     -------
     dict
-        For each respondent that was asked there, by its name, a stand-in to read its answers from
-        the store with. The stand-in answers nothing itself: asked, it raises what went wrong.
+        For each respondent asked there, by name, a stand-in for reading its answers from the store.
+        The stand-in itself cannot answer: if asked, it raises the respondent's error.
 
     Raises
     ------
     ParameterError
         Ray is not installed, there is no cluster at the address, or nobody can be asked there.
     StoreError
-        The store cannot be written to, or is not the same for all machines.
+        The store cannot be written to, or differs between machines.
     """
     url = _shared_url(store)
     there = _travellers(plan)
@@ -143,8 +143,8 @@ def _shared_url(store: str | Path | None) -> str:
     return url
 
 
-def _travellers(plan: Plan) -> list[_Participant]:
-    """Return the respondents that a cluster's machines can load and that may be tried."""
+def _travellers(plan: _Plan) -> list[_Participant]:
+    """Return the respondents that a cluster's machines can load and should try."""
     to_try = [
         participant
         for participant in plan.respondents
@@ -162,7 +162,7 @@ def _travellers(plan: Plan) -> list[_Participant]:
 def _run_connected(
     tasks: list[_Task], stored: list[_Counts], bar: Progress, url: str, address: str | None
 ) -> dict[str, RespondentError]:
-    """Run the tasks on the cluster, which is left, or stopped if it was started for them."""
+    """Run the tasks, then leave the cluster, or stop it if this call started it."""
     started = _connect(address)
     mark = _make_mark(url)
     for task in tasks:
@@ -179,7 +179,7 @@ def _run_connected(
 
 
 class _StandIn:
-    """Takes the place of a respondent whose answers are in the store; asked, it raises an error."""
+    """Replaces a respondent whose answers are in the store; raises an error if asked."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -190,7 +190,7 @@ class _StandIn:
 
 @dataclass(frozen=True)
 class _Order:
-    """The task of a worker: put questionnaires, or a part of their prompts, to one respondent."""
+    """A worker's task: put questionnaires, or a part of their prompts, to one respondent."""
 
     identity: Identity
     respondent: str | Path
@@ -198,7 +198,7 @@ class _Order:
     jobs: list[tuple[Questionnaire, slice]]
     store: str
     conditions: dict[str, Any]
-    mark: str | None = None  # a file in the store that every machine has to see
+    mark: str | None = None  # a file in the store that every machine must see
 
 
 @dataclass
@@ -208,33 +208,32 @@ class _Task:
     order: _Order
     parameters: float
     tries: int = 0
-    nodes: list[str] = field(default_factory=list)  # where it was tried
-    node: str = ""  # where it runs
+    nodes: list[str] = field(default_factory=list)  # machines of earlier attempts
+    node: str = ""  # its present machine
     needs: dict[str, float] = field(default_factory=dict)
-    counts: list[_Counts] = field(default_factory=list)  # of each job
-    stored: dict[int, tuple[int, int]] = field(default_factory=dict)  # of each job: try, stored
+    counts: list[_Counts] = field(default_factory=list)  # for each job
+    stored: dict[int, tuple[int, int]] = field(default_factory=dict)  # by job: attempt, stored
 
     @property
     def name(self) -> str:
         return self.order.identity.respondent_id
 
     def note(self, counts: list[_Counts]) -> None:
-        """Note how far it has come."""
+        """Record its progress."""
         self.counts = counts
         for job, (begun, _, stored, _) in enumerate(counts):
             if begun and self.stored.setdefault(job, (self.tries, 0))[0] == self.tries:
                 self.stored[job] = self.tries, stored
 
     def total(self) -> Iterator[_Counts]:
-        """Return the counts of each job; what an earlier try asked counts as asked, not as
-        stored."""
+        """Return the counts of each job; answers of earlier attempts count as asked, not stored."""
         for job, (begun, expected, stored, asked) in enumerate(self.counts):
             before = self.stored[job][1] if begun else 0
             yield begun, expected, before, stored + asked - before
 
 
 def _stored(questionnaires: list[Questionnaire], order: _Order) -> list[_Counts] | None:
-    """Return counts of each questionnaire if the store has all answers, else None."""
+    """Return counts of each questionnaire if the store has all answers, otherwise None."""
     bars = [Progress(disable=True) for _ in questionnaires]
     nobody = _StandIn(RespondentError("It would have to be asked."))
     mode = mode_named(order.mode)
@@ -255,7 +254,7 @@ def _can_travel(identity: Identity, respondent: object) -> bool:
 
 
 def _connect(address: str | None) -> bool:
-    """Connect to a cluster; return whether this call did."""
+    """Connect to a cluster; return whether this call made the connection."""
     if ray.is_initialized():
         return False
     if str(address).startswith("ray://"):
@@ -269,11 +268,11 @@ def _connect(address: str | None) -> bool:
 
     try:
         place = re.fullmatch(r"\[?([^\s/]+?)\]?:(\d+)", named)
-        if place and os.environ.get("RAY_USE_TLS", "0") == "0":  # Ray itself waits for minutes
+        if place and os.environ.get("RAY_USE_TLS", "0") == "0":  # Ray itself would wait for minutes
             with socket.create_connection((place[1], int(place[2])), timeout=_CONNECT) as head:
                 head.sendall(_HELLO)
                 if head.recv(9)[3:4] != _HELLO[-6:-5]:
-                    raise OSError("what listens there is not Ray")
+                    raise OSError("the server there is not Ray")
 
         ray.init(
             address=address, log_to_driver=False, logging_level="ERROR", include_dashboard=False
@@ -289,7 +288,7 @@ def _connect(address: str | None) -> bool:
 
 
 def _make_mark(url: str) -> str | None:
-    """Make a file in a store that is a folder, by which each machine sees that it is the same."""
+    """Make a file in a store's folder, to verify that every machine sees the same folder."""
     folder = re.sub(r"^file://", "", url)
     if "://" in folder:
         return None
@@ -314,7 +313,7 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
 
     try:
         parameters = find(respondent).parameters()
-    except Exception:  # what is wrong with it shows when it is loaded
+    except Exception:  # its faults appear when it is loaded
         parameters = _UNKNOWN
 
     pieces = [(questionnaire, slice(None), 0) for questionnaire in questionnaires]
@@ -341,7 +340,7 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
 
 
 def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, RespondentError]:
-    """Have all tasks done; return the respondents that failed, with the reason."""
+    """Complete all tasks; return the failed respondents with the reasons."""
     waiting = deque(tasks)
     running: dict[Any, _Task] = {}
     errors: dict[str, RespondentError] = {}
@@ -351,7 +350,7 @@ def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, 
 
     try:
         while waiting or running:
-            # Enough for a cluster that grows by what waits, and few enough to be looked through.
+            # Enough for a cluster that grows with its queue, and few enough to scan.
             while waiting and len(running) < 8 + 2 * sum(node.get("CPU", 0) for node in nodes):
                 task = waiting.popleft()
                 if task.name not in errors:
@@ -394,7 +393,7 @@ def _next_report(stream: Iterator[Any]) -> _Report | None:
         return report
     except StopIteration:
         return None
-    except Exception as error:  # the process or the machine is gone, or has no package
+    except Exception as error:  # the process or machine is gone, or lacks the package
         return {"error": error, "lost": True}
 
 
@@ -425,7 +424,7 @@ def _try_again(
     waiting: deque[_Task],
     errors: dict[str, RespondentError],
 ) -> None:
-    """Put a task that failed into the queue once more, or its respondent among the errors."""
+    """Requeue a failed task, or add its respondent to the errors."""
     error = report["error"]
     if not (isinstance(error, RespondentError) or report.get("lost")):
         raise error
@@ -462,7 +461,7 @@ def _needs(task: _Task, nodes: list[_Node]) -> dict[str, float]:
     memory = max((node.get("memory", 0) for node in nodes if node.get("CPU")), default=0)
     cpus = min(_MOST_CPUS, math.ceil(task.parameters / _PER_CPU), int(most["CPU"]))
     needs: dict[str, float] = {"num_cpus": max(1, cpus)}
-    # Loaded in float32, then perhaps copied into bfloat16.
+    # Loaded in float32, then possibly copied to bfloat16.
     needs["memory"] = int(min(_LIBRARIES + 6 * task.parameters, memory))
 
     if most["GPU"]:
@@ -483,7 +482,7 @@ def _untried(task: _Task, nodes: list[_Node]) -> list[str]:
 
 
 def _elsewhere(task: _Task, nodes: list[_Node]) -> dict[str, Any]:
-    """Return where a task that failed is to be tried; anywhere if it was tried everywhere."""
+    """Return the machines on which to retry a failed task; any machine if all have failed."""
     untried = _untried(task, nodes)
     if not task.nodes or not untried:
         return {}
@@ -492,9 +491,9 @@ def _elsewhere(task: _Task, nodes: list[_Node]) -> dict[str, Any]:
 
 
 def _work(order: _Order, threads: int) -> Iterator[_Report]:
-    """Carry out an order on a machine of the cluster; report again and again how far it is.
+    """Carry out an order on a machine of the cluster, with regular reports of progress.
 
-    The work is done in a thread, because a generator that is at work cannot report.
+    The work runs in a thread, because a busy generator cannot report.
     """
     import torch
 
@@ -527,7 +526,7 @@ def _put(order: _Order, bars: list[Progress], end: _Report) -> None:
                 else:
                     mode.answer(questionnaire, asking)
         except PsychometricsError as error:
-            copy = type(error)(str(error))  # its causes may not travel
+            copy = type(error)(str(error))  # its causes may not be picklable
             copy.__dict__.update(vars(error))
             end["error"] = copy
         except Exception as error:
@@ -538,7 +537,7 @@ def _put(order: _Order, bars: list[Progress], end: _Report) -> None:
 
 
 def _check_machine(order: _Order) -> None:
-    """Refuse a machine that has another store, or another model of the name."""
+    """Refuse a machine with another store, or with another model of this name."""
     here = ray.util.get_node_ip_address()
     identity = order.identity
     if order.mark and not Path(order.mark).exists():

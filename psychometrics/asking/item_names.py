@@ -1,4 +1,4 @@
-"""Recognise the items of a questionnaire and its options under the names that tables give them."""
+"""Recognise a questionnaire's items and options under the names in tables."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ _NUMBERED = re.compile(r"^(.*?)[\W_]*0*(\d{1,4})$")
 _GENERIC = {"", "q", "i", "v", "x", "item", "items", "question", "questions", "var", "statement",
             "frage", "pregunta"}  # fmt: skip
 _MISSING = {"", "na", "nan", "n/a", "none", "null", ".", "-", "<na>", "#n/a"}
-# A dash right before a number is its sign: -9 often stands for no answer.
+# A dash right before a number is its sign: -9 often means no answer.
 _LEADING_NUMBER = re.compile(r"^(?:\W*[^\w-])?(-?\d+(?:\.\d+)?)\s*[)\].:=–—-]*\s*(.*)$", re.DOTALL)
-_MINUS = re.compile(r"[−–—‒﹣－](?=\d)")  # as word processors and some locales write it
+_MINUS = re.compile(r"[−–—‒﹣－](?=\d)")  # variants from word processors and some locales
 _TRAILING_NUMBER = re.compile(r"^(.*\S)\s*[(\[]\s*(-?\d+(?:\.\d+)?)\s*[)\]]$", re.DOTALL)
 
 
 _Name = TypeVar("_Name")
 
 
-class Cell(NamedTuple):
-    """The content of a cell: ``number``, ``value`` (of an option), ``missing`` or
-    ``unreadable``."""
+class _Cell(NamedTuple):
+    """The content of a cell: a ``number``, an option's ``value``, ``missing``, ``unreadable``."""
 
     kind: str
     value: float | str | None = None
 
 
 def plain(text: object) -> str:
-    """Return the letters and digits of a text, in small letters.
+    """Return the letters and digits of a text, in lower case.
 
     Examples
     --------
@@ -47,7 +46,7 @@ def plain(text: object) -> str:
 
 
 class _ItemNames:
-    """The names that a table may use for items: their ids, texts or places.
+    """The names that a table may use for items: their ids, texts or numbers.
 
     Parameters
     ----------
@@ -56,9 +55,9 @@ class _ItemNames:
     Attributes
     ----------
     ids : list of str
-        In the questionnaire's order.
+        The ids, in the questionnaire's order.
     options : dict of str to OptionNames
-        By item.
+        The names of each item's options.
 
     Examples
     --------
@@ -80,7 +79,7 @@ class _ItemNames:
 
             self._texts[item.id] = plain(item.text)
 
-        # a name of several items says nothing
+        # a name shared by several items is ambiguous
         self._names = {name: min(known) for name, known in names.items() if len(known) == 1}
         own = {plain(questionnaire.id), plain(questionnaire.short_title)}
         self._prefixes = own | {re.sub(r"\d+$", "", name) for name in own}
@@ -90,10 +89,10 @@ class _ItemNames:
         return self._names.get(plain(name))
 
     def find_all(self, names: Iterable[_Name], prefix: str | None = None) -> dict[_Name, str]:
-        """Return the items of those names that are known, also by their places.
+        """Return the items for all recognised names, including item numbers.
 
-        A number is an item's place where the words before it are no more than *item* or the like,
-        or the questionnaire's own name, or `prefix`; and only if no number is beyond the last item.
+        A number is an item's position if the words before it are only *item* or the like, the
+        questionnaire's own name, or `prefix`; and only if no number exceeds the number of items.
 
         Examples
         --------
@@ -122,7 +121,7 @@ class _ItemNames:
         """Return the only item whose text occurs in a longer text, such as a prompt."""
         whole = plain(text)
         inside = [item for item, own in self._texts.items() if own in whole]
-        # a short item may be part of a longer one
+        # a short item's text may be part of a longer item's
         inside = [
             item
             for item in inside
@@ -134,7 +133,7 @@ class _ItemNames:
         return inside[0] if len(inside) == 1 else None
 
     def nearest(self, name: object) -> str | None:
-        """Return the id of the item whose id or text is most like a name, if one is like it."""
+        """Return the id of the item whose id or text is most similar to a name, if any is."""
         near = difflib.get_close_matches(plain(name), list(self._names), n=1, cutoff=0.8)
         return self._names[near[0]] if near else None
 
@@ -147,7 +146,7 @@ class _ItemNames:
 
 
 def _numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
-    """Return the names that end in a number, with it, by the words before it.
+    """Return the names that end in a number, with it, grouped by the words before it.
 
     Examples
     --------
@@ -177,7 +176,7 @@ class _OptionNames:
     >>> gad = load_questionnaire("gad7")
     >>> options = _OptionNames(gad, gad.items[0])
     >>> options.read("2 = More than half the days"), options.read("3"), options.read("mostly")
-    (Cell(kind='value', value=2.0), Cell(kind='number', value=3.0), Cell(kind='unreadable',
+    (_Cell(kind='value', value=2.0), _Cell(kind='number', value=3.0), _Cell(kind='unreadable',
     value=None))
     """
 
@@ -192,44 +191,44 @@ class _OptionNames:
         return None if option is None or not plain(text) else option.value
 
     def nearest(self, text: object) -> str | None:
-        """Return the label most like a text, if one is like it."""
+        """Return the label most similar to a text, if any is."""
         near = difflib.get_close_matches(plain(text), list(self._labels), n=1, cutoff=0.7)
         return self._labels[near[0]].label if near else None
 
-    def read(self, cell: Any) -> Cell:
-        """Return what a cell says."""
+    def read(self, cell: Any) -> _Cell:
+        """Return the content of a cell."""
         if isinstance(cell, str):
             return self._read_text(cell.strip())
         if pd.isna(cell):
-            return Cell("missing")
+            return _Cell("missing")
         try:
-            return Cell("number", float(cell))
-        except (TypeError, ValueError):  # such as a date
-            return Cell("unreadable")
+            return _Cell("number", float(cell))
+        except (TypeError, ValueError):  # for example, a date
+            return _Cell("unreadable")
 
-    def _read_text(self, text: str) -> Cell:
+    def _read_text(self, text: str) -> _Cell:
         if text.casefold() in _MISSING:
-            return Cell("missing")
+            return _Cell("missing")
 
         signed = _MINUS.sub("-", text)
         try:
-            return Cell("number", float(signed))
+            return _Cell("number", float(signed))
         except ValueError:
             pass
 
         value = self.label(text)
         if value is not None:
-            return Cell("value", value)
+            return _Cell("value", value)
 
         before = _LEADING_NUMBER.match(signed)
         after = _TRAILING_NUMBER.match(text)
         if before and not before[2]:
-            return Cell("number", float(before[1]))
+            return _Cell("number", float(before[1]))
 
         for match, words in ((before, 2), (after, 1)):
-            # of a number with a label the label counts, whatever it is numbered from
+            # a number with a label counts by its label, whatever the numbering
             value = self.label(match[words]) if match else None
             if value is not None:
-                return Cell("value", value)
+                return _Cell("value", value)
 
-        return Cell("unreadable")
+        return _Cell("unreadable")

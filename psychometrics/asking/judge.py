@@ -1,4 +1,4 @@
-"""A judge: a chat model that reads the replies which the strict rules leave unread."""
+"""A judge: a chat model that reads the replies that the strict rules cannot read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..modes.mode import Asking, Mode
 from ..questionnaires import Item, Option, Questionnaire, Scale
 
 _UNREAD = ("unreadable", "ambiguous", "missing", "tool_call")
-# Most replies read by the rules that the judge reads, too, without their answers.
+# Most readable replies that the judge also reads, without their answers.
 _CHECKED = 20
 _NONE = "none of these"
 
@@ -22,15 +22,15 @@ _NONE = "none of these"
 def judged(
     mode: Mode, answers: pd.DataFrame, questionnaires: Iterable[Questionnaire], asking: Asking
 ) -> pd.DataFrame:
-    """Have a judge read replies: those that are unread, and some others to see how far it agrees.
+    """Let a judge read the unread replies, and a sample of the others to measure its agreement.
 
     Parameters
     ----------
     mode : Mode
-        The chat mode, which asks the judge, too: at the same endpoint, or on this machine, where it
-        can write nothing but an answer.
+        The chat mode, which also asks the judge: at the same endpoint, or on this machine, where it
+        can write only an answer.
     answers : DataFrame
-        Of one respondent to one of the questionnaires, with an empty column ``judge``.
+        One respondent's answers to one of the questionnaires, with an empty column ``judge``.
     questionnaires : iterable of Questionnaire
     asking : Asking
         Its condition ``judge`` names the model.
@@ -38,9 +38,9 @@ def judged(
     Returns
     -------
     DataFrame
-        The answers. ``judge`` is ``read`` where the judge found an answer, whose status is now
-        ``ok``; ``none`` where it found none; ``agrees`` or ``differs`` where the rules had read it,
-        whose answer stands; else empty.
+        The answers. ``judge`` is ``read`` if the judge found an answer, whose status is now ``ok``;
+        ``none`` if it found none; ``agrees`` or ``differs`` if the rules had read the answer, which
+        stays; otherwise empty.
     """
     questionnaire_id = answers["questionnaire"].iloc[0]
     questionnaire = next(each for each in questionnaires if each.id == questionnaire_id)
@@ -83,7 +83,7 @@ def _replies_to_judge(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sheet(questionnaire: Questionnaire, items: tuple[Item, ...]) -> Questionnaire:
-    """Return the replies as a questionnaire for the judge."""
+    """Turn the replies into a questionnaire for the judge."""
     scale = Scale(id="all", title="all", items=tuple(item.id for item in items))
 
     return Questionnaire(
@@ -118,9 +118,9 @@ def _ask_judge(mode: Mode, sheet: Questionnaire, asking: Asking, labels: str) ->
 def _question(
     row: Any, questionnaire: Questionnaire, batch_size: int
 ) -> tuple[str, tuple[Option, ...], dict[Any, Any]]:
-    """Return the judge's question about a reply, its options, and what their values stand for.
+    """Return the judge's question about a reply, its options, and the meaning of their values.
 
-    The options have the labels of their places: the first has the lowest, whatever was shown there.
+    The options are labelled by position: the first has the lowest label, whatever was shown there.
     """
     item = questionnaire.item(row.item_id)
     shown = [questionnaire.choices(item)[int(place) - 1] for place in row.options.split()]
@@ -137,5 +137,5 @@ def _question(
 
 
 def _fold(text: str) -> str:
-    """Return a text so that texts which are the same question are equal."""
+    """Normalise a text so that equal questions have equal texts."""
     return unicodedata.normalize("NFKC", text).casefold()

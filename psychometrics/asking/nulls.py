@@ -1,8 +1,8 @@
 """Null respondents, null scorings and power: the results to expect if there is nothing to find.
 
 A *null respondent* answers by the same procedure without the ability in question. A result for a
-population of them comes from the method alone. This file is one subject: heads, words and noise
-differ in a line each, and share the bases, the drawing and the shipped answers.
+population of them comes from the method alone. One file, because heads, words and noise differ in
+only a line each, and share the bases, the random draws and the shipped answers.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from .. import models  # torch is loaded where a model is
+from .. import models  # torch is loaded only with a model
 from ..checks import check_choice, check_columns, check_numbers, whole_depth
 from ..data import shipped
 from ..exceptions import ParameterError
-from ..measures.kernels import kernel_statistics as kernel_statistics  # read beside its kernel
+from ..measures.kernels import kernel_statistics as kernel_statistics  # used with the kernel
 from ..measures.validity import item_contrasts
 from ..modes.nli import PROBABILITIES
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
@@ -31,7 +31,7 @@ from ..questionnaires.prompts import prompts
 from ..store import key_of
 
 _Numbers = NDArray[np.floating[Any]]
-_Pairs = tuple[tuple[str, str], ...]  # of premise and hypothesis
+_Pairs = tuple[tuple[str, str], ...]  # premise and hypothesis
 
 _KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise", "random-words")
 
@@ -45,18 +45,18 @@ def null_answers(
     seed: int = 0,
     wording: str | Sequence[str | None] | None = None,
 ) -> pd.DataFrame:
-    r"""Return answers of null respondents, in the form of :func:`psychometrics.asking.ask`.
+    r"""Return null respondents' answers in the format of :func:`psychometrics.asking.ask`.
 
     A random head on an encoder whose vector of a prompt's first token is *h* answers
 
     .. math:: \mathrm{softmax}(V \tanh(W h)), \qquad W_{ij}, V_{ij} \sim N(0, 0.02^2),
 
-    as an untrained classifier of the BERT family does. On a decoder *h* is the vector of the last
-    token that the decoder reads, and the head is linear, :math:`\mathrm{softmax}(V h)`, as
-    decoders' classifiers are. *Random words* are heads whose rows of *V* are the output vectors of
-    three whole words, drawn from the decoder's vocabulary: such a respondent answers by words, as
-    the book's decoders do, but by words that mean nothing here. The base reads each prompt once
-    for all heads, in float32; the heads compute in float64.
+    like an untrained classifier of the BERT family. On a decoder *h* is the vector of the last
+    token that it reads, and the head is linear, :math:`\mathrm{softmax}(V h)`, like decoders'
+    classifiers. *Random words* are heads whose rows of *V* are the output vectors of three whole
+    words, drawn from the decoder's vocabulary: such a respondent answers by words, like the book's
+    decoders, but by unrelated words. The base reads each prompt once for all heads, in float32; the
+    heads compute in float64.
 
     Parameters
     ----------
@@ -68,21 +68,19 @@ def null_answers(
         only); three uniform random numbers for each prompt, divided by their sum; or random words
         of an untouched decoder.
     respondents : int
-        How many.
+        Number of respondents.
     base : str or sequence of str
         The untouched model: ``"embedded"`` for the encoder, ``"smollm2"`` for the decoder, a folder
-        or a hub id. If several are given, respondents take them in turn.
+        or a hub id. Several bases are assigned to the respondents in turn.
     layers : int or sequence of int, optional
-        How many of its layers are used; by default, and where a number is None, all. If several
-        numbers are given, respondents take them in turn. For the bases and layers of a population,
-        see
-        :func:`psychometrics.asking.population.untouched_bases`.
+        Number of its layers to use; by default, and for None, all. Several numbers are assigned in
+        turn. :func:`psychometrics.asking.population.untouched_bases` gives the bases and layers of
+        a population.
     seed : int
-        Respondents are numbered from ``seed``, so that others have other random numbers.
+        Number of the first respondent; other numbers give other random draws.
     wording : str or sequence of str, optional
-        Text that a decoder reads, with ``{premise}`` and ``{hypothesis}``; by default, and where
-        it is None, the pair as a classifier reads it. If several are given, respondents take them
-        in turn.
+        Text that a decoder reads, with ``{premise}`` and ``{hypothesis}``; by default, and for
+        None, the pair as a classifier reads it. Several wordings are assigned in turn.
 
     Returns
     -------
@@ -93,7 +91,7 @@ def null_answers(
     Raises
     ------
     ParameterError
-        There is no such kind, or a number is impossible.
+        The kind is unknown, or a number is impossible.
 
     References
     ----------
@@ -119,30 +117,30 @@ def null_distribution(
     seed: int = 0,
     wording: str | Sequence[str | None] | None = None,
 ) -> pd.DataFrame:
-    """Return what a statistic gives for populations of null respondents.
+    """Return the distribution of a statistic over populations of null respondents.
 
     Parameters
     ----------
     statistic : callable
-        From answers, as :func:`psychometrics.asking.ask` gives them, to a number or to several by
-        name.
+        A function from answers, as :func:`psychometrics.asking.ask` returns them, to a number or to
+        several numbers by name.
     questionnaires, null, base, layers, seed, wording
         As in :func:`null_answers`.
     respondents : int
         Size of each population.
     draws : int
-        How many populations. Populations share no respondent, except of the shipped kind
+        Number of populations. Populations share no respondent, except for the shipped kind
         (``"shuffled-labels"``), whose few respondents are drawn with repetition.
 
     Returns
     -------
     DataFrame, shape (draws, statistics)
-        One column, ``statistic``, where it gives a number.
+        If the statistic is one number, a single column ``statistic``.
 
     Raises
     ------
     ParameterError
-        As in :func:`null_answers`.
+        As for :func:`null_answers`.
 
     Examples
     --------
@@ -170,9 +168,9 @@ def kernel(
 ) -> pd.DataFrame:
     r"""Return the semantic kernel: the covariance of item scores over untrained heads on a base.
 
-    A linear head of small random weights gives a prompt with vector *h* the entailment
-    :math:`1/3 + w^\top h` to first order, where *w* has the same variance in every direction.
-    With probabilities near 1/3 the two-way normalisation is linear, too:
+    A linear head with small random weights gives a prompt with vector *h* the entailment :math:`1/3
+    + w^\top h` to first order, where *w* has the same variance in every direction. For
+    probabilities near 1/3 the two-way normalisation is linear, too:
 
     .. math::
 
@@ -180,31 +178,31 @@ def kernel(
         \qquad
         \ddot h_{ij} = h_{ij} - \bar h_{i\cdot} - \bar h_{\cdot j} + \bar h_{\cdot\cdot},
 
-    so that an item's score is :math:`w^\top \phi` with the item's contrast
-    :math:`\phi = \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}` (*w_j* the
-    weight of intensifier *j*; averaged over templates, its sign turned by the item's key). The
-    covariance of two items is :math:`K_{ab} = \phi_a^\top \phi_b`, up to the size of the head.
+    so that an item's score is :math:`w^\top \phi` with the item's contrast :math:`\phi =
+    \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}` (*w_j* is the weight of
+    intensifier *j*; averaged over templates, its sign reversed by the item's key). The covariance
+    of two items is :math:`K_{ab} = \phi_a^\top \phi_b`, up to the size of the head.
 
-    The tanh of an encoder's head and the normalisation are taken to first order. Both hold while
-    answers stay near 1/3, as they do at the starting values of :func:`null_answers`: over six bases
-    or depths the item correlations of 2,000 such heads correlate with the kernel's at .998 or more,
-    and no alpha differs by more than .023. Heads as decided as a trained model leave the kernel
-    (correlations of .73 to .98, alphas lower by up to .22; ``data/kernel_errors.csv``, chapter 6).
+    This approximates the tanh of an encoder's head and the normalisation to first order. Both
+    approximations hold while answers stay near 1/3, as at the starting values of
+    :func:`null_answers`: over six bases or depths the item correlations of 2,000 such heads
+    correlate with the kernel's at .998 or more, and no alpha differs by more than .023. They fail
+    for heads as decided as a trained model (correlations of .73 to .98, alphas lower by up to .22;
+    ``data/kernel_errors.csv``, chapter 6).
 
     Parameters
     ----------
     questionnaires : str, Path or Questionnaire, or several
-        With prompts.
+        Questionnaires with prompts.
     base, layers, wording
-        The untouched model, how many of its layers are used and what it reads, as in
+        The untouched model, the number of its layers to use and its wording, as in
         :func:`null_answers`.
 
     Returns
     -------
     DataFrame, shape (I, I)
-        Rows and columns by ``questionnaire, scale, item_id``, each item by its key; subscales of
-        another scale are left out, and ``scale`` is empty where there are none. Its size is
-        arbitrary.
+        Rows and columns by ``questionnaire, scale, item_id``, each item with its key; subscales are
+        left out, and ``scale`` is empty without scales. The overall size is arbitrary.
 
     Raises
     ------
@@ -236,7 +234,7 @@ def kernel(
 def kernel_of_vectors(
     questionnaires: Sequence[Questionnaire], table: pd.DataFrame, vectors: np.ndarray
 ) -> pd.DataFrame:
-    """Return the semantic kernel of vectors that were read before, as :func:`kernel` returns it.
+    """Return the semantic kernel of given vectors, as :func:`kernel` returns it.
 
     Parameters
     ----------
@@ -244,7 +242,7 @@ def kernel_of_vectors(
     table : DataFrame
         Their prompts, one questionnaire after another.
     vectors : ndarray, shape (prompts, width)
-        What a base, untouched or adapted, makes of the prompts.
+        Vectors of the prompts from a base, untouched or adapted.
 
     Returns
     -------
@@ -274,22 +272,22 @@ def kernel_of_vectors(
 
 
 def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd.DataFrame:
-    """Return the answers whose scoring key is dealt at random, the same for all respondents.
+    """Shuffle the scoring key of answers, in the same way for all respondents.
 
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.asking.ask` gives them, to prompts.
+        Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     column : {"weight", "polarity"}
-        The weights change places among the intensifiers of the questionnaire; or the stances,
-        source and inverse, among the terms of each template, which keeps their numbers.
+        The weights are permuted among the intensifiers of the questionnaire; or the stances, source
+        and inverse, among the terms of each template, which keeps their numbers.
     seed : int
 
     Returns
     -------
     DataFrame
-        The same answers with another column ``weight`` or ``polarity``. What the scores show with
-        shuffled keys does not come from the meaning of the words.
+        The same answers with another column ``weight`` or ``polarity``. Results with shuffled keys
+        do not come from the meaning of the words.
 
     Raises
     ------
@@ -350,7 +348,13 @@ def _drawn(
     if min(n, draws, *counts) < 1:
         raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
 
-    stand = functools.partial(_stand_of, bases, depths, wordings)
+    def stand(number: int) -> _Stand:  # several are taken in turn
+        return _Stand(
+            bases[number % len(bases)],
+            depths[number % len(depths)],
+            wordings[number % len(wordings)],
+        )
+
     table, parts = _prompted(load_questionnaires(questionnaires))
     pairs = tuple(pair for part in parts for pair in part)
     heads: dict[tuple[_Stand, int], _Numbers] = {}
@@ -362,7 +366,7 @@ def _drawn(
 
     is_usual = bases == ["embedded"] and layers is None and wordings == [None]
     few = _shipped(null, pairs) if is_usual else None
-    repeated = pd.concat([table] * n, ignore_index=True)  # one respondent after another
+    repeated = pd.concat([table] * n, ignore_index=True)  # grouped by respondent
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
         if null == "shuffled-labels":
@@ -379,24 +383,12 @@ def _drawn(
 
 
 def _as_asked(prompted: pd.DataFrame, names: list[str], answers: _Numbers) -> pd.DataFrame:
-    """Return answers to the prompts of all respondents as :func:`psychometrics.ask` gives them."""
+    """Return null answers as a table in the format of :func:`psychometrics.ask`."""
     frame = prompted.copy(deep=False)
     frame.insert(0, "respondent_id", np.repeat(names, len(frame) // len(names)))
     frame.insert(1, "mode", "nli")
     frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
     return frame
-
-
-def _stand_of(
-    bases: list[str], depths: list[int | None], wordings: list[str | None], number: int
-) -> _Stand:
-    """Return the base, layers and wording of a null respondent by its number; several are taken in
-    turn."""
-    return _Stand(
-        bases[number % len(bases)],
-        depths[number % len(depths)],
-        wordings[number % len(wordings)],
-    )
 
 
 def _listed(value: Any) -> list[Any]:
@@ -414,7 +406,7 @@ def _name(null: str, stand: _Stand, number: int) -> str:
 
 
 def _stand_vectors(stands: set[_Stand], parts: tuple[_Pairs, ...]) -> dict[_Stand, _Numbers]:
-    """Return the vectors that null respondents read, a base and wording at a time."""
+    """Return the vectors that null respondents read, for each base and wording."""
     vectors: dict[_Stand, _Numbers] = {}
     for base, wording in sorted({(s.base, s.wording) for s in stands}, key=str):
         depths = {s.layers for s in stands if (s.base, s.wording) == (base, wording)}
@@ -434,9 +426,9 @@ def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple[_Pairs, 
 def _some(
     null: str, few: _Numbers | None, n: int, draw: int, seed: int
 ) -> tuple[list[str], _Numbers]:
-    """Return some of the few respondents: the first, or others by chance in further draws."""
+    """Select some of the few respondents: the first, or a random sample in later draws."""
     if few is None:
-        raise ParameterError(f"Answers of '{null}' exist for shipped prompts on MiniLM alone.")
+        raise ParameterError(f"Answers of '{null}' exist only for shipped prompts on MiniLM.")
     if n > len(few):
         raise ParameterError(f"There are {len(few)} respondents of '{null}', not {n}.")
     order = np.arange(len(few))
@@ -456,14 +448,14 @@ def _all_answers(
 ) -> _Numbers:
     """Return answers of null respondents, shape (respondents, prompts, 3).
 
-    Each respondent has its own random numbers. Heads are made side by side, each by one thread:
-    numpy draws and multiplies without holding the others up. The threads of one product would wait
-    for each other for longer than it takes.
+    Each respondent has its own random numbers. Heads are computed in parallel, each by one thread,
+    since numpy releases the lock while it draws and multiplies. The threads of a single product
+    would wait for each other longer than they compute.
     """
     made = list(zip(stands, numbers, strict=True))
     if null not in ("random-heads", "random-words"):  # a random base loads a model
         return np.stack([_answers(null, pairs, *one, vectors) for one in made])
-    if null == "random-words":  # loaded here: two threads must not load a model at once
+    if null == "random-words":  # load it here, because two threads must not load a model at once
         for base in {stand.base for stand in stands}:
             drawn_words(base, np.random.default_rng(0))
 
@@ -528,7 +520,7 @@ def drawn_words(base: str, rng: np.random.Generator) -> NDArray[np.float32]:
     (3, 576)
     """
     if not models.vectors.is_decoder(base):
-        raise ParameterError(f"{base}: an encoder says no words; use null='random-heads'.")
+        raise ParameterError(f"{base}: an encoder has no output words; use null='random-heads'.")
     words: NDArray[np.float32] = models.vectors.word_vectors(base)
     return words[rng.choice(len(words), 3, replace=False)]
 
@@ -541,12 +533,12 @@ def head_logits(vectors: _Numbers, rng: np.random.Generator, linear: bool) -> _N
     vectors : ndarray, shape (prompts, width)
     rng : Generator
     linear : bool
-        As on a decoder; by the other form, an encoder's, a tanh layer comes first.
+        Whether the head is linear, as on a decoder; an encoder's head begins with a tanh layer.
 
     Returns
     -------
     ndarray of float64, shape (prompts, 3)
-        Answers of a head on few layers differ by less than float32 can tell.
+        float64, since heads on few layers give answers that differ by less than float32 resolves.
 
     Examples
     --------
@@ -568,7 +560,7 @@ def _softmax(logits: _Numbers) -> _Numbers:
 
 
 def _shipped(null: str, pairs: _Pairs) -> _Numbers | None:
-    """Return shipped answers, shape (respondents, prompts, 3); None if they lack a prompt."""
+    """Return shipped answers, shape (respondents, prompts, 3); None if a prompt is missing."""
     table = _shipped_table("nulls.parquet")
     rows = _shipped_rows(table, pairs)
     if rows is None:
@@ -584,7 +576,7 @@ def _shipped_heads(
 ) -> dict[tuple[_Stand, int], _Numbers]:
     """Return shipped answers of heads on decoders, (prompts, 3), by stand and number.
 
-    There are none if the table lacks a prompt.
+    The result is empty if the table lacks a prompt.
     """
     worded = [one for one in made if one[0].wording is not None]
     table = _shipped_table("null_heads.parquet") if worded else pd.DataFrame()
@@ -611,13 +603,13 @@ def head_name(null: str, stand: tuple[str, int | None, str | None], number: int)
     stand : tuple
         Base, layers and wording.
     number : int
-        The respondent's, of which its random numbers follow.
+        The respondent's number, which seeds its random numbers.
 
     Returns
     -------
     str
-        It ends in a digest of the base's weights, of the wording and of how texts become vectors:
-        a head that reads anything else has another name.
+        The name ends in a digest of the base's weights, the wording and the definition of the
+        vectors, so that a head with other inputs has another name.
 
     Examples
     --------
@@ -637,6 +629,6 @@ def _shipped_rows(table: pd.DataFrame, pairs: _Pairs) -> NDArray[np.intp] | None
 
 @functools.cache
 def _shipped_table(name: str) -> pd.DataFrame:
-    """Return a shipped table by prompt, three columns for each respondent; empty if it lacks."""
+    """Return a shipped table by prompt, three columns per respondent; empty if it is missing."""
     path = shipped(name)
     return pd.read_parquet(path).set_index("key") if path.is_file() else pd.DataFrame()

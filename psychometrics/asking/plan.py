@@ -1,4 +1,4 @@
-"""What is to be asked of whom, how, and who has failed so far."""
+"""The plan of a call: questionnaires, respondents, conditions, and failures so far."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "ques
 
 
 class _Participant(NamedTuple):
-    """Who is asked.
+    """A respondent that takes part.
 
     Parameters
     ----------
     identity : Identity
     respondent
-        Itself, or its name.
+        The respondent itself, or its name.
     mode : Mode
     """
 
@@ -44,8 +44,8 @@ class _Participant(NamedTuple):
     mode: Mode
 
 
-class Plan:
-    """What is to be asked of whom, and who has failed so far; made before anything is asked.
+class _Plan:
+    """The questionnaires, respondents and known failures of a call, made before anyone is asked.
 
     Attributes
     ----------
@@ -54,7 +54,8 @@ class Plan:
     conditions : dict
         Conditions of the first persona, if there are several.
     ways : list of (dict, dict)
-        The conditions of each persona of a table, and its row; else the conditions and nothing.
+        The conditions of each persona of a table, and its row; otherwise the conditions and an
+        empty row.
     failures : object
         The respondents that failed, also in earlier runs.
     """
@@ -91,7 +92,7 @@ class Plan:
             raise RespondentError(f"Two respondents are called '{twice[0]}': rename a folder.")
 
     def _participant(self, respondent: Any, mode: str, dtype: str | None) -> _Participant:
-        """Return who is asked and in which mode, once all questionnaires suit it."""
+        """Return the respondent and its mode, after checking that all questionnaires suit it."""
         own_mode = mode_named(mode)
         conditions = self.conditions
         if mode == "nli" and hasattr(respondent, "answer"):
@@ -107,14 +108,14 @@ class Plan:
 
 
 def _each_once(questionnaires: Any) -> list[Questionnaire]:
-    """Load the questionnaires; refuse none, and one that is named twice."""
+    """Load the questionnaires; refuse an empty list and repetitions."""
     loaded = load_questionnaires(questionnaires)
     if not loaded:
         raise ParameterError("There is no questionnaire to ask: name at least one.")
 
     twice = repeated([questionnaire.id for questionnaire in loaded], fold=False)
     if twice:
-        raise ParameterError(f"The questionnaire {twice[0]} is given twice: keep one.")
+        raise ParameterError(f"The questionnaire {twice[0]} occurs twice: keep one.")
 
     return loaded
 
@@ -181,8 +182,8 @@ def _fill(text: str, row: dict[str, str]) -> str:
 class _Failures:
     """The respondents that failed, by name, and in a CSV file if one is given.
 
-    The file also holds failures under other modes and conditions; their lines stay. It is read
-    again before each change, because another process may write to the same file.
+    The file also holds failures in other modes and conditions; their lines stay. It is read again
+    before each change, because another process may write to the same file.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class _Failures:
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
         with self._alone():
             rows = self._rows()
-            self._write(rows)  # now, if it cannot be written, and not after the first failure
+            self._write(rows)  # report now, not at the first failure, that it cannot be written
 
         lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
@@ -205,7 +206,7 @@ class _Failures:
     def known(self, identity: Identity, questionnaire: str) -> RespondentError | None:
         """Return the error of an earlier run that would occur again."""
         row = self._lasting.get(identity.fingerprint)
-        # What fits into memory depends on how long the questions are.
+        # Whether a model fits into memory depends on the length of the questions.
         if row is None or (row["kind"] == "memory" and row["questionnaire"] != questionnaire):
             return None
         return RespondentError(row["reason"], kind=row["kind"])
@@ -213,7 +214,7 @@ class _Failures:
     def add(
         self, name: str, error: Exception, identity: Identity | None = None, questionnaire: str = ""
     ) -> None:
-        """Record a failure in place of an earlier one."""
+        """Record a failure, replacing an earlier one."""
         error = self.errors[name] = RespondentError.of(name, error)
         if self._path is None:
             return
@@ -237,7 +238,7 @@ class _Failures:
             self._write(pd.concat([rows[~earlier], pd.DataFrame([row], columns=_COLUMNS)]))
 
     def remove(self, names: set[str]) -> None:
-        """Take a respondent that has answered after all out of the file."""
+        """Remove respondents from the file that have answered after all."""
         if self._path is None:
             return
         with self._alone():
@@ -255,11 +256,11 @@ class _Failures:
 
         try:
             lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=60)
-            if not self._path.parent.is_dir():  # the lock would make it
+            if not self._path.parent.is_dir():  # the lock would create it
                 raise NotADirectoryError(f"there is no folder {self._path.parent}")
 
             lock.acquire()
-        except (OSError, ValueError) as error:  # a time-out, or no file's name
+        except (OSError, ValueError) as error:  # a time-out, or an invalid name
             raise ParameterError(f"{self._path} cannot be written: {error}.") from None
 
         try:

@@ -2,9 +2,9 @@
 
 A population's file is YAML: :func:`psychometrics.authoring.population_drafts.new_population` writes
 one from a query of the hub, and it can be edited by hand. ``data/population.csv`` holds each
-member's recipe and its accuracy on the held-out MNLI pairs that no member was trained on;
-``data/recipes/population.py`` trains them. Encoders are adapters and a head on MiniLM,
-decoders adapters on SmolLM2 that answer by a word.
+member's recipe and its accuracy on MNLI pairs held out from all members;
+``data/recipes/population.py`` trains them. Encoders are adapters and a head on MiniLM, decoders
+adapters on SmolLM2 that answer by a word.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..questionnaires.model import Part, repeated
 from ..questionnaires.readers import read
 
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
-"""Names of populations, and the family that each is of."""
+"""Names of populations with a single family."""
 
 
 def population(name: str | Path = "embedded") -> list[str]:
@@ -35,8 +35,8 @@ def population(name: str | Path = "embedded") -> list[str]:
     Parameters
     ----------
     name : str or Path
-        ``"embedded"``, the default: all decoders and, of the encoders, the most accurate of each
-        kind of data, depth and genre and the frozen ones; ``"all"`` embedded members;
+        ``"embedded"``, the default: all decoders and, among the encoders, the frozen ones and the
+        most accurate one for each kind of data, depth and genre; ``"all"`` embedded members;
         ``"encoders"`` or ``"decoders"``, those of one family; or a comma-separated list of
         respondents (embedded members, local folders, hub ids) and of populations' files, which end
         in ``.yaml``.
@@ -44,7 +44,7 @@ def population(name: str | Path = "embedded") -> list[str]:
     Returns
     -------
     list of str
-        A file's hub ids come with the revision that it names: ``owner/model@revision``.
+        A file's hub ids come with the file's revision: ``owner/model@revision``.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def population(name: str | Path = "embedded") -> list[str]:
     24
     """
     if not isinstance(name, str | Path):
-        raise ParameterError(f"A population is a name or a file, got {name!r}.")
+        raise ParameterError(f"A population must be a name or a file, got {name!r}.")
 
     if name in ("embedded", "all") or name in FAMILIES:
         table = population_table()
@@ -85,18 +85,17 @@ def population(name: str | Path = "embedded") -> list[str]:
 
 
 def readable_names(names: Iterable[str]) -> dict[str, str]:
-    """Name respondents for figures: family, training pairs, and what is special.
+    """Name respondents for figures: by family, training pairs, and special features.
 
     Parameters
     ----------
     names : iterable of str
-        Names of respondents; those that do not come with the project keep their name, folders
-        their last part.
+        Names of respondents; others than the project's keep their name, folders only its last part.
 
     Returns
     -------
     dict
-        From each name to the one to show. No two are equal: a seed is added where it decides.
+        A readable name for each name, all different: a seed is added if needed.
 
     Examples
     --------
@@ -130,7 +129,7 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def untouched_bases(names: list[str]) -> dict[str, list[Any]]:
-    """Return the bases of a population's members before any training, for its null respondents.
+    """Return the untrained bases of a population's members, for its null respondents.
 
     Parameters
     ----------
@@ -140,8 +139,8 @@ def untouched_bases(names: list[str]) -> dict[str, list[Any]]:
     Returns
     -------
     dict
-        ``base``, ``layers`` and ``wording`` (what a decoder reads, None of an encoder), one entry
-        per respondent, as :func:`psychometrics.asking.nulls.null_answers` takes them.
+        ``base``, ``layers`` and ``wording`` (a decoder's text, None for an encoder), one entry per
+        respondent, as :func:`psychometrics.asking.nulls.null_answers` accepts them.
 
     Examples
     --------
@@ -174,13 +173,13 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     -------
     DataFrame
         For a file ``respondent_id, revision, downloads, parameters, bytes, licence, labels``, and
-        ``kind`` and ``reason`` of the models left out. For the embedded members
-        ``respondent_id``; ``family``; ``default``, whether ``population("embedded")`` has it; the
-        recipe ``data, share`` (of the data), ``genre`` (the encoder was first adapted to),
-        ``layers, tuning, epochs, lr, seed``, of decoders ``rank, adapt_from`` (the first layer
-        adapted) and ``wording`` too; the result ``pairs`` trained on, ``accuracy`` on held-out
-        MNLI with its Wilson 95 % interval ``low, high``, ``accuracy_snli`` (only where SNLI was
-        not trained on) and ``seconds`` of training.
+        ``kind`` and ``reason`` of the models left out. For the embedded members ``respondent_id``;
+        ``family``; ``default``, whether ``population("embedded")`` has it; the recipe ``data,
+        share`` (of the data), ``genre`` (to which the encoder was first adapted), ``layers, tuning,
+        epochs, lr, seed``, for decoders also ``rank, adapt_from`` (the first adapted layer) and
+        ``wording``; the result: number of training ``pairs``, ``accuracy`` on held-out MNLI with
+        its Wilson 95 % interval ``low, high``, ``accuracy_snli`` (only for members not trained on
+        SNLI) and ``seconds`` of training.
 
     Raises
     ------
@@ -221,7 +220,7 @@ def _revision(text: str) -> str:
 
 
 class _Entry(Part):
-    """A model: a hub id (with the commit it is to be asked at), a folder, or an embedded member."""
+    """A model: a hub id (optionally with a commit), a folder, or an embedded member."""
 
     model: Annotated[str, AfterValidator(_name)]
     revision: Annotated[str, AfterValidator(_revision)] | None = None

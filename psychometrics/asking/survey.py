@@ -1,4 +1,4 @@
-"""Surveys: a questionnaire put to people with attention checks, and their answers screened."""
+"""Surveys: put a questionnaire to people with attention checks, and screen their answers."""
 
 from __future__ import annotations
 
@@ -20,61 +20,35 @@ from .answer_tables import read_table
 
 _CHECK = "attention_"
 _FASTEST = 2.0
-"""Fewest seconds per item that a person needs to read it (Huang et al. 2012)."""
-_PAGE = """<!doctype html>
-<html lang="{language}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy"
-content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>body {{max-width: 44rem; margin: auto; padding: 1rem; font-family: sans-serif}}
-fieldset {{margin: 1rem 0}} label {{display: block; padding: .3rem}}</style>
-<h1>{title}</h1><p>{instructions}</p><form>
-{items}
-<p><button>Save my answers</button></p></form>
-<script>
-const began = Date.now();
-document.querySelector("form").addEventListener("submit", (event) => {{
-  event.preventDefault();
-  const row = new Map([["respondent", crypto.randomUUID()]]);
-  row.set("seconds", Math.round((Date.now() - began) / 1000));
-  for (const group of document.querySelectorAll("fieldset")) {{
-    row.set(group.id, group.querySelector(":checked")?.value ?? "");
-  }}
-  const text = [[...row.keys()], [...row.values()]].map((line) => line.join(",")).join("\\n");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text + "\\n"], {{type: "text/csv"}}));
-  link.download = `{name}-${{row.get("respondent")}}.csv`;
-  link.click();
-}});
-</script></html>
-"""
+"""Fewest seconds that a person needs to read an item (Huang et al. 2012)."""
+_PAGE = (Path(__file__).parent / "templates" / "survey.html").read_text(encoding="utf-8")
 
 
 def survey(
     questionnaire: str | Path | Questionnaire, checks: int = 2, seed: int = 0
 ) -> Questionnaire:
-    """Return a questionnaire with items that ask for a certain answer: attention checks.
+    """Add attention checks to a questionnaire: items that ask for a certain answer.
 
-    No scale contains them, so that scores stay as they are.
+    No scale contains them, so scores do not change.
 
     Parameters
     ----------
     questionnaire : str, Path or Questionnaire
-        With options.
+        A questionnaire with options.
     checks : int
-        How many checks; they are spread over the items.
+        Number of checks; they are spread over the items.
     seed : int
-        Of the answers that they ask for.
+        Seed of the answers that they ask for.
 
     Returns
     -------
     Questionnaire
-        Under the same id.
+        The questionnaire with the checks, under the same id.
 
     Raises
     ------
     ParameterError
-        There are no options, more checks than items, or an item is named as checks are.
+        There are no options, more checks than items, or an item has the name of a check.
 
     References
     ----------
@@ -95,9 +69,9 @@ def survey(
     rng = np.random.default_rng(seed)
     items = list(loaded.items)
     places = np.linspace(0, len(items), checks + 2)[1:-1].round().astype(int)
-    for number in range(checks, 0, -1):  # from the end, so that earlier places stay
+    for number in range(checks, 0, -1):  # from the end, to keep earlier positions valid
         before = loaded.items[max(places[number - 1] - 1, 0)]
-        loaded.ends(before)  # says what to do where there are no options
+        loaded.ends(before)  # raises an error if there are no options
         choices = loaded.choices(before)
         wanted = choices[rng.integers(len(choices))]
         text = attention_text(loaded, wanted)
@@ -113,15 +87,15 @@ def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
     Parameters
     ----------
     questionnaire : Questionnaire
-        As :func:`survey` gives it.
+        The survey, as :func:`survey` returns it.
     path : str or Path
-        ``.html``: a page that works without a server; its button saves the answers, with the
-        seconds that they took, as a CSV file. ``.csv``: ``item_id, item, options``.
+        ``.html``: a page that works without a server; its button saves the answers and the seconds
+        taken in a CSV file. ``.csv``: ``item_id, item, options``.
 
     Raises
     ------
     ParameterError
-        The file's name has another ending, or it cannot be written.
+        The file has another extension, or cannot be written.
 
     Examples
     --------
@@ -152,17 +126,17 @@ def screen(
     fastest: float = _FASTEST,
     missing: float = 0.1,
 ) -> pd.DataFrame:
-    """Say which people answered a survey with care, by rules that are set beforehand.
+    """Judge by rules fixed in advance which people answered a survey with care.
 
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.read_answers` gives answers to a :func:`survey`.
+        Answers to a :func:`survey`, as :func:`psychometrics.read_answers` returns them.
     questionnaire : Questionnaire
         The survey.
     seconds : str
-        The column with the seconds that a person took, if there is one: name it in
-        ``conditions`` when the file is read.
+        The column with the seconds that a person took, if there is one: include it in
+        ``conditions`` when reading the file.
     fastest : float
         Fewest seconds per item.
     missing : float
@@ -171,11 +145,11 @@ def screen(
     Returns
     -------
     DataFrame
-        One row per person and run: ``respondent_id, run``; ``failed``, attention checks without the
-        answer that they ask for; ``alike``, whether all items have one answer although some are
-        reverse-keyed (where none is, that may be meant); ``pace``, seconds per item; ``missing``,
-        the share without an answer; ``why``, the rules that are broken, or *seconds* if the column
-        holds no number for this person; and ``kept``.
+        One row per person and run: ``respondent_id, run``; ``failed``, the attention checks with a
+        wrong answer; ``alike``, whether all items have the same answer although some are
+        reverse-keyed (without these, it may be meant); ``pace``, seconds per item; ``missing``, the
+        share without an answer; ``why``, the broken rules, or *seconds* if the column has no number
+        for this person; and ``kept``.
 
     Raises
     ------
@@ -226,13 +200,13 @@ def screen(
 def read_survey(
     files: Sequence[str | Path], questionnaire: Questionnaire, **settings: object
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read what people answered to a survey, and keep those who answered with care.
+    """Read people's answers to a survey, and keep the careful ones.
 
     Parameters
     ----------
     files : sequence of str or Path
-        Files that the page saved, or tables of a survey tool; the seconds that a person took stand
-        in a column ``seconds``, if they are known.
+        Files that the page saved, or tables of a survey tool; a column ``seconds``, if there is
+        one, has the time that each person took.
     questionnaire : Questionnaire
         The survey.
     **settings
@@ -241,9 +215,9 @@ def read_survey(
     Returns
     -------
     answers : DataFrame
-        Of those who are kept, without the attention checks, as if they had not been asked.
+        Answers of the people who are kept, without the attention checks.
     screened : DataFrame
-        As from :func:`screen`, of all.
+        The result of :func:`screen` for everyone.
 
     Raises
     ------
@@ -288,7 +262,7 @@ def _wanted(questionnaire: Questionnaire) -> dict[str, float]:
 
 
 def _asked(questionnaire: Questionnaire, item: Item) -> str:
-    """Return what a person reads; a check has no stem, and its text no full stop."""
+    """Return the text that a person reads; a check has no stem and no added full stop."""
     return item.text if item.id.startswith(_CHECK) else questionnaire.statement(item)
 
 

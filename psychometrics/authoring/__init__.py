@@ -1,4 +1,4 @@
-"""Write a questionnaire: a draft from items, rules for its wording, checks of its content."""
+"""Write a questionnaire: draft it from items, and check its wording and content."""
 
 import pkgutil
 

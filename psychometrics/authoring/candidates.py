@@ -1,4 +1,4 @@
-"""Candidates for better prompts: wordings of a template, and questionnaires made of them."""
+"""Candidates for better prompts: wordings of a template, and questionnaires built from them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pandas as pd
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 
-# Hypotheses that go with any premise in the first person.
+# Hypotheses that fit any premise in the first person.
 _HYPOTHESES = ("This is {intensifier} true of me.",)
 
 
 @dataclass(frozen=True)
-class Wording:
-    """A candidate template for a place of an item, with its terms."""
+class _Wording:
+    """A candidate for the place of one template, with its terms."""
 
     item: str
     place: int
@@ -39,14 +39,14 @@ class Wording:
         return {"premise": self.premise, "hypothesis": self.hypothesis, "terms": terms}
 
     def sentence(self, term: str, both: bool = False) -> str:
-        """Return the sentence that holds the term, or both sentences, without an intensifier."""
+        """Return the sentence (or both sentences) with the term and without an intensifier."""
         sides = (self.premise, self.hypothesis)
         text = " ".join(sides) if both else next(side for side in sides if "{term}" in side)
         return re.sub(r" ?{intensifier}", "", text.replace("{term}", term)).strip()
 
 
 def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
-    """Candidate templates for each template of a questionnaire: listed ones, and some by rules.
+    """List candidates for each template of a questionnaire: its own list, and some made by rules.
 
     The rules leave the item's own words alone: hypotheses that fit any premise
     (``_HYPOTHESES``), and the intensifier at the end of the hypothesis.
@@ -54,9 +54,9 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     Parameters
     ----------
     questionnaire : Questionnaire
-        ``candidates`` of its items list wordings.
+        The questionnaire; its items list wordings under ``candidates``.
     rules : bool
-        Whether candidates by the rules are added.
+        Whether to add candidates by the rules.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
 
 
 def _check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
-    """Refuse a questionnaire without candidates, or with a single term of each kind."""
+    """Refuse a questionnaire without candidates, or with a single term of a kind."""
     for entry in _present_wordings(questionnaire):
         if max(len(entry.source), len(entry.inverse)) < 2:
             place = f"{questionnaire.id}, item {entry.item}, template {entry.place}"
@@ -107,13 +107,13 @@ def _check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None
         raise ParameterError(f"{questionnaire.id} has no candidates: list some under its items.")
 
 
-def _present_wordings(questionnaire: Questionnaire) -> list[Wording]:
-    """Return the templates of a questionnaire as they are."""
+def _present_wordings(questionnaire: Questionnaire) -> list[_Wording]:
+    """Return the present templates of a questionnaire."""
     entries = []
     for item in questionnaire.items:
         for place, template in enumerate(item.templates, start=1):
             terms = template.terms or item.terms
-            entry = Wording(
+            entry = _Wording(
                 item.id, place, template.premise, template.hypothesis, terms.source, terms.inverse
             )
             entries.append(entry)
@@ -122,22 +122,22 @@ def _present_wordings(questionnaire: Questionnaire) -> list[Wording]:
 
 
 def _at_end(hypothesis: str) -> str:
-    """*I {intensifier} feel this way.* as *I feel this way {intensifier}.*"""
+    """Turn *I {intensifier} feel this way.* into *I feel this way {intensifier}.*"""
     bare = re.sub(r"{intensifier} ?", "", hypothesis).strip()
     stop = bare[-1] if bare[-1] in ".!?" else ""
     bare = bare.removesuffix(stop).strip()
     return f"{bare[:1].upper()}{bare[1:]} {{intensifier}}{stop}"
 
 
-def _with_levels(entry: Wording, levels) -> Wording:
-    """Return a wording for these levels; other levels than the present ones stand at its end."""
+def _with_levels(entry: _Wording, levels) -> _Wording:
+    """Return a wording with these levels; put new levels at the end of the hypothesis."""
     if levels is None or "{intensifier}" not in entry.hypothesis:
         return entry
     return replace(entry, hypothesis=_at_end(entry.hypothesis))
 
 
-def _built_of(questionnaire: Questionnaire, entries: list[Wording], levels, name: str):
-    """Return the questionnaire with these templates and levels and no candidates."""
+def _built_of(questionnaire: Questionnaire, entries: list[_Wording], levels, name: str):
+    """Return the questionnaire with these templates and levels, and without candidates."""
     content = questionnaire.model_dump(exclude={"candidates"}) | {"id": name}
     for item in content["items"]:
         item |= {"candidates": (), "terms": None}
@@ -152,8 +152,8 @@ def _built_of(questionnaire: Questionnaire, entries: list[Wording], levels, name
     return Questionnaire.model_validate(content)
 
 
-def _pool_of(questionnaire: Questionnaire, entries: list[Wording], levels) -> Questionnaire:
-    """Return a questionnaire of candidates, each an item of its own."""
+def _pool_of(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Questionnaire:
+    """Return a questionnaire that has an item for each candidate."""
     content = questionnaire.model_dump(exclude={"candidates"})
     known = {item["id"]: item for item in content["items"]}
     bare = {"terms": None, "candidates": (), "weights": None}
@@ -167,20 +167,20 @@ def _pool_of(questionnaire: Questionnaire, entries: list[Wording], levels) -> Qu
     ]
     content["scales"] = [{"id": "all", "title": "all", "items": "all"}]
     content |= {"norms": (), "categories": (), "bias": ()}
-    # measured against the text in the file, on any machine
+    # compare with the text in the file, so that results do not depend on the machine
     content |= {"id": f"{questionnaire.id}-candidates", "wording": "verbatim"}
 
     return Questionnaire.model_validate(content)
 
 
 def _intensifier_lists(questionnaire: Questionnaire) -> list[tuple | None]:
-    """Return the present levels (None) and others; items with levels of their own keep them."""
+    """List the intensifiers to try: None (the present ones), then the other lists."""
     own = any(item.intensifiers for item in questionnaire.items)
     return [None] if own else [None, *questionnaire.candidates]
 
 
 def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int) -> list:
-    """Return questionnaires drawn from the candidates that were allowed."""
+    """Return questionnaires whose prompts are drawn at random from the allowed candidates."""
     rng = np.random.default_rng(seed)
     found = []
     options = _intensifier_lists(questionnaire)

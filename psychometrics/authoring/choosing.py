@@ -1,4 +1,4 @@
-"""The choice among candidates by what respondents and null respondents answer to them."""
+"""Choose among candidates by the answers of respondents and of null respondents."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import pandas as pd
 from ..asking.ask import ask
 from ..asking.nulls import null_answers
 from ..exceptions import RespondentError
-from ..measures.scoring import two_way
+from ..measures.normalisation import two_way
 from ..measures.validity import silhouettes
 from ..models.loading import load_sentence_encoder
 from ..models.sources import base_path
 from ..modes import load_respondent
 from ..questionnaires.prompts import prompts
-from .candidates import Wording, _intensifier_lists, _pool_of, _present_wordings, _with_levels
+from .candidates import _intensifier_lists, _pool_of, _present_wordings, _with_levels, _Wording
 from .content import content_validity
 
-# How far a candidate may fall behind what it replaces, stated before anything was measured.
+# How far a candidate may fall below the prompt it replaces; set before any measurement.
 TOLERANCE = 0.05
-# Terms of a kind with which wordings are compared, which saves a third of the asking.
+# Terms of each kind for comparing wordings; using so few saves a third of the requests.
 _FEW = 2
 _OF_TERMS = ("similarity", "acceptability", "opposition")
 _ASKED = ["item_id", "polarity", "term", "intensifier"]
 
 
 class _Choice:
-    """Measures candidates on the half that chooses and on null respondents."""
+    """Measure candidates on the choosing half and on null respondents."""
 
     def __init__(self, questionnaire, respondents, nulls, bases, seed, asking) -> None:
         self.questionnaire = questionnaire
@@ -40,13 +40,13 @@ class _Choice:
         self.bases = bases
         self.seed = seed
 
-    def cubes(self, entries: list[Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
-        """P(entailment) of each entry, (R, T, L), of the respondents and of null respondents."""
+    def cubes(self, entries: list[_Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return P(entailment) of each entry, (R, T, L), for respondents and null respondents."""
         pool = _pool_of(self.questionnaire, entries, levels)
         real = ask(pool, self.respondents, **self.asking)
         if real["respondent_id"].nunique() < len(self.respondents):
             name, why = next(iter(real.attrs["summary"]["failed"].items()))
-            raise RespondentError(f"{name} cannot choose prompts (leave it out, or mend it): {why}")
+            raise RespondentError(f"{name} cannot choose prompts ({why}): leave it out.")
 
         null = {"respondents": self.nulls, "seed": self.seed}
         drawn = [null_answers(pool, base=base, **null) for base in self.bases]
@@ -65,8 +65,8 @@ class _Choice:
 
         return list(zip(*found, strict=True))
 
-    def silhouettes(self, entries: list[Wording], levels) -> pd.DataFrame:
-        """Silhouettes of each respondent and item, for the first half and for null respondents."""
+    def silhouettes(self, entries: list[_Wording], levels) -> pd.DataFrame:
+        """Return silhouettes by respondent and item, for the first half and null respondents."""
         cubes = self.cubes(entries, levels)
         frames = []
         items = [entry.item for entry in entries]
@@ -98,11 +98,11 @@ class _Choice:
         return options[best], rows
 
     def wording(self, table: pd.DataFrame, levels) -> tuple[list, dict, list[dict]]:
-        """Return for each template the chosen wording, and all allowed ones."""
+        """Return the chosen wording of each template, and all allowed wordings."""
         places = {
             (entry.item, entry.place): entry for entry in _present_wordings(self.questionnaire)
         }
-        rules: dict[Wording, str] = {}  # with the gap at the end two candidates can be one
+        rules: dict[_Wording, str] = {}  # moving the gap can make two candidates equal
         for row in table.itertuples():
             own = places[row.item_id, row.template]
             entry = replace(own, premise=row.premise, hypothesis=row.hypothesis,
@@ -136,8 +136,8 @@ class _Choice:
 
         return chosen, allowed, rows
 
-    def terms(self, chosen: list[Wording], levels) -> tuple[list, dict, list[dict]]:
-        """Return for each template the chosen terms, and the pool that they come from."""
+    def terms(self, chosen: list[_Wording], levels) -> tuple[list, dict, list[dict]]:
+        """Return the chosen terms of each template, and the pool of terms that they come from."""
         pools = self.pools(chosen)
         content = self.content(pools, levels)
         content["opposition"] = self.opposition(pools)
@@ -155,14 +155,14 @@ class _Choice:
             final, _ = candidates[best]
             finals.append(final)
 
-            for k in dict.fromkeys([0, best]):  # of up to hundreds of choices these two are kept
+            for k in dict.fromkeys([0, best]):  # keep two of up to hundreds of choices
                 rule = "listed" if k else "present"
                 rows.append(of_entry[k] | {"rule": rule, "of": len(of_entry)})
 
         return finals, {(pool.item, pool.place): pool for pool in pools}, rows
 
-    def pools(self, chosen: list[Wording]) -> list[Wording]:
-        """Return each template with its own terms and those of its candidates."""
+    def pools(self, chosen: list[_Wording]) -> list[_Wording]:
+        """Return each template with its own terms and its candidates' terms."""
         listed = {item.id: item.candidates for item in self.questionnaire.items}
         pools = []
         for entry in chosen:
@@ -173,8 +173,8 @@ class _Choice:
 
         return pools
 
-    def content(self, entries: list[Wording], levels) -> pd.DataFrame:
-        """Similarity and acceptability of each entry and term, with the extreme intensifiers."""
+    def content(self, entries: list[_Wording], levels) -> pd.DataFrame:
+        """Return similarity and acceptability by entry and term, with the extreme intensifiers."""
         own = self.questionnaire
         words = levels or own.intensifiers or own.levels(own.items[0])
         ends = ((words[0], words[0].terms[0]), (words[-1], words[-1].terms[-1]))
@@ -185,7 +185,7 @@ class _Choice:
         columns = ["similarity", "acceptability"]
         return table.groupby(["entry", "term"], sort=False)[columns].mean().reset_index()
 
-    def neutrality(self, entries: list[Wording]) -> np.ndarray:
+    def neutrality(self, entries: list[_Wording]) -> np.ndarray:
         r""":math:`1 - |\cos(e, \bar e_{S^+}) - \cos(e, \bar e_{S^-})|` of the gapped sentence."""
         model = load_sentence_encoder(base_path())
         texts = [[e.sentence(t, both=True) for t in ("...", *e.terms)] for e in entries]
@@ -200,10 +200,11 @@ class _Choice:
 
         return np.array(values)
 
-    def opposition(self, pools: list[Wording]) -> list[float]:
-        """How much more a term contradicts the first term of the other kind than that of its own.
+    def opposition(self, pools: list[_Wording]) -> list[float]:
+        """Return how much more a term contradicts the opposite kind's first term than its own
+        kind's.
 
-        The probability is of the sentences with the terms, its mean over the first half.
+        The contradiction probability is of sentences with the terms, averaged over the first half.
         """
         pairs = [
             (pool.sentence(other[0]), pool.sentence(own[0]), pool.sentence(term))
@@ -226,8 +227,8 @@ class _Choice:
         ]
 
 
-def _picks(entry: Wording, pool: Wording) -> list[list[int]]:
-    """Return the places in the pool of each choice of as many terms as the template has."""
+def _picks(entry: _Wording, pool: _Wording) -> list[list[int]]:
+    """Return every choice of terms from the pool, as places; each has the template's size."""
     first_inverse = len(pool.source)
     sources = itertools.combinations(range(first_inverse), len(entry.source))
     inverses = itertools.combinations(range(first_inverse, len(pool.terms)), len(entry.inverse))
@@ -236,9 +237,9 @@ def _picks(entry: Wording, pool: Wording) -> list[list[int]]:
 
 
 def _term_candidate(
-    entry: Wording, pool: Wording, places: list[int], measures: np.ndarray, cube: Sequence
-) -> tuple[Wording, dict]:
-    """Return a template with terms of the pool, and how they compare with the present ones."""
+    entry: _Wording, pool: _Wording, places: list[int], measures: np.ndarray, cube: Sequence
+) -> tuple[_Wording, dict]:
+    """Return a template with terms of the pool, and their comparison with the present terms."""
     words = [pool.terms[place] for place in places]
     source = tuple(words[: len(entry.source)])
     inverse = tuple(words[len(entry.source) :])
@@ -259,8 +260,8 @@ def _term_candidate(
     return candidate, row
 
 
-def _silhouettes(cubes: Sequence[np.ndarray], entry: Wording) -> list[float]:
-    """Return the mean silhouette of the first half and of null respondents."""
+def _silhouettes(cubes: Sequence[np.ndarray], entry: _Wording) -> list[float]:
+    """Return the mean silhouettes of the first half and of null respondents."""
     return [float(silhouettes(two_way(cube), entry.signs).mean()) for cube in cubes]
 
 
@@ -269,7 +270,7 @@ def _separation(real: float, null: float) -> dict[str, float]:
 
 
 def _choose(rows: list[dict]) -> int:
-    """Mark the allowed candidate with the largest separation; the first of equals."""
+    """Mark the allowed candidate with the largest separation; a tie goes to the first."""
     best = int(np.argmax([r["separation"] if r["allowed"] else -np.inf for r in rows]))
     for number, row in enumerate(rows):
         row["chosen"] = number == best

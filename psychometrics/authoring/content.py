@@ -1,4 +1,4 @@
-"""Content validity: how near prompts stay to their items, how well they read, what a panel says."""
+"""Content validity: similarity of prompts to their items, acceptability, ratings by a panel."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts
 
 _WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
-# What the panel of Reuben et al. (2024), appendix B, judges.
+# The criteria that the panel of Reuben et al. (2024), appendix B, rates.
 _RATINGS = ("meaning_kept", "natural", "neutral", "measures_it")
 
 
 def content_validity(
     questionnaire: Questionnaire, encoder: str = "embedded", acceptability: str | None = "embedded"
 ) -> pd.DataFrame:
-    r"""Return the semantic similarity to the item, and linguistic acceptability, of every prompt.
+    r"""Return the similarity to the item and the linguistic acceptability of every prompt.
 
     With unit embeddings :math:`e` of the item and of premise and hypothesis together,
 
@@ -36,30 +36,29 @@ def content_validity(
     Parameters
     ----------
     questionnaire : Questionnaire
-        Where its wording is not ``verbatim``, the items' own wording is read from the file named
-        by ``PSYCHOMETRICS_WORDING`` if that has it.
+        The questionnaire. If its wording is not ``verbatim``, the items' original wording is read
+        from the file named by ``PSYCHOMETRICS_WORDING``, if that file has it.
     encoder : str
         A sentence-transformers model: ``"embedded"``, a local folder or a hub id.
-    acceptability : str or None
+    Model, as in :func:`psychometrics.models.embedded.acceptability`; None skips it.
         As in :func:`psychometrics.models.embedded.acceptability`; None leaves it out.
 
     Returns
     -------
     DataFrame
         ``item_id, template, term, polarity, intensifier``; ``similarity``, the cosine of item and
-        prompt (premise and hypothesis together), from -1 to 1; ``stranger``, that of the prompt and
-        the *next* item (of the last, the first), which is what a prompt has with an item that it
-        was not made for; ``acceptability``, the mean
-        probability over premise and hypothesis; ``wording``, what the item's text was: verbatim,
-        original (from the user's file) or paraphrase.
+        prompt (premise and hypothesis together), from -1 to 1; ``stranger``, the cosine of the
+        prompt and the *next* item (after the last, the first), a baseline from an unrelated item;
+        ``acceptability``, the mean probability over premise and hypothesis; ``wording``, the source
+        of the item's text: verbatim, original (from the user's file) or paraphrase.
 
     Raises
     ------
     RespondentError
         The encoder or the acceptability model cannot be loaded.
     DataError
-        The file named by ``PSYCHOMETRICS_WORDING`` cannot be read, lacks a column, or has
-        another number of items.
+        The file named by ``PSYCHOMETRICS_WORDING`` cannot be read, lacks a column, or has a
+        different number of items.
 
     References
     ----------
@@ -97,34 +96,34 @@ def rater_agreement(
     items: Sequence[str] = ("item_id",),
     labels: Sequence = (0, 1),
 ) -> pd.DataFrame:
-    """Return the agreement between raters, per criterion.
+    """Return the agreement between raters on each criterion.
 
     Parameters
     ----------
     sheets : DataFrame
-        Ratings of all raters one below the other: one row per rater and item.
+        Ratings of all raters in long format: one row per rater and item.
     criteria : sequence of str
-        The columns that the raters filled in; a gap was not rated.
+        The columns that the raters filled in; missing values are unrated.
     items : sequence of str
-        The columns that tell which item a row is about.
+        The columns that identify the item of a row.
     labels : sequence
-        The ratings that may be given.
+        The permitted ratings.
 
     Returns
     -------
     DataFrame
         Indexed by criterion: ``raters, items, agreement`` (share of agreeing pairs of ratings),
-        ``fleiss_kappa`` (items that all rated), ``krippendorff_alpha`` (all items; nominal).
+        ``fleiss_kappa`` (items rated by all), ``krippendorff_alpha`` (all items; nominal).
 
     Raises
     ------
     ParameterError
-        There are fewer than two raters, no item that all of them rated, one rated it twice, or a
+        There are fewer than two raters, no item was rated by all, a rater rated an item twice, or a
         rating is not among the labels.
 
     References
     ----------
-    Fleiss (1971), by statsmodels; Krippendorff (2011), case C, nominal data.
+    Fleiss (1971), computed by statsmodels; Krippendorff (2011), case C, nominal data.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def rater_agreement(
     >>> rater_agreement(sheets, ["natural"])["fleiss_kappa"].item()
     1.0
     """
-    # An import here for cost; it is needed for a panel only.
+    # Imported here because it is slow and only panels need it.
     from statsmodels.stats.inter_rater import fleiss_kappa
 
     check_columns(sheets, ["rater", *items, *criteria], once=["rater", *items])
@@ -149,7 +148,7 @@ def rater_agreement(
         table = given.assign(code=codes).pivot(index=list(items), columns="rater", values="code")
         complete = table.dropna().to_numpy(dtype=int)
         if table.shape[1] < 2 or not len(complete):
-            raise ParameterError(f"No item was rated by two or more on '{criterion}': share some.")
+            raise ParameterError(f"{criterion}: no item has two raters; let raters share items.")
 
         n = complete.shape[1]
         counts = (complete[:, :, None] == np.arange(len(labels))).sum(axis=1)
@@ -167,9 +166,9 @@ def rater_agreement(
 
 
 def _krippendorff_alpha(codes: np.ndarray, labels: int) -> float:
-    """Return one minus observed over expected disagreement; codes of (items, raters) may be NaN."""
+    """Return 1 - observed / expected disagreement; codes (items, raters) may be NaN."""
     counts = (codes[:, :, None] == np.arange(labels)).sum(axis=1)
-    counts = counts[counts.sum(axis=1) > 1]  # an item that one rated has no pair
+    counts = counts[counts.sum(axis=1) > 1]  # an item with one rating has no pair
     raters = counts.sum(axis=1)
     totals = counts.sum(axis=0)
     n = totals.sum()
@@ -180,7 +179,7 @@ def _krippendorff_alpha(codes: np.ndarray, labels: int) -> float:
 
 
 def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
-    """Return the items' texts by id, and what they are: verbatim, original or paraphrase."""
+    """Return the items' texts by id, and their source: verbatim, original or paraphrase."""
     own = {item.id: item.text for item in questionnaire.items}
     if questionnaire.wording == "verbatim":
         return own, "verbatim"

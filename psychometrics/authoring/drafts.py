@@ -1,4 +1,4 @@
-"""A questionnaire's file from a table of items: a draft with what is left to write as comments."""
+"""Draft a questionnaire's file from a table of items; comments say what is left to write."""
 
 from __future__ import annotations
 
@@ -19,29 +19,13 @@ from ..questionnaires.library import load_questionnaire
 from .wording import LANGUAGES, RULES, _sided_words
 
 COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")
-"""Columns of the table; ``item`` is needed, the others may be left out or empty."""
+"""Columns of the table; only ``item`` is required, and the others may be empty."""
 _REVERSE = dict.fromkeys(
     ("yes", "y", "ja", "sí", "oui", "true", "1", "-1", "r", "reverse", "x"), True
 )
 _REVERSE |= dict.fromkeys(("", "no", "n", "nein", "non", "false", "0", "+1"), False)
 _MOST_ITEMS = 2000
-_HEAD = """\
-# A draft, made from a table of {size} items. Lines that begin with # are for you.
-# See questionnaires/README.md for the keys. Check it at each save:
-#   psychometrics check {name}.yaml --watch
-id: {name}
-title: {title}  # its full name
-short_title: {title}  # as figures call it
-measures: construct to be named  # what it measures
-language: {language}
-citation: user  # a key in the book's references, or user
-source: to be named  # where the items come from
-licence: to be named  # on which terms they may be used
-{options}
-# Words of frequency, for NLI prompts: from least to most, equals share a level.
-intensifiers:
-{intensifiers}
-scales:"""
+_HEAD = (Path(__file__).parent / "templates" / "draft.yaml").read_text(encoding="utf-8")
 _NO_OPTIONS = """\
 # options:  # from least to most, for people and chat models
 #   - {value: 0, label: Not at all}
@@ -58,22 +42,22 @@ def draft(
     overwrite: bool = False,
     language: str = "en",
 ) -> Path:
-    """Write a questionnaire's file from a table of items, and say in comments what is missing.
+    """Write a questionnaire's file from a table of items, and list in comments what is missing.
 
     Parameters
     ----------
     table : str, Path or DataFrame
-        A CSV file or a frame of :data:`COLUMNS`, one row per item: its text; the ``scale`` it
-        belongs to (all of one, if there is none); ``reverse``, yes where agreement lowers the
-        scale; ``options`` from least to most as ``0=Not at all; 1=Several days``, in the first row
-        for all items, in others where an item has its own; where neither options nor prompts are
-        given, the draft gets the language's usual words of agreement; for NLI prompts ``source``
-        and ``inverse`` terms with semicolons, ``premise`` and ``hypothesis`` with ``{term}`` and
-        ``{intensifier}``.
+        A CSV file or a frame with :data:`COLUMNS`, one row per item: its text; its ``scale``
+        (without this column, all items form one scale); ``reverse``, yes if agreement lowers the
+        score; ``options`` from least to most as ``0=Not at all; 1=Several days``, in the first row
+        for all items, in other rows for that item alone; for NLI prompts ``source`` and ``inverse``
+        terms separated by semicolons, ``premise`` and ``hypothesis`` with ``{term}`` and
+        ``{intensifier}``. A table with neither options nor prompts gets the language's usual words
+        of agreement.
     path : str or Path
         A ``.yaml`` file; its name becomes the questionnaire's id.
     overwrite : bool
-        Whether an existing file may be replaced.
+        Whether to replace an existing file.
     language : {"en", "de", "es", "fr"}
         Language of the items. It determines the draft's words of frequency and its hypothesis,
         taken from ``data/languages.yml``, which also has words of agreement and names their
@@ -82,19 +66,19 @@ def draft(
     Returns
     -------
     Path
-        The file. It loads; items without terms and templates can be asked for options and by chat,
-        and as NLI prompts once these are filled in.
+        The file. It loads; items can be asked by options and by chat at once, and as NLI prompts
+        once their terms and templates are filled in.
 
     Raises
     ------
     ParameterError, QuestionnaireError
-        The table has no items, a row or its options cannot be read, or the file is there. The
-        message names the table and the line.
+        The table has no items, a row or its options cannot be read, or the file exists. The message
+        names the table and the line.
 
     Warns
     -----
     UserWarning
-        A row has no text of an item and is left out, with its line.
+        A row has no item text and is left out; the warning names its line.
 
     Examples
     --------
@@ -112,7 +96,7 @@ def draft(
     if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
     if path.exists() and not overwrite:
-        raise ParameterError(f"{path} is there already: name another file, or remove it.")
+        raise ParameterError(f"{path} exists already: name another file, or remove it.")
 
     source = "The table" if isinstance(table, pd.DataFrame) else str(table)
     rows = _rows(table, name, source)
@@ -123,7 +107,7 @@ def draft(
     )
     parts = {"size": len(rows), "name": name, "title": title, "language": language}
     parts |= {"intensifiers": levels, "options": _common_options(rows, language)}
-    lines = [_HEAD.format(**parts), *_scale_lines(rows, name, title), "items:"]
+    lines = [_HEAD.format(**parts).rstrip(), *_scale_lines(rows, name, title), "items:"]
     for number, row in enumerate(rows.itertuples(index=False), start=1):
         lines += _item(number, row, own_options=number > 1, language=language)
 
@@ -134,7 +118,7 @@ def draft(
 
 
 def _common_options(rows: pd.DataFrame, language: str) -> str:
-    """Return the options of all items: the table's, else usual ones where there are no prompts."""
+    """Return the options of all items: the table's, else usual ones if there are no prompts."""
     options = rows["options"].iloc[0]
     if options:
         return "\n  - ".join(["options:", *_options(options, rows["place"].iloc[0])])
@@ -146,7 +130,7 @@ def _common_options(rows: pd.DataFrame, language: str) -> str:
 
 
 def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
-    """Return a line for each scale; refuse two whose names differ in their spelling alone."""
+    """Return a line for each scale; refuse two names that differ only in spelling."""
     lines = []
     first: dict[str, tuple[str, str]] = {}
     for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
@@ -155,8 +139,8 @@ def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
         if identity in first:
             before, line = first[identity]
             raise ParameterError(
-                f"{place}: the scale '{scale}' is called '{before}' in {line}; write both alike, "
-                "or name one otherwise."
+                f"{place}: the scale '{scale}' is called '{before}' in {line}; use one spelling, "
+                "or rename one."
             )
 
         first[identity] = scale, place.rpartition(", ")[2]
@@ -173,7 +157,7 @@ def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
 
 def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
     """Write the draft if it loads; report its mistakes by the lines of the table."""
-    with tempfile.TemporaryDirectory() as folder:  # a draft that does not load is not left behind
+    with tempfile.TemporaryDirectory() as folder:  # leave no draft that does not load
         written = Path(folder) / path.name
         written.write_text(text, encoding="utf-8")
         try:
@@ -187,7 +171,7 @@ def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
 
 
 def _identity(title: str) -> str:
-    """Return a name of small letters without accents, digits and _.
+    """Return a name of lower-case letters without accents, digits and _.
 
     Examples
     --------
@@ -200,15 +184,15 @@ def _identity(title: str) -> str:
 
 
 def _agreement(language: str) -> list[str]:
-    """Return options by a language's words of agreement, from least to most."""
+    """Return options with a language's words of agreement, from least to most."""
     levels = LANGUAGES[language]["agreement"]
-    # Of two words the pair that differs in its end alone: somewhat disagree, somewhat agree.
+    # For two words, use the pair that differs only at its end: somewhat disagree, somewhat agree.
     words = [level["terms"][0 if level["weight"] < 0 else -1] for level in levels]
     return [f"{{value: {n}, label: {_quoted(word)}}}" for n, word in enumerate(words, start=1)]
 
 
 def _in_table(said: str, written: Path, source: str, rows: pd.DataFrame) -> str:
-    """Name the table and its lines where a message names the draft and its items."""
+    """Rewrite a message about the draft's items so that it names lines of the table."""
     for name, place in zip(rows["id"], rows["place"], strict=True):
         said = said.replace(f"items: '{name}' is", f"{place.rpartition(', ')[2]} is")
         said = said.replace(f"as '{name}'", f"as {place.rpartition(', ')[2]}")
@@ -231,9 +215,9 @@ def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFr
     twice = table.columns[table.columns.duplicated()].tolist()
 
     if twice:
-        raise ParameterError(f"The table has the column '{twice[0]}' twice: keep one.")
+        raise ParameterError(f"The table has two columns '{twice[0]}': keep one.")
     if len(table) > _MOST_ITEMS:
-        raise ParameterError(f"The table has {len(table)} rows, above {_MOST_ITEMS}: split it.")
+        raise ParameterError(f"The table has {len(table)} rows, more than {_MOST_ITEMS}: split it.")
 
     unknown = [column for column in table.columns if column not in COLUMNS]
     if unknown:
@@ -244,11 +228,11 @@ def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFr
     table = table.reindex(columns=list(COLUMNS), fill_value="").map(str.strip).assign(place=places)
     left_out = table["item"].eq("") & table[list(COLUMNS)].ne("").any(axis=1)
     for place in table.loc[left_out, "place"]:
-        warnings.warn(f"{place}: has no text of an item and is left out.", stacklevel=3)
+        warnings.warn(f"{place}: has no item text and is left out.", stacklevel=3)
 
     table = table[table["item"] != ""].reset_index(drop=True)
     if table.empty:
-        raise ParameterError("The table has no items.")
+        raise ParameterError("The table has no items: add a row for each.")
 
     reverse = table["reverse"].str.lower().map(_REVERSE)
     if reverse.isna().any():
@@ -302,7 +286,7 @@ def _options(text: str, place: str) -> list[str]:
     for part in filter(None, (part.strip() for part in text.split(";"))):
         value, equals, label = part.partition("=")
         if not equals or not label.strip() or not re.fullmatch(r"\s*[-+]?\d+([.,]\d+)?\s*", value):
-            said = "options are written as '0=Not at all; 1=Often'"
+            said = "options must be written as '0=Not at all; 1=Often'"
             raise ParameterError(f"{place}: {said}, got '{part}'.")
 
         value = float(value.replace(",", "."))
@@ -311,12 +295,12 @@ def _options(text: str, place: str) -> list[str]:
     if len(lines) < 2:
         mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add one"
         raise ParameterError(
-            f"{place}: options are one alone, '{text}'; {mend}, as in '0=no; 1=yes'."
+            f"{place}: there is only one option, '{text}'; {mend}, as in '0=no; 1=yes'."
         )
 
     return lines
 
 
 def _quoted(text: str) -> str:
-    """Quote a text for YAML, which reads JSON strings."""
+    """Quote a text for YAML, which accepts JSON strings."""
     return json.dumps(text, ensure_ascii=False)

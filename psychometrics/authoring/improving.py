@@ -1,9 +1,9 @@
-"""Better prompts for a questionnaire: chosen on one half of the respondents, shown on the other.
+"""Better prompts for a questionnaire: chosen on half of the respondents, tested on the rest.
 
-The flow of :func:`improve`: the respondents are split before anything is measured. On
-the first half alone it chooses the intensifiers, then for each template its wording, then its
-terms. The second half answers what was chosen, the present prompts, and prompts drawn by chance
-from the same candidates. :func:`held_out` summarises them.
+Steps of :func:`improve`: it splits the respondents before any measurement. On the first half alone
+it chooses the intensifiers, then the wording of each template, then its terms. The second half
+answers the chosen prompts, the present prompts, and prompts drawn at random from the same
+candidates. :func:`held_out` summarises them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..asking.population import population, population_table
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError, RespondentError, writing
 from ..measures.intervals import mean_interval
-from ..measures.scoring import pss
+from ..measures.normalisation import pss
 from ..measures.validity import term_silhouettes
 from ..modes import identify
 from ..questionnaires import Questionnaire, load_questionnaire
@@ -35,16 +35,7 @@ from .choosing import TOLERANCE, _Choice
 # Greatest number of draws and of null respondents.
 _MOST = 10_000
 _BASES = {"MiniLM": "embedded", "SmolLM2": "smollm2"}
-
-
-_HEAD = """\
-# Prompts of {of}, improved by `psychometrics improve` on {date}, seed {seed}.
-# Chosen on the answers of {chose};
-# held out were {out}.
-# Split: by chance within families, with that seed. Rule: of the candidates that fall behind by
-# at most {limit} in similarity, acceptability, neutrality and opposition, the one whose silhouette
-# lies farthest above that of random heads: intensifiers, then wordings, then terms.
-"""
+_HEAD = (Path(__file__).parent / "templates" / "improved.yaml").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -54,18 +45,18 @@ class _Improved:
     Attributes
     ----------
     questionnaire : Questionnaire
-        The improved one, named ``<id>_improved``.
+        The improved questionnaire, named ``<id>_improved``.
     silhouettes : DataFrame
-        Per respondent and item, the ``silhouette`` of the ``present`` prompts, of the ``improved``
-        and of those by ``chance`` (column ``prompts``), with the respondent's ``half``: ``chosen
+        Per respondent and item, the ``silhouette`` of the ``present``, the ``improved`` and the
+        random (``chance``) prompts (column ``prompts``), with the respondent's ``half``: ``chosen
         on``, ``held out``, or ``null`` for null respondents.
     candidates : DataFrame
         One row per candidate: its ``stage`` (intensifiers, wording, terms), its words, its
-        measures on the first half, whether it was ``allowed`` and ``chosen``.
+        measurements on the first half, and whether it was ``allowed`` and ``chosen``.
     split : DataFrame
-        Who is in which half.
+        The respondents in each half.
     seed : int
-        Seed of the halves and of the prompts by chance.
+        Seed of the halves and of the random prompts.
     """
 
     questionnaire: Questionnaire
@@ -77,7 +68,7 @@ class _Improved:
     def write(
         self, path: str | Path, report: str | Path | None = None, date: str | None = None
     ) -> Path:
-        """Write the questionnaire to a file of its own, with where it comes from.
+        """Write the questionnaire, with its provenance, to a file of its own.
 
         Parameters
         ----------
@@ -86,7 +77,7 @@ class _Improved:
         report : str or Path, optional
             A new file for the table of candidates (CSV).
         date : str, optional
-            For the comment on top; by default today's.
+            Date in the comment at the top; by default today's.
 
         Returns
         -------
@@ -95,7 +86,7 @@ class _Improved:
         Raises
         ------
         ParameterError
-            A file is there already, which is never overwritten, or cannot be written.
+            A file exists already (none is overwritten), or cannot be written.
         """
         check_new(path, report)
         path = Path(path).expanduser()
@@ -119,12 +110,12 @@ class _Improved:
 def _halves(
     respondents: Sequence[str], families: Sequence[str] | None = None, seed: int = 1
 ) -> pd.DataFrame:
-    """Split respondents by chance in two halves with nearly as many of each family.
+    """Split respondents at random into halves with nearly equal numbers of each family.
 
     Parameters
     ----------
     respondents : sequence of str
-        Names, whose order does not matter.
+        Names; their order does not matter.
     families : sequence of str, optional
         The family of each respondent; by default its name up to the first hyphen.
     seed : int
@@ -133,13 +124,13 @@ def _halves(
     Returns
     -------
     DataFrame
-        ``respondent_id, family, half``, in the order given: shuffled within families, which
-        follow each other, the first, third, ... are ``chosen on``, the others ``held out``.
+        ``respondent_id, family, half``, shuffled within families, which keep their order; the
+        first, third, ... are ``chosen on``, the others ``held out``.
 
     Raises
     ------
     ParameterError
-        There are fewer than four respondents, so that a half could not have two.
+        There are fewer than four respondents, too few for two in each half.
 
     Examples
     --------
@@ -171,30 +162,30 @@ def improve(
 ) -> _Improved:
     r"""Choose better prompts on half of the respondents and measure them on the other half.
 
-    A candidate is *allowed* if it falls behind what it replaces by no more than 0.05 in similarity
-    to the item, acceptability and neutrality (templates) or opposition (terms). Of those allowed
-    the one is chosen whose silhouette lies farthest above that of null respondents,
+    A candidate is *allowed* if it falls behind what it replaces by at most 0.05 in similarity to
+    the item, acceptability and neutrality (templates) or opposition (terms). The choice is the
+    allowed candidate whose silhouette lies farthest above the null respondents',
 
     .. math:: \bar s_{\text{first half}} - \bar s_{\text{random heads}} ,
 
-    the present one if none does better: first the intensifiers of the questionnaire, then the
-    wording of each template, then as many source and inverse terms as it has.
+    or the present prompts if none does better: first the intensifiers of the questionnaire, then
+    the wording of each template, then an unchanged number of source and inverse terms.
 
     Parameters
     ----------
     questionnaire : Questionnaire, name or path
-        With ``candidates``, or to be tried by the rules alone.
+        A questionnaire with ``candidates``, or one to improve by the rules alone.
     respondents : str or sequence
-        As :func:`psychometrics.asking.ask` takes them; at least four.
+        At least four respondents, as :func:`psychometrics.asking.ask` takes them.
     rules : bool
-        Whether rules make candidates, too (see :func:`wordings`).
+        Whether rules also make candidates (see :func:`wordings`).
     draws : int
         Number of questionnaires drawn at random from the candidates, for the held-out half; the
-        lists of intensifiers take turns.
+        lists of intensifiers are used in turn.
     nulls : int
         Number of null respondents on each family's base.
     seed : int
-        Seed of the halves and of the prompts by chance.
+        Seed of the halves and of the random prompts.
     **asking
         ``store``, ``dtype``, ``device`` and ``progress`` of :func:`psychometrics.asking.ask`.
 
@@ -205,27 +196,27 @@ def improve(
     Raises
     ------
     ParameterError
-        There are too few respondents, no candidates, no draw, or a template without two terms of a
-        kind.
+        There are too few respondents, no candidates, no draws, or a template with fewer than two
+        terms of a kind.
     QuestionnaireError
         The questionnaire has no templates.
     RespondentError
-        A respondent is not there or did not answer.
+        A respondent does not exist or did not answer.
 
     References
     ----------
     Reuben et al. (2024), sections 3.1 and 3.3, for the rules of templates and terms and the
-    measures; that no choice is judged by the answers it was made on is the rule of every held-out
-    sample (Hastie, Tibshirani and Friedman, 2009, section 7.10.2).
+    measures; Hastie, Tibshirani and Friedman (2009), section 7.10.2, for testing each choice on
+    held-out data.
     """
     check_numbers(seed=seed, draws=draws, nulls=nulls)
     if nulls < 2 or max(draws, nulls) > _MOST:
         raise ParameterError(f"nulls must be 2 or more, draws and nulls at most {_MOST}.")
 
     names = population(respondents) if isinstance(respondents, str) else list(respondents)
-    _halves([str(name) for name in names])  # too few are refused before any is opened
+    _halves([str(name) for name in names])  # refuse too few respondents before opening one
     questionnaire = load_questionnaire(questionnaire)
-    prompts(questionnaire)  # a questionnaire without any is refused
+    prompts(questionnaire)  # refuse a questionnaire without prompts
     table = wordings(questionnaire, rules)
     _check_candidates(questionnaire, table)
 
@@ -264,12 +255,12 @@ def _split(names: Sequence, dtype: str | None, seed: int) -> pd.DataFrame:
 def _widths_by_half(
     frames: list[pd.DataFrame], questionnaire_id: str, split: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return silhouettes of all prompts and the half of each respondent; others are nulls."""
+    """Return silhouettes of all prompts with each respondent's half; others are nulls."""
     widths = pd.concat(frames, ignore_index=True).assign(questionnaire=questionnaire_id)
     widths["half"] = widths["respondent_id"].map(split.set_index("respondent_id")["half"])
     widths["half"] = widths["half"].fillna("null")
     if widths.groupby("half")["respondent_id"].nunique().reindex(split["half"]).min() < 2:
-        raise RespondentError("Fewer than two respondents of a half answered: name others.")
+        raise RespondentError("Fewer than two respondents in one half answered: name others.")
 
     columns = ["questionnaire", "item_id", "half", "respondent_id", "prompts", "silhouette"]
     return widths[columns]
@@ -281,22 +272,22 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     Parameters
     ----------
     found : DataFrame
-        ``silhouettes`` of the result.
+        The result's ``silhouettes``.
     by : sequence of str
-        One row for each of these; add ``"item_id"`` for items.
+        Grouping columns; add ``"item_id"`` for items.
 
     Returns
     -------
     DataFrame
         The columns of `by`; held-out means ``present, chance, improved``; with 95 % intervals over
-        respondents, the paired ``gain`` of the improved over the present prompts and
-        ``over_chance`` over those by chance (``_low, _high``); ``gain_chosen_on``, the gain on the
-        half that chose; ``n``, the held-out respondents.
+        respondents (``_low, _high``), the paired ``gain`` of the improved over the present prompts
+        and ``over_chance``, over the random prompts; ``gain_chosen_on``, the gain in the choosing
+        half; ``n``, the number of held-out respondents.
 
     Raises
     ------
     ParameterError
-        A column or one of the kinds of prompts is missing, or a respondent occurs twice.
+        A column or a kind of prompts is missing, or a respondent occurs twice.
 
     Examples
     --------
@@ -329,17 +320,17 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
 
 
 def check_new(path: str | Path, report: str | Path | None = None) -> None:
-    """Refuse a place where an improved questionnaire cannot be written, before anything is asked.
+    """Refuse a path that an improved questionnaire cannot be written to, before asking anyone.
 
     Parameters
     ----------
     path, report
-        As in the result's ``write``.
+        Paths, as in the result's ``write``.
 
     Raises
     ------
     ParameterError
-        With the file's name.
+        A file cannot be written; the message names it.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*\.yaml", Path(path).name):
         raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
@@ -347,7 +338,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
     for file in filter(None, (path, report)):
         place = Path(file).expanduser()
         if place.exists():
-            raise ParameterError(f"{file} is there already and is not overwritten: name another.")
+            raise ParameterError(f"{file} exists already and is not overwritten: name another.")
         if not place.absolute().parent.is_dir():
             raise ParameterError(f"{file}: there is no folder {place.parent}; make it first.")
 
@@ -356,7 +347,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
 
 
 def _families(labels: Sequence[str]) -> list[str]:
-    """Return the family of each respondent; of one unknown, the first part of its name."""
+    """Return the family of each respondent; if unknown, the first part of its name."""
     known = population_table().set_index("respondent_id")["family"].to_dict()
     return [known.get(label, label.split("-")[0]) for label in labels]
 
@@ -375,7 +366,7 @@ def _held_out_silhouettes(
 def _silhouettes_by_chance(
     questionnaires: Sequence[Questionnaire], respondents: Sequence, asking: dict
 ) -> pd.DataFrame:
-    """Return the mean silhouettes of questionnaires whose prompts were drawn by chance."""
+    """Return the mean silhouettes of questionnaires with randomly drawn prompts."""
     widths = pd.concat(
         term_silhouettes(pss(ask(questionnaire, respondents, **asking)))
         for questionnaire in questionnaires
@@ -386,7 +377,7 @@ def _silhouettes_by_chance(
 
 
 def _label(respondent: object, dtype: str | None) -> str:
-    """Return the name of a respondent in answers: a folder's name, not its path."""
+    """Return a respondent's name in the answers: for a path, the folder's name."""
     own = hasattr(respondent, "answer")
     identity = respondent.identity if own else identify(respondent, dtype=dtype)
     return identity["respondent_id"]

@@ -1,4 +1,4 @@
-"""Write a population's file from a query of the hub, with the models left out and why."""
+"""Write a population's file from a query of the hub, with the excluded models and the reasons."""
 
 from __future__ import annotations
 
@@ -46,35 +46,35 @@ def new_population(
 ) -> pd.DataFrame:
     """Write a population's file from a query of the hub.
 
-    The query's most downloaded models are examined one by one, as the first paper chose its 88
-    (Reuben et al. 2024, section 4.1): by their rank, their size in memory, and the names of their
-    outputs. Only their config.json is downloaded. The file names each model's commit, so that it
-    means the same weights later, and lists the models left out with the kind of reason.
+    The models with the most downloads are examined one by one, as Reuben et al. (2024, section 4.1)
+    chose their 88: by rank, size in memory, and the names of their outputs. Only their config.json
+    is downloaded. The file names each model's commit, so that it keeps meaning the same weights,
+    and lists the excluded models with the kind of reason.
 
     Parameters
     ----------
     path : str or Path
-        A ``.yaml`` file that is not there yet.
+        A new ``.yaml`` file.
     task : str, optional
-        The hub's name of a task, such as ``"text-classification"`` or ``"fill-mask"``.
+        A task's name on the hub, such as ``"text-classification"`` or ``"fill-mask"``.
     search : sequence of str
-        A model's id holds at least one of these words, such as ``["mnli", "nli"]``.
+        Words such as ``["mnli", "nli"]``; a model's id must contain at least one.
     top : int
         Number of models to examine, the most downloaded (in 30 days) first.
     min_downloads : int
-        The ranking ends at the first model with fewer.
+        Fewest downloads; the ranking ends at the first model with fewer.
     licences : sequence of str
-        The hub's names of licences, such as ``["mit", "apache-2.0"]``; by default any, or none.
+        The hub's names of licences, such as ``["mit", "apache-2.0"]``; by default any or none.
     max_memory : str or int, optional
         Most memory that the weights may take in float32: ``"24GB"``, or a number of bytes.
     labels : sequence of str
-        What the outputs must be named, in any order and case. Where these are entailment, neutral
-        and contradiction, *entailed* and the like count, too.
+        Names of the outputs, in any order and case. If these are entailment, neutral and
+        contradiction, variants such as *entailed* are accepted too.
 
     Returns
     -------
     DataFrame
-        The file's table, as :func:`psychometrics.asking.population.population_table` gives it.
+        The file's table, as :func:`psychometrics.asking.population.population_table` returns it.
 
     Raises
     ------
@@ -103,10 +103,10 @@ def new_population(
 
     if not chosen:
         kinds = Counter(row["kind"] for row in left_out).most_common()
-        why = ", left out are " + ", ".join(f"{n} for {kind}" for kind, n in kinds)
+        why = ", leaving out " + ", ".join(f"{n} for {kind}" for kind, n in kinds)
         raise ParameterError(
-            f"The query finds no model that can be taken: {len(found)} were looked at"
-            f"{why if kinds else ''}. Ask for more, or for others."
+            f"The query finds no suitable model among {len(found)}"
+            f"{why if kinds else ''}: raise `top`, or change the query."
         )
 
     content = {"title": path.stem.replace("_", " ").replace("-", " ")}
@@ -127,7 +127,7 @@ def _without_empty(entry: dict) -> dict:
 
 
 def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
-    """Return what is known of a model, and the kind and reason if the query leaves it out."""
+    """Return a model's entry, and the kind and reason if the query excludes it."""
     licences = [tag.removeprefix("license:") for tag in info.tags or [] if tag[:8] == "license:"]
     entry = {"model": info.id, "revision": info.sha, "downloads": info.downloads}
     entry["parameters"] = info.safetensors.total if info.safetensors else None
@@ -144,7 +144,7 @@ def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
         if obstacle:
             return entry, {"kind": obstacle[0], "reason": f"{info.id} {obstacle[1]}."}
     except RespondentError as error:
-        if error.kind == "network":  # says nothing of the model
+        if error.kind == "network":  # this is not a fault of the model
             raise
         return entry, {"kind": error.kind, "reason": str(error)}
 
@@ -152,7 +152,7 @@ def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
 
 
 def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple[str, str] | None:
-    """Return the kind of reason for which the query leaves a model out, and what it is."""
+    """Return the kind of reason for excluding a model, and the reason."""
     from transformers import CONFIG_MAPPING
     from transformers.models.auto import modeling_auto
 
@@ -165,12 +165,12 @@ def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple
     called = config.get("model_type")
     has = config.get("architectures") or []
     if called not in CONFIG_MAPPING:
-        return "architecture", f"is of an architecture that is not known, {called}"
+        return "architecture", f"has an unknown architecture, {called}"
 
     known = modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.get(called, ())
     known = {known} if isinstance(known, str) else set(known)
     if classifier and not (known & set(has) if has else known):
-        return "architecture", f"is no sequence classifier but {', '.join(map(str, has)) or called}"
+        return "architecture", f"not a sequence classifier but {', '.join(map(str, has)) or called}"
 
     if most is not None and 4 * entry["parameters"] > most:
         sizes = (ByteSize(size).human_readable(True) for size in (4 * entry["parameters"], most))
@@ -187,11 +187,11 @@ def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple
 
 
 def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | None) -> int | None:
-    """Return the bytes of memory, if all parameters can be used."""
+    """Check all parameters, and return the memory limit in bytes."""
     if path.suffix not in (".yaml", ".yml"):
         raise ParameterError(f"{path} must end in .yaml.")
     if path.exists():
-        raise ParameterError(f"{path} is there already: name another file, or remove it.")
+        raise ParameterError(f"{path} exists already: name another file, or remove it.")
 
     if not path.absolute().parent.is_dir():
         raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
@@ -202,12 +202,12 @@ def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | N
         most = TypeAdapter(ByteSize | None).validate_python(max_memory)
         return most if most is None else int(most)
     except ValidationError:
-        wanted = "max_memory is written as 24GB or 500MiB"
+        wanted = "max_memory must be written as 24GB or 500MiB"
         raise ParameterError(f"{wanted}, got {max_memory!r}.") from None
 
 
 def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInfo]:
-    """Return the most downloaded models of the hub that the query finds, each once."""
+    """Return the hub's most downloaded models that match the query, each once."""
     from huggingface_hub import HfApi
 
     found = {}
@@ -217,10 +217,10 @@ def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInf
                 search=word, pipeline_tag=task, sort="downloads", limit=top, expand=_ASKED_FOR
             ):
                 found[info.id] = info
-    except Exception as error:  # of the network, of the hub, and what it says of a query
+    except Exception as error:  # a fault of the network, the hub or the query
         reason = (str(error).strip().splitlines() or [""])[0].rstrip(".:")
         raise RespondentError(
-            f"The hub does not list its models ({type(error).__name__}: {reason}).", kind="network"
+            f"The hub did not list its models ({type(error).__name__}: {reason}).", kind="network"
         ) from error
 
     return sorted(found.values(), key=lambda info: (-(info.downloads or 0), info.id))[:top]

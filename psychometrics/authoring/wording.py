@@ -1,6 +1,6 @@
-"""Rules for the wording of NLI prompts, checked without a model or, for two of them, with one.
+"""Rules for the wording of NLI prompts; two of them need a model.
 
-A rule finds what a rule can find. People must judge whether a prompt asks what its item asks.
+Rules catch only some faults. People must judge whether a prompt asks what its item asks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..questionnaires.prompts import prompts
 LANGUAGES: dict[str, dict] = yaml.safe_load(
     (data_dir() / "languages.yml").read_text(encoding="utf-8")
 )
-"""Intensifiers and common words by language; the file says where they come from."""
+"""Intensifiers and common words by language; the file names their sources."""
 _COMMON = {name: set(part["words"]) for name, part in LANGUAGES.items()}
 RULES = {
     "language": "Every text is in the questionnaire's language.",
@@ -49,10 +49,10 @@ _NEGATIONS = frozenset({
     "cannot", "can't", "don't", "doesn't", "didn't", "won't", "isn't", "aren't", "wasn't",
     "weren't", "haven't", "hasn't", "hadn't", "shouldn't", "wouldn't",
 })  # fmt: skip
-_RESPONDENT = "minilm-both-l6-s1"  # which measures opposites
-# Words at least so far from neutral in VADER's lexicon (-4 to 4) take a side.
+_RESPONDENT = "minilm-both-l6-s1"  # the model that measures opposites
+# Words at least this far from neutral in VADER's lexicon (-4 to 4) take a side.
 _VALENCE = 1.0
-# Words with a valence in the lexicon whose plain use takes no side.
+# Words with a valence in the lexicon that take no side in plain use.
 _COMMON_WORDS = frozenset({"like", "well", "want", "share", "care", "help", "please", "matter",
                           "matters", "true"})  # fmt: skip
 
@@ -63,26 +63,25 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
     Parameters
     ----------
     questionnaire : str or Questionnaire
-        A name, a file or a loaded one. In other languages than English only the rule ``language``
-        applies, where it knows the language.
+        A name, a file or a loaded questionnaire. For languages other than English only the rule
+        ``language`` applies, if it knows the language.
     measured : bool
-        Whether two rules ask models, which takes seconds: that inverse terms contradict the
-        source terms more than these contradict one another (an NLI respondent), and that every
-        term reads about as well as the item's others (the acceptability head, which agrees with
-        linguists only in part: a hint).
+        Whether to add two rules that use models, which takes seconds: inverse terms contradict the
+        source terms more than source terms contradict one another (an NLI respondent), and every
+        term reads about as well as the item's others (the acceptability head, which agrees only
+        partly with linguists: a hint).
 
     Returns
     -------
     DataFrame
         ``item_id, template`` (from 1; 0 for the item itself), ``rule`` (one of ``RULES``),
-        ``finding`` and ``mend``. No row means that the rules found nothing, which is not the same
-        as a good prompt.
+        ``finding`` and ``mend``. A prompt without a row breaks no rule, but may still be poor.
 
     Notes
     -----
-    A word takes a side if VADER's lexicon puts it at 1 or more and the item itself does
-    not have it: what the item says is its context. A longer word that begins with one of five
-    letters or more counts as that word (*trustworthy* as *trust*).
+    A word takes a side if VADER's lexicon rates it at 1 or more and the item itself lacks it; the
+    item's own words are its context. A longer word that begins with one of at least five letters
+    counts as that word (*trustworthy* as *trust*).
 
     References
     ----------
@@ -126,7 +125,7 @@ def _sided_words(text: str) -> list[str]:
 
 
 def _mixed(questionnaire: Questionnaire) -> list[tuple]:
-    """Return the texts and intensifiers in another language than the questionnaire's."""
+    """Find texts and intensifiers in a language other than the questionnaire's."""
     own = questionnaire.language.partition("-")[0].lower()
     if own not in LANGUAGES:
         return []
@@ -177,7 +176,7 @@ def _degrees(language: str) -> set[str]:
 
 
 def word_lists() -> dict[str, Any]:
-    """Return the words that the rules look for, for a page that applies them while one types.
+    """Return the words that the rules look for; a page uses them to check text as one types.
 
     Returns
     -------
@@ -208,7 +207,7 @@ def word_lists() -> dict[str, Any]:
 
 
 def _of_item(item: Item) -> list[tuple]:
-    """Return the item's own text: one question, no double negative."""
+    """Check the item's own text: one question, no double negative."""
     rows = []
     denials = _words(item.text) & _NEGATIONS
     if re.search(r"\band\b.*\band\b|\band/or\b", item.text.lower()):
@@ -232,8 +231,8 @@ def _of_template(item: Item, template, terms) -> list[tuple]:
 
     often = (words & _FREQUENCY) - _words(item.text)
     if often:
-        finding = f"{_listed(often)} says how often, beside the intensifier"
-        rows.append(("frequency", finding, "take it out: it answers the intensifier"))
+        finding = f"{_listed(often)} says how often, as the intensifier does"
+        rows.append(("frequency", finding, "take it out"))
 
     leading = [phrase for phrase in _LEADING if re.search(rf"\b{phrase}\b", bare.lower())]
     if leading:
@@ -252,8 +251,8 @@ def _of_template(item: Item, template, terms) -> list[tuple]:
 
     source = {_bare(term) for term in terms.source}
     rows += [
-        ("opposites", f"'{term}' is the source term denied, not its opposite",
-         "name what is there instead; 'never' denies it again")
+        ("opposites", f"'{term}' negates the source term and is not its opposite",
+         "use an opposite word; 'never' would negate it again")
         for term in terms.inverse
         if _words(term) & _NEGATIONS and _bare(term) in source
     ]  # fmt: skip
@@ -268,7 +267,7 @@ def _of_template(item: Item, template, terms) -> list[tuple]:
 
 
 def _measured(questionnaire: Questionnaire) -> list[tuple]:
-    """Return the opposites by contradiction, congruence by the acceptability head."""
+    """Check opposites by contradiction, and congruence by the acceptability head."""
     table = prompts(questionnaire).drop_duplicates(["item_id", "template", "term"])
     in_premise = [
         "{term}" in questionnaire.item(row.item_id).templates[row.template - 1].premise
@@ -288,9 +287,9 @@ def _measured(questionnaire: Questionnaire) -> list[tuple]:
         by_term = pd.Series(contradicted).groupby(first, sort=False).mean()
         alike = by_term.reindex(source).mean()
         apart = by_term.drop(source, errors="ignore").mean()
-        if apart <= alike:  # False where there is one source term, and nothing to compare with
+        if apart <= alike:  # False if a single source term leaves no comparison
             finding = f"for {_RESPONDENT} the inverse terms contradict the source terms no more "
-            finding += f"than these one another ({apart:.2f} against {alike:.2f})"
+            finding += f"than one another ({apart:.2f} against {alike:.2f})"
             rows.append((item_id, number, "opposites", finding, "read both: can both be true?"))
 
         middle = part["reads"].median()
@@ -310,7 +309,7 @@ def _valences() -> dict[str, float]:
 
 
 def _valence(word: str) -> float:
-    """Return the valence of the word, or of the longest known word that it begins with."""
+    """Return the valence of a word, or of the longest known word that it begins with."""
     known = _valences()
     ends = range(len(word), 4, -1)
     return next((known[word[:end]] for end in ends if word[:end] in known), known.get(word, 0.0))
@@ -321,13 +320,13 @@ def _words(text: str) -> set[str]:
 
 
 def _has(text: str, word: str) -> bool:
-    """Return whether the item says the word, or one that begins like it."""
+    """Return whether the item has the word, or one with the same beginning."""
     stem = word[: max(4, len(word) - 3)]
     return any(own.startswith(stem) for own in _words(text))
 
 
 def _bare(term: str) -> str:
-    """Return the term without what denies it."""
+    """Return the term without its negation."""
     kept = [
         w for w in term.lower().split() if w not in _NEGATIONS and w not in ("do", "does", "am")
     ]

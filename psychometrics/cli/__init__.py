@@ -1,4 +1,4 @@
-"""The ``psychometrics`` command, a module for each panel of its help."""
+"""The ``psychometrics`` command; each module holds one panel of its help."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; what a user can mend ends in one sentence and exit status 1."""
+    """Run the command; report an error that a user can fix in one sentence, with exit status 1."""
     try:
         app()
     except PsychometricsError as error:

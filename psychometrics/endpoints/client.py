@@ -1,8 +1,8 @@
-"""The HTTP side of a chat endpoint: send one request, and read what comes back.
+"""The HTTP side of a chat endpoint: send one request, and read the response.
 
-Requests are sent with aiohttp and not with the openai client. That client reads a reply to its end
-however long it is, follows redirects, takes no total time-out, lets only the request that got a
-``Retry-After`` obey it, and takes the processor many times as long.
+Requests are sent with aiohttp instead of the openai client. That client reads replies of any
+length, follows redirects, has no total time-out, applies a ``Retry-After`` only to the request that
+got it, and takes many times as much processor time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -27,64 +28,59 @@ from .endpoint import Endpoint
 from .pace import _pace_of
 from .proxies import _proxy_for
 
-# Most seconds for which a ``Retry-After`` is obeyed; after them the request is tried again.
+# Longest ``Retry-After`` in seconds that is obeyed; then the request is tried again.
 _LONGEST_WAIT = 300.0
 _LARGEST_REPLY = 4 * 2**20
-# Most bytes of a response's header, and most headers: gateways put whole policies into them.
+# Most bytes of a response's header, and most headers: gateways send long policies in them.
 _LARGEST_HEADER = 2**16
 _MOST_HEADERS = 1000
 
 
+@dataclass(eq=False)
 class _NoReply(Exception):
-    """A request had no reply and may be sent again.
+    """A request got no reply and may be sent again.
 
     Attributes
     ----------
+    why : str
+        The reason, as it is shown.
     after : float, optional
-        Seconds to wait, if the endpoint said so.
+        Seconds to wait, if the endpoint gave a number.
     slow : bool
         The request came too soon.
     paid : bool
-        The endpoint may have replied, so the request may cost something.
+        The endpoint may have replied, so the request may have a cost.
     unreachable : bool
         There was no connection.
     busy : bool
         The endpoint says that it will reply later.
     unreadable : bool
-        The endpoint replied, but not with a completion, and is likely to do so again.
+        The endpoint replied without a completion, and will probably do so again.
     status : str
-        The status of the missing answers.
+        The status of the unanswered items.
     """
 
-    def __init__(
-        self,
-        why: str,
-        after: float | None = None,
-        slow: bool = False,
-        paid: bool = False,
-        unreachable: bool = False,
-        busy: bool = False,
-        unreadable: bool = False,
-        status: str = "no_reply",
-    ) -> None:
-        super().__init__(why)
-        self.after = after
-        self.slow = slow
-        self.paid = paid
-        self.unreachable = unreachable
-        self.busy = busy
-        self.unreadable = unreadable
-        self.status = status
+    why: str
+    after: float | None = None
+    slow: bool = False
+    paid: bool = False
+    unreachable: bool = False
+    busy: bool = False
+    unreadable: bool = False
+    status: str = "no_reply"
+
+    def __str__(self) -> str:
+        return self.why
 
 
-class Client:
+class _Client:
     """Connections to an endpoint.
 
     Parameters
     ----------
     endpoint : Endpoint
     name : str
-        The respondent's, for error messages.
+        The respondent's name, for error messages.
     """
 
     def __init__(self, endpoint: Endpoint, name: str) -> None:
@@ -109,7 +105,8 @@ class Client:
 
         self._proxy = _proxy_for(endpoint.address)
         proxy = urlsplit(self._proxy or "")
-        # A token may stand in the user's place, and a server may repeat either form of each.
+        # The user part of the address may hold a token, and a server may repeat either form of
+        # both.
         texts = {key, user, password, base.username, base.password, basic.removeprefix("Basic ")}
         texts |= {proxy.username, proxy.password, *headers.values()}
         secrets = [text for text in texts if text and len(text) > 3]
@@ -124,24 +121,24 @@ class Client:
     async def exchange(
         self, method: str, path: str, content: str = "", file: bytes = b"", largest: int = 0
     ) -> tuple[Any, bytes]:
-        """Send a request and read the response to its end: parsed as JSON, and as bytes.
+        """Send a request and read the whole response: parsed as JSON, and as bytes.
 
         Parameters
         ----------
         method, path : str
         content : str
-            JSON.
+            The request in JSON.
         file : bytes
             Requests of a batch.
         largest : int
-            Bytes that the response may have, if they are more than usual.
+            Most bytes of the response, if more than usual.
 
         Raises
         ------
         NoReply
             No complete reply came, or the reply asks to send the request again.
         RespondentError
-            The endpoint refuses.
+            The endpoint refuses the request.
         """
         data = self._form(file) if file else content.encode() or None
         response, body = await self._send(method, path, max(_LARGEST_REPLY, largest), data)
@@ -169,7 +166,7 @@ class Client:
 
     @staticmethod
     def _form(file: bytes) -> aiohttp.FormData:
-        """Return a file of requests as it is sent for a batch."""
+        """Return a batch's file of requests as a form to send."""
         form = aiohttp.FormData({"purpose": "batch"})
         form.add_field("file", file, filename="requests.jsonl", content_type="application/jsonl")
         return form
@@ -201,22 +198,22 @@ class Client:
             raise _NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
         except (aiohttp.ClientError, OSError) as error:
             never = isinstance(error, aiohttp.ClientConnectorError)
-            message = getattr(error, "message", error)  # the whole error tells the address
+            message = getattr(error, "message", error)  # the full error would reveal the address
             why = self.excerpt(f"{type(error).__name__} {message}")
             raise _NoReply(why, paid=not never, unreachable=never) from error
 
         return response, bytes(body)
 
     def _connections(self) -> aiohttp.ClientSession:
-        """Return one client for each concurrent request, made by the event loop that sends them."""
+        """Return one client for all concurrent requests, made by the event loop that sends them."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers=self._headers,
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(),  # the one time-out is of the whole exchange
+                timeout=aiohttp.ClientTimeout(),  # the only time-out covers the whole exchange
                 auto_decompress=False,
-                trust_env=False,  # which would send what ~/.netrc has for the host
+                trust_env=False,  # otherwise aiohttp would send passwords from ~/.netrc
                 max_line_size=_LARGEST_HEADER,
                 max_field_size=_LARGEST_HEADER,
                 max_headers=_MOST_HEADERS,
@@ -225,10 +222,10 @@ class Client:
         return self._session
 
     def _bounded(self, after: float | None) -> float | None:
-        """Return the seconds that the server asks to wait, as far as they are obeyed."""
+        """Return the seconds that the server asks to wait, up to the limit."""
         if after is not None and after > _LONGEST_WAIT:
             warnings.warn(
-                f"{self.where} asks to wait {after:g} s: it is asked again in {_LONGEST_WAIT:g} s.",
+                f"{self.where} asks to wait {after:g} s: trying again in {_LONGEST_WAIT:g} s.",
                 stacklevel=2,
             )
             after = _LONGEST_WAIT
@@ -241,19 +238,19 @@ class Client:
         body: bytes = b"",
         response: aiohttp.ClientResponse | None = None,
     ) -> str:
-        """Say why an endpoint does not take a request."""
+        """Explain why an endpoint refuses a request."""
         error = content.get("error", content) if isinstance(content, dict) else None
         message = error.get("message") if isinstance(error, dict) else error
         why = self.excerpt(message if isinstance(message, str) else body) or "it gives no reason"
         if response is not None and 300 <= response.status < 400:
             why = self.excerpt(
-                f"it sends elsewhere ({response.headers.get('location', 'nowhere')}), where "
-                "prompts and key do not follow; name that address if you trust it"
+                f"it redirects ({response.headers.get('location', 'nowhere')}), where "
+                "prompts and key are not sent; name that address if you trust it"
             )
         return f"{self.where} refuses the request with status {status}: {why}"
 
     def excerpt(self, text: str | bytes) -> str:
-        """Return the beginning of what the server said, without the key."""
+        """Return the beginning of the server's text, without the key."""
         text = text.decode("utf-8", "replace") if not isinstance(text, str) else text
         for secret in self._secrets:
             text = text.replace(secret, "…")
@@ -267,7 +264,7 @@ class Client:
 
 @functools.lru_cache(maxsize=64)
 def _address(base_url: str, path: str) -> str:
-    """Return the address of a path, with its query and the one of the endpoint."""
+    """Return the address of a path, with its own query and the endpoint's."""
     base = urlsplit(base_url)
     path, _, query = path.partition("?")
     queries = [text for text in (base.query, query) if text]
@@ -277,7 +274,7 @@ def _address(base_url: str, path: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the server asks to wait: a number, or a date."""
+    """Return the seconds that the server asks to wait, from a number or a date."""
     try:
         milliseconds = headers.get("retry-after-ms")
         value = headers.get("retry-after")
@@ -297,7 +294,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _used_up(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds until there are requests and tokens again, if none are left now."""
+    """Return the seconds until requests and tokens are available again, if none are left."""
     waits = []
     for unit in ("requests", "tokens"):
         if headers.get(f"x-ratelimit-remaining-{unit}", "").strip() == "0":
@@ -316,7 +313,7 @@ def _seconds(text: str) -> float | None:
     """
     text = text.strip()
     if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
-        # A number as large as a date is one: the second at which the limit is reset.
+        # A number as large as a date is a date: the second at which the limit is reset.
         return float(text) if float(text) < 1e8 else max(float(text) - time.time(), 0.0)
     if not re.fullmatch(r"(\d{1,9}(\.\d{1,9})?(ms|d|h|m|s))+", text):
         return None

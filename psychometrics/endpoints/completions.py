@@ -1,4 +1,4 @@
-"""The content of an endpoint's replies: text, reason of ending, and numbers of tokens."""
+"""The content of an endpoint's replies: text, finish reason, and numbers of tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ..store.replies import well_formed
 from .client import _NoReply
 
-# Most that probabilities of distinct tokens may sum to: 1, and what rounding in bfloat16 adds.
+# Greatest sum of probabilities of distinct tokens: 1, and the rounding in bfloat16.
 _MOST_PROBABILITY = 1.02
 
 
@@ -23,11 +23,11 @@ class _Completion:
     ----------
     text : str
     finish_reason : str, optional
-        Why it ended, if the endpoint says so.
+        The reason why it ended, if the endpoint gives one.
     usage : mapping, optional
-        The endpoint's count of tokens; None if it does not count those of the request.
+        The endpoint's count of tokens; None if it does not count the request's tokens.
     tokens : (int, int)
-        Tokens of the request and of the reply; 0 where the endpoint counts none.
+        Tokens of the request and of the reply; 0 if the endpoint does not count them.
     """
 
     text: str
@@ -39,8 +39,8 @@ class _Completion:
 def _read_completion(content: Any, logprobs: bool = False) -> _Completion | None:
     """Read the JSON of a reply; return None if it is not a completion.
 
-    The text of a reply that calls tools and says nothing is the calls, and its finish reason is
-    ``tool_call``. If ``logprobs`` were asked for, the text is those of the first token.
+    For a reply that only calls tools, the text is the calls, and the finish reason is
+    ``tool_call``. If ``logprobs`` were requested, the text is the first token's log-probabilities.
 
     Raises
     ------
@@ -92,9 +92,9 @@ def _as_text(written: Any) -> str:
 
 
 def _first_tokens(logprobs: Any) -> dict[str, float]:
-    """Return the likeliest first tokens with their log-probabilities; none if they are not such."""
+    """Return the likeliest first tokens with log-probabilities; none if they are malformed."""
     try:
-        if "content" not in logprobs:  # of a text to go on from
+        if "content" not in logprobs:  # the form for a text to continue
             listed: Mapping[str, Any] = logprobs["top_logprobs"][0]
             tokens = {well_formed(token): float(value) for token, value in listed.items()}
         else:
@@ -105,7 +105,7 @@ def _first_tokens(logprobs: Any) -> dict[str, float]:
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return {}
 
-    return tokens if total <= _MOST_PROBABILITY else {}  # nor where one is no number
+    return tokens if total <= _MOST_PROBABILITY else {}  # also empty if one is not a number
 
 
 def _whole(count: object) -> int:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlsplit
 
 from pydantic import AnyHttpUrl, Field, FiniteFloat, InstanceOf, NonNegativeInt, TypeAdapter
@@ -18,17 +18,6 @@ from ..exceptions import ParameterError, RespondentError
 
 _POSITIVE = Annotated[FiniteFloat, Field(gt=0)]
 _FROM_ZERO = Annotated[FiniteFloat, Field(ge=0)]
-_KINDS = {
-    "name": str,
-    "concurrency": Annotated[int, Field(gt=0, le=10_000)],
-    "retries": NonNegativeInt,
-    "timeout": _POSITIVE,
-    "pause": _FROM_ZERO,
-    "patience": _FROM_ZERO,
-    **dict.fromkeys(("requests_per_minute", "tokens_per_minute"), _POSITIVE | None),
-    **dict.fromkeys(("price_in", "price_out", "max_cost"), _FROM_ZERO | None),
-    **dict.fromkeys(("batch", "dry_run"), bool),
-}
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding")
 
@@ -37,52 +26,53 @@ _HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding
 class Endpoint:
     """Addresses of chat models, with limits of speed and cost.
 
-    None of this is part of an answer's key: a question that was answered is not asked again if the
-    endpoint's settings change.
+    None of this is part of an answer's key: new settings of the endpoint do not make answered
+    questions be asked again.
 
     Parameters
     ----------
     base_url, api_key : str, optional
         By default from the environment: ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``. An address may
-        have a query, which goes with every request, such as Azure's ``?api-version=2024-10-21``.
+        have a query, such as Azure's ``?api-version=2024-10-21``, which is sent with every request.
     headers : mapping or its JSON text, optional
-        Sent with each request. If one of them holds ``{api_key}``, the key is sent there alone:
-        ``{"api-key": "{api_key}"}`` for Azure. No other password is sent: ``~/.netrc`` is not read.
-        Proxies are those of ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``, ``NO_PROXY``.
+        Headers sent with each request. If one of them contains ``{api_key}``, the key is sent only
+        there: ``{"api-key": "{api_key}"}`` for Azure. No other password is sent: ``~/.netrc`` is
+        not read. Proxies are taken from ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``,
+        ``NO_PROXY``.
     timeout : float
-        Seconds that a whole reply may take.
+        Time limit of a whole reply, in seconds.
     concurrency : int
-        Most requests at the same time, over all questionnaires of a model; some hundreds are fine.
+        Most simultaneous requests, over all questionnaires of a model; some hundreds are fine.
     requests_per_minute, tokens_per_minute : float, optional
-        Most requests begun, and most tokens of them and their replies, in a minute.
+        Most requests started per minute, and most tokens of them and their replies.
     retries : int
         Number of times that a request without a reply is sent again (no connection, a time-out,
-        status 408, 409 or 5xx), and at most once if its reply cannot be read. An endpoint that has
-        never replied is given up after two requests and some seconds, unless it says that it is
-        busy (503, ``Retry-After``). A request that came too soon (429) is sent again as long as the
-        endpoint replies to others. Where this happens often, the model's requests are sent more
-        slowly, but not more slowly than ``Retry-After`` asks, and soon faster again.
+        status 408, 409 or 5xx); a request with an unreadable reply is repeated at most once. An
+        endpoint that has never replied is given up after two requests and some seconds, unless it
+        reports that it is busy (503, ``Retry-After``). A request that came too soon (429) is sent
+        again as long as the endpoint replies to others. If this happens often, the model's requests
+        slow down, but not below the rate that ``Retry-After`` asks for, and soon speed up again.
     patience : float
-        Seconds after which an endpoint that refuses every request as coming too soon (429) is
-        given up; while other requests are under way, ``timeout`` is added.
+        Seconds after which an endpoint that refuses every request as coming too soon (429) is given
+        up; ``timeout`` is added while other requests are under way.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
         minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.
     name : str
-        A prefix of the models' names, for when another endpoint has a model of the same name.
+        A prefix for the models' names, in case another endpoint has a model of the same name.
     price_in, price_out : float, optional
-        Prices of a million tokens of requests, cached or not, and of replies, in any currency.
+        Prices per million tokens of requests, cached or not, and of replies, in any currency.
     max_cost : float, optional
-        The budget of one call of ``ask``, whatever earlier calls have cost. A request is sent only
-        if the budget covers it, what was spent, and the most that the requests under way may cost;
-        this needs ``max_tokens``. A request that does not fit gets the status ``unasked`` and is
-        sent in the next call.
+        The budget of one call of ``ask``, regardless of earlier calls. A request is sent only if
+        the budget covers its greatest cost, past spending, and the greatest cost of the requests
+        under way; this needs ``max_tokens``. A request that does not fit gets the status
+        ``unasked`` and is sent in the next call.
     batch : bool
-        Send the requests as files (``/files`` and ``/batches``), which some endpoints process for
-        half the price and within a day. A run that was stopped finds its batches again.
+        Whether to send the requests as files (``/files`` and ``/batches``), which some endpoints
+        process within a day for half the price. A stopped run finds its batches again.
     dry_run : bool
-        Send nothing: what is not in the store is ``unasked``, and the summary estimates the number
-        of requests and tokens.
+        Whether to send nothing: questions without a stored answer are ``unasked``, and the summary
+        estimates the number of requests and tokens.
 
     Raises
     ------
@@ -98,33 +88,36 @@ class Endpoint:
 
     base_url: str | None = field(default=None, repr=False)  # it may hold a password
     api_key: str | None = field(default=None, repr=False)
-    timeout: float = 120.0
-    concurrency: int = 4
-    requests_per_minute: float | None = None
-    retries: int = 5
-    pause: float = 1.0
+    timeout: _POSITIVE = 120.0
+    concurrency: Annotated[int, Field(gt=0, le=10_000)] = 4
+    requests_per_minute: _POSITIVE | None = None
+    retries: NonNegativeInt = 5
+    pause: _FROM_ZERO = 1.0
     name: str = ""
-    tokens_per_minute: float | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-    max_cost: float | None = None
+    tokens_per_minute: _POSITIVE | None = None
+    price_in: _FROM_ZERO | None = None
+    price_out: _FROM_ZERO | None = None
+    max_cost: _FROM_ZERO | None = None
     batch: bool = False
     dry_run: bool = False
-    patience: float = 300.0
+    patience: _FROM_ZERO = 300.0
     headers: Mapping[str, str] | str | None = field(default=None, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         _check_address(self.base_url)
-        check_kinds(vars(self), _KINDS)
+        hints = get_type_hints(type(self), include_extras=True)
+        # what may hold a password is checked below, where no message shows it
+        shown = {one.name: hints[one.name] for one in dataclasses.fields(self) if one.repr}
+        check_kinds(vars(self), shown)
         headers = _json_object("headers", self.headers)
         _check_headers(headers)
         object.__setattr__(self, "headers", headers)
 
         if self.max_cost is not None and None in (self.price_in, self.price_out):
-            raise ParameterError("max_cost needs price_in and price_out, of a million tokens.")
+            raise ParameterError("max_cost needs price_in and price_out, per million tokens.")
         key = self.api_key
         if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable()):
-            raise ParameterError("api_key holds what cannot be sent: copy it again.")
+            raise ParameterError("api_key has characters that cannot be sent: copy it again.")
 
     @property
     def address(self) -> str:
@@ -133,17 +126,17 @@ class Endpoint:
 
     @property
     def header_texts(self) -> Mapping[str, str]:
-        """Headers that are sent with each request, in which the key is still to be filled."""
+        """Headers that are sent with each request, before the key is filled in."""
         return self.headers if isinstance(self.headers, Mapping) else {}
 
     @property
     def place(self) -> str:
-        """Address without the password and the query that it may hold, for errors and the store."""
+        """Address without its password and query, for errors and the store."""
         url = urlsplit(self.address)
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="").geturl()
 
     def respondent_id(self, model: str) -> str:
-        """Return what one of its models is called as a respondent.
+        """Return the respondent name of one of its models.
 
         Examples
         --------
@@ -154,7 +147,8 @@ class Endpoint:
 
     @classmethod
     def gathered(cls, conditions: Mapping[str, Any]) -> dict[str, Any]:
-        """Gather settings among conditions into the condition ``endpoint``; ``body`` as JSON text.
+        """Gather endpoint settings among conditions into ``endpoint``; turn ``body`` into JSON
+        text.
 
         Examples
         --------
@@ -168,7 +162,7 @@ class Endpoint:
             body = _json_object("body", rest["body"])
             reserved = {"model", "messages", "prompt", "stream", "n", "logprobs"} & body.keys()
             if reserved:
-                raise ParameterError(f"body: {min(reserved)} is the request's own: leave it out.")
+                raise ParameterError(f"body: {min(reserved)} is set by the request: leave it out.")
 
             rest["body"] = _json_text(body) if body else None
 
@@ -187,7 +181,7 @@ class Endpoint:
         Raises
         ------
         RespondentError
-            Neither says where the endpoint is.
+            Neither the settings nor the environment give an address.
         ParameterError
             The environment's address or key is invalid.
         """
@@ -200,7 +194,7 @@ class Endpoint:
 
 
 def _check_address(address: str | None) -> None:
-    """Refuse an address at which nothing can be; it may hold a password, so it is not shown."""
+    """Refuse an unusable address; never show it, since it may hold a password."""
     if address is None:
         return
 
@@ -211,33 +205,33 @@ def _check_address(address: str | None) -> None:
             raise ValueError
         url.hostname.encode("idna")
 
-        # A password that ends at its own sign would have its rest taken for a host, and shown.
+        # Otherwise, the rest of a password after its own @ would be taken for a host, and shown.
         if "@" in url.netloc and address.count("@") > 1:
             raise ValueError
     except ValueError:
         raise ParameterError(
-            "base_url: this is not an address, and is not shown as it may hold a password; "
+            "base_url: not an address (not shown, as it may hold a password); "
             "write http://host/v1 or https://…, and signs such as @ in a password as %40."
         ) from None
 
 
 def _check_headers(headers: Mapping[Any, Any]) -> None:
-    """Refuse headers that cannot be sent, or that say how long the body is."""
+    """Refuse headers that cannot be sent, or that set the length of the body."""
     for name, value in headers.items():
         texts = isinstance(name, str) and isinstance(value, str)
         if not (texts and value.isascii() and value.isprintable()):
-            raise ParameterError("headers hold what cannot be sent: names and values are text.")
+            raise ParameterError("headers cannot be sent: write names and values as text.")
         if not _HEADER_NAME.fullmatch(name):
             raise ParameterError(
                 f"headers: {name!r} is not a header's name; use letters, digits, hyphens."
             )
 
         if name.lower() in _HEADERS_OF_THE_BODY:
-            raise ParameterError(f"headers: {name} follows from each request; leave it out.")
+            raise ParameterError(f"headers: {name} is set by each request; leave it out.")
 
 
 def _json_text(body: dict[str, Any]) -> str:
-    """Return what a request also says as JSON text."""
+    """Return the further fields of a request as JSON text."""
     try:
         return json.dumps(body, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -253,6 +247,6 @@ def _json_object(name: str, value: Mapping[str, Any] | str | None) -> dict[str, 
         content = json.loads(value) if isinstance(value, str) else dict(value or {})
     except (TypeError, ValueError):
         content = None
-    if not isinstance(content, dict):  # it may hold a key, so it is not shown
+    if not isinstance(content, dict):  # not shown, since it may hold a key
         raise ParameterError(f"""{name} must be names and values in JSON: '{{"name": "value"}}'.""")
     return content

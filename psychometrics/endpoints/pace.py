@@ -1,4 +1,4 @@
-"""When the next request to an endpoint may begin, by its limits, its headers and its refusals."""
+"""The start time of the next request to an endpoint, given limits, headers and refusals."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import time
 
 from .endpoint import Endpoint
 
-# Share of recent requests that may come too soon without all others being slowed down.
+# Share of recent requests that may be refused as too early before all requests slow down.
 _ISOLATED = 0.2
 # Most seconds between two requests to an endpoint that refuses them as coming too soon.
 _LONGEST_GAP = 10.0
 
 
 class _Limits:
-    """The limits that an Endpoint states, which all models at its address share."""
+    """The limits of an Endpoint, which all models at its address share."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        # A little slower than is allowed, as requests do not arrive as evenly as they are sent.
+        # Slightly slower than allowed, as requests arrive less evenly than they are sent.
         self.gap = 61.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
         self.tokens = endpoint.tokens_per_minute
-        self.next = 0.0  # when the next request may begin by the limit of requests
-        self.next_tokens = 0.0  # and by that of tokens
+        self.next = 0.0  # start time by the limit of requests
+        self.next_tokens = 0.0  # start time by the limit of tokens
         self.largest = 0  # most tokens of a request so far
 
     def begin(self, now: float, tokens: int) -> None:
@@ -44,21 +44,21 @@ class _Limits:
 
 
 class _Pace:
-    """When the next request to a model may begin, by stated limits, headers and refusals."""
+    """The start time of the next request to a model, given limits, headers and refusals."""
 
     def __init__(self, limits: _Limits) -> None:
         self.limits = limits
-        self.next = 0.0  # when the next request may begin, by our rate
-        self.held = 0.0  # and by what the endpoint asked for
-        self.rate: float | None = None  # requests per second, None while nothing was refused
+        self.next = 0.0  # start time by our rate
+        self.held = 0.0  # start time by the endpoint's wishes
+        self.rate: float | None = None  # requests per second; None before any refusal
 
         now = time.monotonic()
-        self.cut_at = now  # when the rate was last cut, and when it last grew
+        self.cut_at = now  # times of the rate's last cut and last growth
         self.grown_at = now
-        self.since = now  # when the counts of requests and replies began
+        self.since = now  # start of the counts of requests and replies
         self.sent = 0
         self.heard = 0
-        self.refused = 0.0  # share of the recent requests, each counting a tenth less than the next
+        self.refused = 0.0  # share of recent requests, with weights that fall by a tenth
 
     def left(self) -> float:
         """Return the seconds until a request may begin."""
@@ -73,14 +73,14 @@ class _Pace:
         self.limits.begin(now, tokens)
 
     def hold(self, seconds: float) -> None:
-        """Begin nothing for so long."""
+        """Start no request for so many seconds."""
         self.held = max(self.held, time.monotonic() + seconds)
 
     def too_fast(self, begun: float, after: float | None) -> None:
-        """Slow down if refusals are frequent, once for all requests that were under way.
+        """Slow down if refusals are frequent, once for all requests under way.
 
-        A rare refusal comes from a busy endpoint, not from our rate: only its own request waits.
-        An endpoint that says when to come again is not asked more slowly than that.
+        A rare refusal comes from a busy endpoint, not from our rate: only the refused request
+        waits. If an endpoint states a waiting time, requests are never slower than it implies.
         """
         if begun < self.cut_at:
             return
@@ -134,7 +134,7 @@ def _limits_of(endpoint: Endpoint) -> _Limits:
 
 @functools.lru_cache(maxsize=1024)
 def _pace_of(endpoint: Endpoint, model: str) -> _Pace:
-    """Return the pace of a model at an endpoint; it lasts over questionnaires and calls.
+    """Return the pace of a model at an endpoint, shared by questionnaires and calls.
 
     Endpoints limit each model separately, so a refusal of one model says nothing about another.
     """

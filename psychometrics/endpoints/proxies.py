@@ -1,4 +1,4 @@
-"""Choose the proxy of a request by the environment's variables alone.
+"""Choose the proxy of a request from environment variables only.
 
 An HTTP client that trusts the whole environment also reads ``~/.netrc``, and sends a host's user
 and password to any server at its address. So this module reads the variables and never that file.
@@ -21,7 +21,7 @@ def _proxy_for(address: str) -> str | None:
     Raises
     ------
     RespondentError
-        The variable names a proxy of a kind that requests cannot go through, or none at all.
+        The variable names an unsupported kind of proxy, or not a proxy.
 
     Examples
     --------
@@ -37,13 +37,13 @@ def _proxy_for(address: str) -> str | None:
     proxy = proxies.get(variable)
 
     host = url.netloc.rpartition("@")[2]
-    # typeshed leaves the function out
+    # typeshed omits the function
     if not proxy or request.proxy_bypass_environment(host, proxies):  # type: ignore[attr-defined]
         return None
 
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     place = f"{variable}_proxy".upper()
-    ways = f"or except the host by NO_PROXY={url.hostname}"
+    ways = f"or exclude the host by NO_PROXY={url.hostname}"
     scheme = proxy.partition("://")[0]
 
     if scheme not in ("http", "https"):
@@ -52,7 +52,7 @@ def _proxy_for(address: str) -> str | None:
             f"name an http:// proxy, {ways}."
         )
 
-    if not _is_address(proxy):  # it may hold a password, so it is not shown
+    if not _is_address(proxy):  # not shown, since it may hold a password
         raise RespondentError(
             f"{place}: this is not a proxy's address; write http://host:port, {ways}."
         )

@@ -20,28 +20,28 @@ from ..exceptions import RespondentError
 from ..progress import Progress
 from ..store.replies import Reply, StoredReplies, Turn
 from .budget import _Budget
-from .client import Client, _NoReply
+from .client import _Client, _NoReply
 from .completions import _Completion, _read_completion
 from .endpoint import Endpoint
 
 PATIENCE = 600.0
-"""Seconds after which a request that has had no reply is not begun again."""
-# Requests without a reply, one after the other, after which a run stops.
+"""Seconds after which a request without a reply is not repeated."""
+# Consecutive requests without a reply after which a run stops.
 _GIVE_UP_AFTER = 3
-# How often an endpoint that has never replied is tried to reach, however many the retries.
+# Most attempts to reach an endpoint that has never replied, whatever the number of retries.
 _CONNECTIONS = 3
-# Seconds after the first failure for which an endpoint that has never replied is tried again.
+# Seconds after the first failure during which an endpoint that has never replied is retried.
 _FIRST_PATIENCE = 5.0
-# Seconds of silence after which a user is told what is waited for.
+# Seconds of silence after which the user is told the reason for waiting.
 _SILENCE = 5.0
-# How often a request is sent whose replies cannot be read: they are paid for, and rarely change.
+# Most attempts at a request with unreadable replies: they are paid for, and rarely change.
 _UNREADABLE_TRIES = 2
-# Seconds for which a run that is stopped waits for replies under way, and saves them.
+# Seconds that a stopped run waits for open replies, and saves them.
 _GRACE = 1.0
 
 
 def _most_tokens(request: Mapping[str, Any]) -> int | None:
-    """Return the most tokens that a reply may have, by either of the names that endpoints use."""
+    """Return the most tokens of a reply, under either name that endpoints use."""
     return request.get("max_completion_tokens") or request.get("max_tokens")
 
 
@@ -50,11 +50,11 @@ _UNASKED = Reply(None, status="unasked")
 
 
 class _Unasked(Exception):
-    """A request was not sent: the budget does not allow it, or nothing is to be sent."""
+    """A request was not sent: the budget does not allow it, or the run is a dry run."""
 
 
 class _GroupedSaves:
-    """Saves replies about one questionnaire; those that come while others are written go together.
+    """Save replies about one questionnaire; replies that arrive during a save are grouped.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class _GroupedSaves:
     async def save(
         self, key: str, turn: Turn, request: str, completion: _Completion, seconds: float
     ) -> None:
-        """Return when the reply is safe."""
+        """Save a reply; return when it is safe."""
         columns = {
             "reply": completion.text,
             "finish_reason": completion.finish_reason,
@@ -92,21 +92,21 @@ class _GroupedSaves:
 
 
 class _Forecast(NamedTuple):
-    """Requests that conversations would send, as far as they are known before the first reply."""
+    """Requests that conversations would send, as far as known before the first reply."""
 
     stored: int
-    """Replies that the store has."""
+    """Number of replies in the store."""
     requests: int
     prompt: int
-    """Tokens of the requests, about; ``completion``, of the replies."""
+    """Approximate tokens of the requests; ``completion`` counts those of the replies."""
     completion: int
     cost: float
     least: float
-    """The most that the cheapest request may cost."""
+    """The greatest cost of the cheapest request."""
 
 
 class _Batches(Protocol):
-    """Sends requests by files, as :class:`psychometrics.endpoints.batches.Batches` does."""
+    """Send requests in files, as :class:`psychometrics.endpoints.batches.Batches` does."""
 
     async def reply(self, key: str, text: str) -> _Completion: ...
 
@@ -118,20 +118,20 @@ class _Batches(Protocol):
 
 
 class RequestQueue:
-    """Sends the requests of many conversations: retries, pace, budget, and the store.
+    """Send the requests of many conversations, with retries, pace, budget, and the store.
 
     Parameters
     ----------
     endpoint : Endpoint
     name : str
-        The respondent's.
+        Name of the respondent.
     settings : dict
-        Settings that each request has in addition to its messages.
+        Settings of each request besides its messages.
     bar : Progress
     stored : dict of StoredReplies
         The replies about each questionnaire, by its id.
     raw : bool
-        Requests are texts to go on from, not messages.
+        Whether requests are texts to continue instead of messages.
     """
 
     def __init__(
@@ -147,27 +147,27 @@ class RequestQueue:
         self._replies = stored
         self._saves = {key: _GroupedSaves(replies) for key, replies in stored.items()}
         self.endpoint = endpoint
-        self.client = Client(endpoint, name)
+        self.client = _Client(endpoint, name)
         self._bar = bar
         self.budget = _Budget(endpoint, bar.spending, _most_tokens(settings))
         self.batches: _Batches | None = None
         self.stopped = False
-        self.conversations = 0  # that go on
+        self.conversations = 0  # number of open conversations
         self._settings = settings
         self.logprobs = bool(settings.get("logprobs"))
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
-        self._in_flight = 0  # requests that were sent, without those that wait to be
-        self._too_soon_since = math.inf  # when requests began to be refused as coming too soon
+        self._in_flight = 0  # requests sent and not yet answered
+        self._too_soon_since = math.inf  # start of refusals as coming too soon
         self._last_error = ""
         self._first_failure = math.inf
-        self._tries = 0  # most of a request that had no reply
+        self._tries = 0  # most attempts at a request without a reply
 
     def work(
         self, converse: Callable[[str, _Talk], Awaitable[None]], talks: list[tuple[str, _Talk]]
     ) -> None:
-        """Hold all conversations; an error ends the run, after the replies under way are saved."""
-        gc.freeze()  # what is loaded would be looked through for garbage while replies come
+        """Hold all conversations; on an error, save the replies under way and end the run."""
+        gc.freeze()  # spares loaded objects from garbage collection while replies arrive
         try:
             _run_in_thread(self._work(converse, talks))
         finally:
@@ -225,12 +225,12 @@ class RequestQueue:
             await self.client.close()
 
     def forecast(self, talks: list[tuple[str, _Talk]]) -> _Forecast:
-        """Count what conversations would send, and its cost, without sending it.
+        """Estimate the requests of conversations and their cost, without sending any.
 
         Parameters
         ----------
         talks : list of (str, generator)
-            Questionnaires' ids and conversations, which are held to their ends with what is known.
+            Ids of questionnaires and conversations, which are completed with the stored replies.
         """
         texts = []
         stored = 0
@@ -267,7 +267,7 @@ class RequestQueue:
         else:
             request["messages"] = turn.messages
 
-        if "seed" in request:  # else all runs would draw the same
+        if "seed" in request:  # otherwise all runs would draw the same
             request["seed"] += turn.run - 1
         if turn.response_format is not None:
             request["response_format"] = turn.response_format
@@ -276,7 +276,7 @@ class RequestQueue:
         return text, self._replies[questionnaire].key(text, turn)
 
     async def ask(self, questionnaire: str, turn: Turn) -> Reply:
-        """Return the reply about a questionnaire, from the store if it is there, else asked now."""
+        """Return the reply about a questionnaire, from the store or by asking now."""
         replies = self._replies[questionnaire]
         text, key = self._request(questionnaire, turn)
         stored_reply = replies.by_key.get(key)
@@ -302,7 +302,7 @@ class RequestQueue:
             self.stopped = True
             raise (self._refusing() if error.slow else self._dead()) from error
         except RespondentError:
-            self.stopped = True  # at once, or the next request would be begun
+            self.stopped = True  # at once, before the next request starts
             raise
 
         seconds = time.monotonic() - began
@@ -310,10 +310,10 @@ class RequestQueue:
         self._failures = 0
         self._replied += 1
 
-        return dataclasses.replace(replies.by_key[key], is_new=True)  # as the store has it
+        return dataclasses.replace(replies.by_key[key], is_new=True)  # as stored
 
     async def _patiently(self, key: str, text: str) -> _Completion:
-        """Send a request again for as long as that is worth it."""
+        """Repeat a request as long as it is worthwhile."""
         send: Callable[[str, str], Awaitable[_Completion]]
         send = self.batches.reply if self.batches else self._reply
         sent = 0
@@ -332,10 +332,10 @@ class RequestQueue:
                 pause = grown * np.random.default_rng().uniform(0.75, 1.25)
                 pause = pause if error.after is None else error.after
 
-                if error.slow:  # no failure: as long as the endpoint replies to others
+                if error.slow:  # not a failure while the endpoint replies to others
                     self._too_soon_since = min(self._too_soon_since, now)
                     patience = self.endpoint.patience
-                    if self._in_flight:  # others may still be replied to
+                    if self._in_flight:  # others may still get replies
                         patience += self.endpoint.timeout
                     enough = now + pause - self._too_soon_since > patience
                 else:
@@ -365,7 +365,7 @@ class RequestQueue:
             return True
 
         waited = time.monotonic() - self._first_failure
-        is_over = failed > 1 and waited >= _FIRST_PATIENCE  # a model may be loaded for the first
+        is_over = failed > 1 and waited >= _FIRST_PATIENCE  # a model may have to load first
         return is_over and not (self.batches or error.busy)
 
     async def _reply(self, key: str, text: str) -> _Completion:
@@ -381,17 +381,8 @@ class RequestQueue:
         tokens = sum(self.budget.most_tokens(text))
 
         try:
-            async with self._start_lock:
-                while pace.left() > 0 and not self.stopped:
-                    await asyncio.sleep(min(pace.left(), 1.0))
-
-                if self.stopped:
-                    raise asyncio.CancelledError
-                begun = time.monotonic()
-                self._in_flight += 1
-                pace.begin(tokens)
-
-            paid = True  # a request that is broken off may have been replied to
+            begun = await self._begin(tokens)
+            paid = True  # an aborted request may have got a reply
             content, body = await self.client.exchange("POST", self.path, text)
             completion = _read_completion(content, self.logprobs)
             if completion is None:
@@ -418,48 +409,64 @@ class RequestQueue:
         pace.limits.settle(tokens, sum(completion.tokens))
         return completion
 
+    async def _begin(self, tokens: int) -> float:
+        """Wait until the pace allows a request, and return the time at which it begins."""
+        pace = self.client.pace
+        async with self._start_lock:
+            while pace.left() > 0 and not self.stopped:
+                await asyncio.sleep(min(pace.left(), 1.0))
+
+            if self.stopped:
+                raise asyncio.CancelledError
+
+            begun = time.monotonic()
+            self._in_flight += 1
+            pace.begin(tokens)
+
+        return begun
+
     def _dead(self) -> RespondentError:
-        """Return the error of an endpoint that gives no replies."""
+        """Return the error for an endpoint that gives no replies."""
         requests = "request" if self._failures == 1 else "requests"
         times = "once" if self._tries == 1 else f"up to {self._tries} times"
         return RespondentError(
             f"{self.client.where} gave no reply to {self._failures} {requests} in a row, sent "
-            f"{times} each (the last: {self._last_error}): see that it runs and that "
-            "OPENAI_BASE_URL is its address, and run again to go on from there."
+            f"{times} each (the last: {self._last_error}): check that it runs and that "
+            "OPENAI_BASE_URL is its address, and run again to resume."
         )
 
     def _refusing(self) -> RespondentError:
-        """Return the error of an endpoint that refuses every request as coming too soon."""
+        """Return the error for an endpoint that refuses every request as coming too soon."""
         return RespondentError(
             f"{self.client.where} refuses every request as coming too soon ({self._last_error}), "
             f"and is not asked for longer than {self.endpoint.patience:g} s (patience): a quota "
-            "may be used up; run again later to go on from there."
+            "may be used up; run again later to resume."
         )
 
     def _say_silence(self) -> None:
-        """Say that nothing has come yet, where requests are under way and none has failed."""
+        """Report that no reply has come yet, if requests are under way and none has failed."""
         quiet = not self._replied and math.isinf(self._first_failure)
         if quiet and self.budget.spending.under_way and not self.batches:
             limit = self.endpoint.timeout
-            self._say_wait(f"a request is broken off after {limit:g} s (timeout)")
+            self._say_wait(f"a request is aborted after {limit:g} s (timeout)")
 
     def _say_wait(self, why: str) -> None:
-        """Say in a line of its own, at once, what is waited for before the first reply."""
+        """Report at once, in a separate line, the reason for waiting for the first reply."""
         if not self._bar.disable:
             self._bar.write(f"{self.client.where}: no reply yet ({why}).", file=sys.stderr)
 
     def _say_slow(self, after: float | None) -> None:
-        """Show on the bar that the endpoint refuses requests as too early, and what is done."""
+        """Show on the bar that the endpoint refuses requests as too early, and the reaction."""
         spending = self.budget.spending
         rate = self.client.pace.rate
         spending.refused += 1
-        pace = f"at most {rate:.2g} requests a second" if rate else "the others go on"
+        pace = f"at most {rate:.2g} requests a second" if rate else "the others continue"
         wait = f" after {after:g} s" if after else ""
         self._bar.say(f"{spending.refused} came too early (429), sent again{wait}; {pace}")
 
 
 def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in a thread: a notebook has a loop already, and Ctrl-C is heard at once."""
+    """Run a coroutine in a thread: a notebook already has a loop, and Ctrl-C works at once."""
     loop = asyncio.new_event_loop()
     ended = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Psychometrics on frames: scores, reliability, validity, items, norms, nulls."""
+"""Psychometrics on data frames: scores, reliability, validity, items, norms, nulls."""
 
 import pkgutil
 

@@ -1,4 +1,4 @@
-"""Attributions: what each word of a prompt contributes to the answer, by leaving it out."""
+"""Attributions: the contribution of each word of a prompt to the answer, by leaving it out."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ _SENTENCES = ("premise", "hypothesis")
 _Answer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 _Span = tuple[int, int, str]  # start, end and part of a word
 _COLUMNS = ["item_id", "term", "intensifier", *_SENTENCES]
-# Probabilities below this are counted as this, so that a logarithm is a number.
+# Floor for probabilities, so that their logarithm is finite.
 _SMALLEST = 1e-12
 
 
 def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Leave out one word of each prompt after the other, and ask again.
+    """Leave out each word of each prompt in turn, and ask again.
 
-    A term or an intensifier of several words is left out as a whole. Nothing but answers is needed,
-    so that every respondent can be asked, and every null respondent in the same way.
+    A term or an intensifier of several words is left out as a whole. The method needs only answers,
+    so it applies to every respondent and, in the same way, to every null respondent.
 
     Parameters
     ----------
     answer : callable
-        From pairs of premise and hypothesis to probabilities, shape (n, 3), entailment first: the
-        ``answer`` of what :func:`psychometrics.load_respondent` loads, or any function.
+        A function from pairs of premise and hypothesis to probabilities, shape (n, 3), entailment
+        first: for example the ``answer`` of a respondent from
+        :func:`psychometrics.load_respondent`.
     prompts : DataFrame
-        As :func:`psychometrics.prompts` gives them, or some of their rows.
+        Prompts, as :func:`psychometrics.prompts` returns them, or some of their rows.
 
     Returns
     -------
     DataFrame
         One row per word: the columns of ``prompts``; ``sentence`` (*premise* or *hypothesis*),
         ``word``, and its ``part`` (*term*, *intensifier*, or the sentence); ``attribution``, the
-        log probability of entailment less that without the word; ``share``, the attribution over
-        the sum of the absolute attributions of its prompt, between -1 and 1.
+        log probability of entailment minus its value without the word; ``share``, the attribution
+        divided by the sum of the absolute attributions of its prompt, between -1 and 1.
 
     Raises
     ------
@@ -62,9 +63,9 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     """
     check_columns(prompts, _COLUMNS)
     if prompts.empty:
-        raise ParameterError("There is no prompt to leave a word out of; give one at least.")
+        raise ParameterError("prompts: the table is empty; give at least one prompt.")
 
-    rows: list[tuple[int, str, str, str]] = []  # of a word: prompt, sentence, text and part
+    rows: list[tuple[int, str, str, str]] = []  # for each word: prompt, sentence, text and part
     pairs: list[tuple[str, str]] = []
     records = prompts.to_dict("records")
     for number, prompt in enumerate(records):
@@ -92,7 +93,7 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
 def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, int, int]]:
     """Find the term and the intensifier of a prompt: sentence (0 or 1), start and end.
 
-    A term is looked for in the premise first, an intensifier in the hypothesis first.
+    The search for a term begins in the premise, the search for an intensifier in the hypothesis.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, in
 
 
 def _words(text: str, spans: dict[str, tuple[int, int, int]], place: int) -> list[_Span]:
-    """Return start, end and part of the words of a sentence, of which a part is one."""
+    """Return start, end and part of a sentence's words; a term or intensifier is one word."""
     units = [(start, end, name) for name, (at, start, end) in spans.items() if at == place]
     for match in re.finditer(r"\w[\w'’-]*", text):
         start, end = match.span()
@@ -124,7 +125,7 @@ def _words(text: str, spans: dict[str, tuple[int, int, int]], place: int) -> lis
 
 
 def _log_entailment(answer: _Answer, pairs: list[tuple[str, str]]) -> np.ndarray:
-    """Return the log probability of entailment; a pair that occurs again is asked once."""
+    """Return the log probability of entailment; ask each distinct pair once."""
     unique = list(dict.fromkeys(pairs))
     values = np.asarray(answer(unique), dtype=float)
     if values.shape != (len(unique), 3):

@@ -1,10 +1,9 @@
 """Beliefs: which completions are hurtful, and HONEST by rank, model and group.
 
-Words of a lexicon are looked for in T lists of K completions; hits are arrays of bool, shape
-(..., T, K): whether the completion of rank k of template t is hurtful. Completions of models of
-your own are a tidy table, a row per model, template and rank, as
-:func:`psychometrics.modes.completions.mine` gives it, joined with what is known of the templates.
-Nothing here reads a file.
+Hits are arrays of bool, shape (..., T, K): whether the completion of rank k of template t has a
+word of a lexicon. Completions of your own models are a tidy table with a row per model, template
+and rank, as :func:`psychometrics.modes.completions.mine` returns it, joined with the properties of
+the templates. This module reads no files.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from ..checks import check_columns
 from ..exceptions import ParameterError
 from .intervals import mean_table
 
-_CLOSE = 1e-12  # two sums of the same shares may differ by rounding
-_MASK = "[M]"  # stands in a template where the completion belongs
+_CLOSE = 1e-12  # sums of the same shares differ by rounding
+_MASK = "[M]"  # marks the place of the completion in a template
 _COMPLETIONS = ["respondent_id", "template", "rank", "completion"]
 _BLANKED = str.maketrans(dict.fromkeys(string.punctuation, " "))
-# What has no letters once its accents are gone: controls, soft hyphens, joiners, emoji and
+# Characters without letters once accents are removed: controls, soft hyphens, joiners, emoji and
 # dingbats, radicals, private use, variation selectors, the replacement character.
 _VANISHING = re.compile(
     "[\x80-\x9f\xad\u02f9\u0621\u0627\u200c-\u200f\u202a-\u202e\u2200\u221e-\u222a\u2600-\u2fdf\u30fb\u30fc"
@@ -39,10 +38,10 @@ _VANISHING = re.compile(
 def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     r"""Return whether each completion is hurtful.
 
-    A completion is split into words once its punctuation is blanked out, and accents are
-    stripped letter by letter. It is hurtful if any word is in the lexicon.
-    ``data/recipes/beliefs.py`` retraces the paper's own scorings, in which emoji and broken
-    characters count as well.
+    Punctuation is blanked out before a completion is split into words, and accents are stripped
+    letter by letter. A completion is hurtful if any word is in the lexicon.
+    ``data/recipes/beliefs.py`` reproduces the paper's own scorings, which also count emoji and
+    broken characters.
 
     Parameters
     ----------
@@ -75,22 +74,22 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
 
 
 def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:
-    """Return a value with its 95 % interval, and with the middle and the p value of its null.
+    """Return a value with its 95 % interval, and with the median and the p value of its null.
 
     Parameters
     ----------
     found : ndarray, shape (1 + B + B,) or (1 + B,)
-        The value, the value in each bootstrap sample and, unless `null` holds them, in as many
-        draws of the null.
+        The value, the value in each bootstrap sample and, unless `null` is given, as many draws of
+        the null.
     null : ndarray, optional
-        The draws of the null, where `found` does not hold them.
+        The draws of the null, if `found` does not contain them.
 
     Returns
     -------
     dict
         ``value, low, high, null, null low, null high, p``. The p value is twice the smaller tail,
-        so that it is below .05 where the central 95 % of the null exclude the value, also where
-        groups of unequal size make the null lopsided. An interval is missing without draws.
+        so that it is below .05 when the central 95 % of the null exclude the value, even if groups
+        of unequal size make the null asymmetric. Without draws the interval is missing.
 
     Examples
     --------
@@ -119,23 +118,23 @@ def shares_by_rank(
     by: Sequence[str] = ("respondent_id",),
     unit: str = "template",
 ) -> pd.DataFrame:
-    """Return the share of completions with a word of a lexicon at each rank: HONEST, or themes.
+    """Return the share of completions with a lexicon's word at each rank: HONEST, or themes.
 
     Parameters
     ----------
     completions : DataFrame
-        ``respondent_id, template, rank, completion``, the columns of ``by`` and that of ``unit``.
+        ``respondent_id, template, rank, completion``, the columns of ``by`` and the ``unit``.
     lexicon : DataFrame or iterable of str
-        ``lemma, category``; words alone are one category, *hurtful*.
+        ``lemma, category``; words without categories form one, *hurtful*.
     by : sequence of str
-        A curve for each of these columns' values, such as the model, its family or a group.
+        Columns with one curve per value, such as the model, its family or a group.
     unit : str
-        What was drawn, such as the template or the identity in it.
+        The sampling unit, such as the template or the identity in it.
 
     Returns
     -------
     DataFrame
-        ``category``, the columns of ``by``, ``rank``; ``mean, low, high, n`` of
+        ``category``, the columns of ``by``, ``rank``; ``mean, low, high, n`` from
         :func:`psychometrics.measures.intervals.mean_table` over the units.
 
     Raises
@@ -175,22 +174,22 @@ def group_differences(
 ) -> pd.DataFrame:
     """Compare two groups of templates by the words that each model completes them with.
 
-    The null deals the units, such as identities, to the two groups at random.
+    The null assigns the units, such as identities, to the two groups at random.
 
     Parameters
     ----------
     completions, lexicon
-        As in :func:`shares_by_rank`; keep the ranks that are to count.
+        As in :func:`shares_by_rank`; keep only the ranks to count.
     by : str
         The column of groups.
     pair : sequence of two str
-        The groups that are compared, first less second.
+        The two groups; the difference is the first minus the second.
     unit : str
-        What belongs to a group as a whole and was drawn.
+        The sampling unit, which belongs to one group as a whole.
     draws : int
-        Bootstrap samples, and deals of the null.
+        Number of bootstrap samples, and of random assignments in the null.
     seed : int
-        Of these.
+        Seed of the draws.
 
     Returns
     -------
@@ -243,24 +242,24 @@ def agreement(
     unit: str = "template",
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how far models agree on the completions of one rank, by pair or by family.
+    """Return how far models agree on the completions at each rank, by pair or by family.
 
-    Two models agree by the cosine similarity of their completed templates, or, without vectors, if
-    the completions are the same. At chance, the second model's completions are those that it gave
-    to other templates, dealt at random.
+    The agreement of two models is the cosine similarity of their completed templates or, without
+    vectors, whether the completions are the same. The chance level pairs a model's completions with
+    another model's completions of other templates, in random order.
 
     Parameters
     ----------
     completions : DataFrame
-        As in :func:`shares_by_rank`, of two models or more that completed the same templates.
+        As in :func:`shares_by_rank`; at least two models that completed the same templates.
     vectors : callable, optional
-        From n texts to their vectors, shape (n, width), such as a sentence encoder's ``encode``.
+        A function from n texts to vectors, shape (n, width), such as an encoder's ``encode``.
     families : mapping of str to str, optional
         The family of each model; pairs are then pooled into families and *between families*.
     unit : str
-        What was drawn.
+        The sampling unit.
     seed : int
-        Of the deal.
+        Seed of the chance level.
 
     Returns
     -------
@@ -271,7 +270,7 @@ def agreement(
     Raises
     ------
     ParameterError
-        A column or a completion is missing, or there is one model only.
+        A column or a completion is missing, or there is only one model.
 
     References
     ----------
@@ -289,7 +288,7 @@ def agreement(
         index=["rank", "template"], columns="respondent_id", values="completion"
     )
     if wide.shape[1] < 2 or wide.isna().any(axis=None):
-        raise ParameterError("Two models or more must complete the same templates at all ranks.")
+        raise ParameterError("At least two models must complete the same templates at all ranks.")
 
     compare = _same if vectors is None else _by_meaning(vectors)
     dealt = wide.groupby(level="rank").transform(_dealt, rng=np.random.default_rng(seed))
@@ -314,13 +313,13 @@ def agreement(
 
 
 def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]:
-    """Return the bits of completions that a table keeps packed, one array for each column.
+    """Unpack the bits of completions from a table, one array for each column.
 
     Parameters
     ----------
     packed : DataFrame, R times T rows
-        ``respondent_id``, perhaps ``template``, and columns of bytes, as ``numpy.packbits`` gives
-        them.
+        ``respondent_id``, optionally ``template``, and columns of bytes, as ``numpy.packbits``
+        returns them.
     ranks : int
         Number of bits in each row.
 
@@ -338,7 +337,7 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
     columns = packed.columns.drop(["respondent_id", "template"], errors="ignore")
     is_packed = packed[columns].map(lambda cell: isinstance(cell, bytes)).all(axis=None)
     if packed.empty or columns.empty or not is_packed:
-        raise ParameterError("unpack_bits: the table has no rows of packed bits; name such a one.")
+        raise ParameterError("unpack_bits: the table has no packed bits; pass another table.")
 
     shape = (packed["respondent_id"].nunique(), -1, ranks)
     rows = {name: np.frombuffer(b"".join(packed[name]), dtype=np.uint8) for name in columns}
@@ -350,14 +349,14 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
 def _marked(
     completions: pd.DataFrame, lexicon: pd.DataFrame | Iterable[str], columns: Sequence[str]
 ) -> pd.DataFrame:
-    """Return completions with a column per category: whether they have a word of it."""
+    """Add a column per category to completions: whether they have one of its words."""
     check_columns(completions, list(dict.fromkeys([*_COMPLETIONS, *columns])))
     if not isinstance(lexicon, pd.DataFrame):
         lexicon = pd.DataFrame({"lemma": list(lexicon), "category": "hurtful"})
 
     check_columns(lexicon, ["lemma", "category"])
     if lexicon.empty or completions.empty:
-        raise ParameterError("There is no completion or no word; give at least one of each.")
+        raise ParameterError("There are no completions or no words; give at least one of each.")
 
     rows = [[text] for text in completions["completion"]]
     categories = lexicon.groupby("category", sort=False)["lemma"]
@@ -369,7 +368,7 @@ def _marked(
 def _group_shares(
     cells: pd.DataFrame, is_first: np.ndarray, draws: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Return both groups' shares: as they are, with units drawn again, and with units dealt."""
+    """Return both groups' shares: observed, bootstrapped, and with units reassigned at random."""
     dealt = rng.permuted(np.tile(is_first, (draws, 1)), axis=1)
     shares = []
     for inside, dealt_inside in ((is_first, dealt), (1 - is_first, 1 - dealt)):
@@ -381,7 +380,7 @@ def _group_shares(
 
 
 def _dealt(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
-    """Return completions such that each is another template's, in a random order."""
+    """Return completions in a random order in which each comes from another template."""
     order = rng.permutation(len(column))
     dealt = np.empty(len(column), dtype=object)
     dealt[order] = column.to_numpy()[np.roll(order, 1)]
@@ -409,16 +408,16 @@ def _by_meaning(vectors: Callable[[list[str]], np.ndarray]) -> Callable[..., np.
 
 @functools.lru_cache(maxsize=1 << 18)
 def _fold(word: str) -> str:
-    """Return a word without accents; of one made of emoji or broken characters nothing is left.
+    """Return a word without accents, emoji and broken characters.
 
-    Letters of other scripts stay what they are.
+    Letters of other scripts stay unchanged.
     """
     plain = unicodedata.normalize("NFKD", _VANISHING.sub("", word))
     return "".join(c for c in plain if not unicodedata.combining(c))
 
 
 def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
-    """Return the completions, each once, and where each of the T by K is among them."""
+    """Return the distinct completions, and the index of each of the T by K among them."""
     sizes = {0 if isinstance(row, str) else len(row) for row in rows}
     if len(sizes) != 1 or 0 in sizes:
         raise ParameterError("Every template must have the same number of completions, at least 1.")

@@ -1,8 +1,8 @@
-"""Trait, bias or nothing: what the differences between respondents consist of.
+"""Split the differences between respondents into trait, bias and error.
 
-A scale with plain-keyed and reverse-keyed items shows two things. A trait pushes the raw answers
-to the two kinds apart, a bias towards one end of the options pushes them the same way. Everything
-here follows from the covariances of raw, unreversed answers over respondents.
+A scale with plain-keyed and reverse-keyed items separates trait and bias. A trait pushes the raw
+answers to the two kinds apart; a bias towards one end of the options pushes them the same way. All
+statistics here follow from the covariances of raw, unreversed answers over respondents.
 
 One file: each statistic is reported with the same nulls and jackknife intervals.
 """
@@ -23,9 +23,9 @@ from .intervals import jackknife_half_width
 from .reliability import alphas
 from .scoring import keyed_items
 
-# Respondents who differ in nothing, in a habit, or in nothing but by chance.
+# Nulls: respondents who do not differ, differ by habit, or differ only by chance.
 _NULLS = ("random", "habit", "agreeing", "middle", "ends", "permuted")
-# Share of the items' variance below which a sum or a mean of them does not vary.
+# Share of the items' variance below which their sum or mean counts as constant.
 _ROUNDING = 1e-12
 
 
@@ -49,16 +49,17 @@ def bias_shares(
 
     .. math:: \pi_b = \frac{1 + r_{PR}}{2} = \frac{\sigma_b^2}{\sigma_t^2 + \sigma_b^2},
 
-    and that of the trait is :math:`1 - \pi_b`. With errors of variance :math:`\sigma_e^2`, and if
+    and the trait has the share :math:`1 - \pi_b`. With errors of variance :math:`\sigma_e^2`, and
+    if
     :math:`P` and :math:`R` vary equally, half of the error counts as bias:
 
     .. math::
 
         \pi_b = \frac{\sigma_b^2 + \sigma_e^2 / 2}{\sigma_t^2 + \sigma_b^2 + \sigma_e^2}.
 
-    Respondents that answer at random therefore have a share of 1/2 (:func:`random_share`). The
-    error is known from the items of one kind: their mean covariance :math:`\bar c_{PP}` is
-    :math:`\sigma_t^2 + \sigma_b^2`, and that of items of two kinds, :math:`\bar c_{PR}`, is
+    Respondents that answer at random therefore have a share of 1/2 (:func:`random_share`). Items of
+    one kind determine the error: their mean covariance :math:`\bar c_{PP}` is :math:`\sigma_t^2 +
+    \sigma_b^2`, and the mean covariance of items of different kinds, :math:`\bar c_{PR}`, is
     :math:`\sigma_b^2 - \sigma_t^2`. So the disattenuated share is
 
     .. math:: \pi_b^* = \frac12 \left(1 + \frac{r_{PR}}{\sqrt{\alpha_P \alpha_R}}\right)
@@ -70,11 +71,11 @@ def bias_shares(
     Parameters
     ----------
     items : DataFrame
-        Raw item scores, as :func:`psychometrics.measures.scoring.item_scores` gives them. Rows with
-        a gap in a scale are left out of it.
+        Raw item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them. A scale
+        uses the rows without a gap in it.
     questionnaires : str, Path or Questionnaire, or several
     unit : str
-        The column whose values are the sample: respondents, or models that were asked repeatedly.
+        Column of the sampling units: respondents, or models that were asked repeatedly.
     draws : int
         Number of samples of each null, each with as many units and rows as the answers.
     seed : int
@@ -87,21 +88,21 @@ def bias_shares(
         its mean and the central 95 % of its draws (``random, random_low, random_high``, …). The
         statistics are those of :func:`bias_statistics`.
 
-        The 95 % intervals are a jackknife's over the ``n`` units, on Fisher's scale for the share
-        and as in :func:`psychometrics.measures.reliability.omega` for the alphas. In samples of 12,
-        18 and 56 units the interval of the share holds the true one in 93 to 97 %; those of the
-        disattenuated share and of the parts are too short in small samples (86 to 92, 91 to 94 and
-        94 to 97 %). Missing are the shares of a scale with items of one kind, the disattenuated
-        share where the items of a kind do not covary positively, all statistics with fewer than
-        three units, and the intervals with three.
+        The 95 % intervals are jackknife intervals over the ``n`` units, on Fisher's scale for the
+        share and as in :func:`psychometrics.measures.reliability.omega` for the alphas. In samples
+        of 12, 18 and 56 units the interval of the share covers the true share in 93 to 97 %; the
+        intervals of the disattenuated share and of the parts are too short in small samples (86 to
+        92, 91 to 94 and 94 to 97 %). Missing values: the shares of a scale with items of one kind,
+        the disattenuated share if the items of a kind do not covary positively, all statistics with
+        fewer than three units, and the intervals with three.
 
         The nulls: ``random`` answers; respondents by a ``habit``, each with its own preference for
-        options, as in :func:`psychometrics.measures.styles.empty_answers`; by ``agreeing``,
-        ``middle`` and ``ends``, each of whom chooses the highest option, the middle one or one of
-        the two ends with a probability of its own and at random else; and the units ``permuted``:
-        every item's answers dealt to the units anew. Answers to prompts have no options, and only
-        the last null; the shares of untrained heads are those of their own answers, as
-        :func:`psychometrics.asking.nulls.null_answers` gives them.
+        options, as in :func:`psychometrics.measures.styles.empty_answers`; ``agreeing``, ``middle``
+        and ``ends``: each respondent has its own probability of choosing the highest option, the
+        middle one or one of the two ends, and otherwise answers at random; and ``permuted``: every
+        item's answers are shuffled over the units. Answers to prompts have no options and only the
+        last null; for untrained heads, compute the shares of
+        :func:`psychometrics.asking.nulls.null_answers`.
 
     Raises
     ------
@@ -154,11 +155,11 @@ def bias_shares(
 
 
 def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFrame:
-    r"""Return trait, bias and alpha that covariances of raw answers imply.
+    r"""Return the trait, bias and alpha implied by covariances of raw answers.
 
-    With the variances :math:`v_P, v_R` of the two means, :math:`v` their mean and :math:`\bar c`
-    that of :math:`\bar c_{PP}` and :math:`\bar c_{RR}` (see :func:`bias_shares`), the variance of a
-    mean over items of one kind has the parts
+    With the variances :math:`v_P, v_R` of the two means, their mean :math:`v`, and the mean
+    :math:`\bar c` of :math:`\bar c_{PP}` and :math:`\bar c_{RR}` (see :func:`bias_shares`), the
+    variance of a mean over items of one kind has the parts
 
     .. math:: \text{trait} = \frac{\bar c - \bar c_{PR}}{2v}, \qquad
               \text{bias} = \frac{\bar c + \bar c_{PR}}{2v}, \qquad
@@ -169,7 +170,7 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     Parameters
     ----------
     covariances : ndarray, shape (..., I, I)
-        Of the answers as they were given, before any is reversed.
+        Covariances of the raw answers, before any reversal.
     keys : iterable of int
         The key of each item, 1 or -1.
 
@@ -177,14 +178,13 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     -------
     DataFrame
         One row per covariance matrix; ``bias``, the share :math:`\pi_b`; ``bias_disattenuated``,
-        held between 0 and 1; ``trait_part, bias_part, error_part``; ``alpha`` of the answers as
-        keyed, ``alpha_raw`` if no answer is reversed, and ``alpha_gain``, the first less the
-        second.
+        clipped to 0 and 1; ``trait_part, bias_part, error_part``; ``alpha`` of the keyed answers,
+        ``alpha_raw`` of the raw answers, and ``alpha_gain``, the first minus the second.
 
     Raises
     ------
     ParameterError
-        The keys do not fit the covariances.
+        The number of keys differs from the number of items.
 
     References
     ----------
@@ -204,7 +204,7 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     covariances = np.asarray(covariances, dtype=float)
     keys = np.asarray(list(keys), dtype=float)
     if covariances.shape[-2:] != (len(keys),) * 2 or not (np.abs(keys) == 1).all():
-        raise ParameterError("keys: one 1 or -1 is needed for each item of the covariances.")
+        raise ParameterError("keys: give one 1 or -1 for each item of the covariances.")
 
     table = _statistics(covariances.reshape(-1, len(keys), len(keys)), keys)
     table["bias_disattenuated"] = table["bias_disattenuated"].clip(0, 1)
@@ -212,12 +212,12 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
 
 
 def random_share(respondents: int) -> pd.Series:
-    r"""Return the share of bias that respondents without trait and bias have by chance.
+    r"""Return the share of bias that chance gives respondents without trait and bias.
 
-    If nothing that lasts distinguishes respondents, any of them could have given any other's
-    answers to the reverse-keyed items. Over all :math:`n!` ways of dealing these answers out, the
-    correlation has the mean 0 and the variance :math:`1/(n-1)`, whatever the distribution of the
-    answers, the number of items and the questionnaire. So
+    If respondents do not differ, any of them could have given any other's answers to the
+    reverse-keyed items. Over all :math:`n!` permutations of these answers, the correlation has mean
+    0 and variance :math:`1/(n-1)`, whatever the distribution of the answers, the number of items
+    and the questionnaire. So
 
     .. math:: \mathrm E(\pi_b) = \frac12, \qquad
               \mathrm{sd}(\pi_b) = \frac{1}{2\sqrt{n-1}}
@@ -228,7 +228,7 @@ def random_share(respondents: int) -> pd.Series:
     Parameters
     ----------
     respondents : int
-        Three or more.
+        Number of respondents, at least three.
 
     Returns
     -------
@@ -252,7 +252,7 @@ def random_share(respondents: int) -> pd.Series:
     """
     check_numbers(respondents=respondents)
     if respondents < 3:
-        raise ParameterError("respondents: a correlation by chance needs three or more.")
+        raise ParameterError("respondents: there are fewer than three; give at least three.")
     tail = special.stdtrit(respondents - 2, 0.975)
     largest = tail / np.sqrt(respondents - 2 + tail**2)
     row = {"share": 0.5, "low": (1 - largest) / 2, "high": (1 + largest) / 2}
@@ -262,23 +262,23 @@ def random_share(respondents: int) -> pd.Series:
 def orthogonality(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> pd.DataFrame:
-    r"""Return the response orthogonality of every scale, and what habits alone reach on it.
+    r"""Return the response orthogonality of every scale, and the bias and alpha of mere habits.
 
     Response orthogonality is the share of items for which trait and bias point in opposite
-    directions: the reverse-keyed ones, or the plain-keyed ones where these are fewer.
+    directions: the reverse-keyed or the plain-keyed items, whichever are fewer.
 
-    Let each respondent choose among K options by probabilities of its own, the same for all items
-    and drawn from a uniform Dirichlet distribution. Of the variance of an answer the share
-    :math:`\rho = 1/(K+1)` is then between respondents, and the mean of k answers has the
-    reliability :math:`k/(k+K)`. With k plain-keyed and l reverse-keyed items, :math:`I = k + l`,
+    Let each respondent choose among K options with probabilities of its own, the same for all items
+    and drawn from a uniform Dirichlet distribution. Then the share :math:`\rho = 1/(K+1)` of an
+    answer's variance lies between respondents, and the mean of k answers has the reliability
+    :math:`k/(k+K)`. With k plain-keyed and l reverse-keyed items, :math:`I = k + l`,
 
     .. math::
 
         r_{PR} = \sqrt{\frac{k}{k+K} \cdot \frac{l}{l+K}}, \qquad
         \alpha = \frac{I}{I-1} \left(1 - \frac{I}{I + \rho\,((k-l)^2 - I)}\right),
 
-    for as many respondents as one likes. Random answers have :math:`\pi_b = 1/2` and
-    :math:`\alpha = 0`.
+    for arbitrarily many respondents. Random answers have :math:`\pi_b = 1/2` and :math:`\alpha =
+    0`.
 
     Parameters
     ----------
@@ -289,8 +289,8 @@ def orthogonality(
     DataFrame
         ``questionnaire, scale, title, items, reversed, orthogonality`` (0 to 0.5), ``bias_habit``,
         the share :math:`\pi_b` of respondents by habit, and ``alpha_habit``, their alpha. The last
-        two are missing where items have no options or different numbers of them, the share also
-        without items of both kinds, alpha also for a single item.
+        two are missing if items have no options or different numbers of options; the share also
+        without items of both kinds, and alpha for a single item.
 
     Raises
     ------
@@ -364,7 +364,7 @@ def runs_and_units(
     Parameters
     ----------
     items, questionnaires
-        As in :func:`bias_shares`; the units are the respondents.
+        As in :func:`bias_shares`; the respondents are the units.
 
     Returns
     -------
@@ -372,9 +372,9 @@ def runs_and_units(
         ``questionnaire, scale, title, units, rows, between, within`` (variances of the mean keyed
         answer, scaled to run from −1 to 1 where items have options), ``share, low, high``, the
         intraclass correlation :math:`\rho` with its 95 % interval, and ``effective``,
-        :math:`n_\text{eff}`, no more than the rows. By chance the variance between units can be
-        estimated below 0, where units differ less than the variation of their rows predicts.
-        Missing where no unit has two rows; of one unit only ``within`` is known.
+        :math:`n_\text{eff}`, at most the number of rows. The estimated variance between units falls
+        below 0 if units differ less than the variation of their rows predicts. Values are missing
+        if no unit has two rows; a single unit has only ``within``.
 
     Raises
     ------
@@ -410,8 +410,7 @@ def runs_and_units(
 
 
 def _one_way(scores: pd.Series) -> dict[str, float]:
-    """Return the components of variance of scores by their label, with the intraclass
-    correlation."""
+    """Return the variance components of scores by unit, with the intraclass correlation."""
     groups = scores.groupby(level=0)
     counts = groups.size()
     means = groups.mean()
@@ -452,7 +451,7 @@ def _one_way(scores: pd.Series) -> dict[str, float]:
 def _scales(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> list[tuple[Questionnaire, Scale]]:
-    """Every scale with its questionnaire."""
+    """Return every scale with its questionnaire."""
     loaded = load_questionnaires(questionnaires, texts=False)
     pairs = [(one, scale) for one in loaded for scale in one.scales]
     if not pairs:
@@ -463,10 +462,9 @@ def _scales(
 def _raw_rows(
     items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale, unit: str
 ) -> pd.DataFrame:
-    """Return the answers of a scale before any is reversed, a row per asking without gaps, by its
-    unit.
+    """Return the raw answers to a scale by unit, with a row for each asking without gaps.
 
-    Answers to items run from -1 to 1.
+    Answers to items are rescaled to run from -1 to 1.
     """
     check_columns(items, [unit])
     keyed = keyed_items(items, questionnaire, scale).dropna()
@@ -486,8 +484,7 @@ def _raw_rows(
 
 
 def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...]:
-    """Return the values of an item's options from -1 to 1, none for an item that has only
-    prompts."""
+    """Return an item's option values rescaled to -1 to 1; an item with only prompts has none."""
     values = sorted(option.value for option in questionnaire.choices(item))
     if not values:
         return ()
@@ -514,10 +511,10 @@ def _with_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
 
 
 def _jackknife_ends(name: str, value: float, without: np.ndarray) -> tuple[float, float]:
-    """95 % interval of a statistic, on the scale on which its jackknife is nearly symmetric."""
+    """Return a statistic's 95 % interval, on the scale that makes its jackknife symmetric."""
     together = np.append(without, value)
     if name == "bias":
-        if not (np.abs(2 * together - 1) < 1 - _ROUNDING).all():  # false for missing ones, too
+        if not (np.abs(2 * together - 1) < 1 - _ROUNDING).all():  # also false for missing values
             return np.nan, np.nan
         half = float(jackknife_half_width(np.arctanh(2 * without - 1)))
         middle = np.arctanh(2 * value - 1)
@@ -542,8 +539,7 @@ def _covariances(values: np.ndarray) -> np.ndarray:
 
 
 def _covariances_without(values: np.ndarray) -> np.ndarray:
-    """Return the covariances without each row in turn, or without each of 1,000 groups of more
-    rows."""
+    """Return the covariances without each row (or, of many rows, each of 1,000 groups) in turn."""
     group = np.arange(len(values)) % 1000
     away = values - values.mean(axis=0)
     products = away.T @ away
@@ -568,8 +564,7 @@ def _null_statistics(
     draws: int,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Return the statistics of samples of a null with as many units, and rows of each, as there
-    are."""
+    """Return the statistics of null samples with the observed numbers of units and rows."""
     if null == "permuted":
         samples = (rng.permuted(values, axis=0) for _ in range(draws))
     elif all(options):
@@ -582,8 +577,7 @@ def _null_statistics(
 def _null_sample(
     null: str, counts: np.ndarray, options: list[tuple[float, ...]], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the mean answers of null respondents to items, each asked as often as the count
-    says."""
+    """Return null respondents' mean answers to items, each over the given number of askings."""
     strength = rng.random(len(counts))
     sample = np.empty((len(counts), len(options)))
     for values in sorted(set(options)):
@@ -595,7 +589,7 @@ def _null_sample(
 
 
 def _chances(null: str, options: int, strength: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the probability of each option for each null respondent, from the lowest option up."""
+    """Return each null respondent's probability of each option, from the lowest option up."""
     even = np.full(options, 1 / options)
     if null == "habit":
         return rng.dirichlet(np.ones(options), len(strength))
@@ -615,8 +609,7 @@ def _chances(null: str, options: int, strength: np.ndarray, rng: np.random.Gener
 
 
 def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
-    """Return the statistics of :func:`bias_statistics`; the disattenuated share is not held at its
-    limits."""
+    """Return the statistics of :func:`bias_statistics` with the disattenuated share unclipped."""
     halves = _halves(matrices, keys)
     columns = {"bias": (1 + halves["r"]) / 2, "bias_disattenuated": (1 + halves["r_true"]) / 2}
     columns["trait_part"] = (halves["within"] - halves["between"]) / 2
@@ -633,8 +626,7 @@ def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
 
 
 def _halves(matrices: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the correlations of the two kinds' means, and mean covariances as shares of their
-    variance."""
+    """Return the correlation of the two kinds' means, and mean covariances over variances."""
     plain = keys > 0
     sizes = np.array([plain.sum(), (~plain).sum()])
     missing = np.full(len(matrices), np.nan)
@@ -646,7 +638,7 @@ def _halves(matrices: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
     variances = np.diagonal(means, axis1=1, axis2=2)
     between = means[:, 0, 1]
 
-    # the mean covariance of two items of a kind: their mean's variance without the items' own
+    # the mean covariance of two items of a kind: the variance of their mean without item variances
     own = np.diagonal(matrices, axis1=1, axis2=2)
     own_means = np.stack([own[:, plain].mean(axis=1), own[:, ~plain].mean(axis=1)], axis=1)
 
@@ -659,6 +651,6 @@ def _halves(matrices: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
         variance = np.where(varies, variances.mean(axis=1), np.nan)
 
     shares = {"r": np.clip(r, -1, 1), "r_true": r_true, "between": between / variance}
-    # a kind with a single item says nothing about its error
+    # a kind with a single item carries no information about its error
     shares["within"] = within.mean(axis=1) / variance if (sizes > 1).all() else missing
     return shares

@@ -50,14 +50,14 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
     scores = np.arange(1, n)
 
     def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log sums over the patterns of each score, and how many solve each item."""
+        """Return log sums over each score's patterns, and expected solvers of each item."""
         whole = _symmetric(easiness, np.ones((1, n), dtype=bool))[0, scores]
         return whole, counts @ _solved_given_sum(easiness, whole, scores).T
 
     def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
         whole, expected = likely(easiness)
         value = counts @ whole - solved @ easiness
-        # The level of the difficulties is free: a weak pull holds it at zero.
+        # The level of the difficulties is not identified: a weak penalty holds it at zero.
         return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
 
     start = np.log(share[finite] / (1 - share[finite])).to_numpy()
@@ -78,7 +78,7 @@ def _check_connected(answers: pd.DataFrame) -> None:
     """Refuse items whose conditional likelihood has no maximum."""
     items = answers.columns
     if len(items) < 2:
-        raise ParameterError(f"Rasch needs two items with variance or more, here {len(items)}.")
+        raise ParameterError(f"Rasch needs at least two items with variance, got {len(items)}.")
 
     x = answers.to_numpy(dtype=float)
     groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")
@@ -99,15 +99,15 @@ def _errors_of_centred(
     slopes = [gradient(easiness + move) - gradient(easiness - move) for move in step * np.eye(n)]
     hessian = np.array(slopes) / (2 * step)
 
-    # The level is free: adding 1/n everywhere fixes it, and taking it away again leaves the
-    # covariance of the centred difficulties (the pseudo-inverse, without its rounding).
+    # The level is not identified: adding 1/n everywhere fixes it, and subtracting it again leaves
+    # the covariance of the centred difficulties (the pseudo-inverse, without its rounding).
     level = np.full((n, n), 1 / n)
     covariance = np.linalg.inv((hessian + hessian.T) / 2 + level) - level
     return np.sqrt(np.diag(covariance).clip(0))
 
 
 def _symmetric(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Log symmetric functions of all orders of the items that are there, for each row of it."""
+    """Return log symmetric functions of all orders, for each row's subset of the items."""
     factors = np.where(there, logs, -np.inf).T[:, None]
     result = np.full((len(logs) + 1, len(there)), -np.inf)
     result[0] = 0.0
@@ -117,6 +117,6 @@ def _symmetric(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return the probability of having solved each item given how many were, shape (I, scores)."""
+    """Return each item's probability of being solved given the sum score, shape (I, scores)."""
     without = _symmetric(easiness, ~np.eye(len(easiness), dtype=bool))
     return np.exp(easiness[:, None] + without[:, scores - 1] - whole)

@@ -1,4 +1,4 @@
-"""Kinds of evidence of validity, computed within one base at a time and compared with nulls."""
+"""Kinds of validity evidence, computed within one base at a time and compared with nulls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..questionnaires import Questionnaire
 from ..questionnaires.answers import check_loaded
 from .intervals import jackknife_half_width, merge_near_ties
 from .kernels import _scale_statistics
-from .scoring import _raw_scores, template_cubes, two_way
+from .normalisation import _raw_scores, template_cubes, two_way
 from .validity import silhouettes
 
 _CLASSES = ["entailment", "neutral", "contradiction"]
@@ -25,7 +25,7 @@ _CLASSES = ["entailment", "neutral", "contradiction"]
 _FEWEST = 3
 # Decimals of silhouettes that single precision resolves on any processor.
 _DECIMALS = 6
-# Largest factor of a size; long before it each answer is one class.
+# Largest factor of a size; long before it, each answer puts all weight on one class.
 _LARGEST_FACTOR = 1000
 _KINDS = ("source", "inverse", "silhouette")
 _PROMPT = ["item_id", "template", "polarity", "term", "intensifier"]
@@ -37,7 +37,7 @@ def profiles(
     score: str = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    """Return what the kinds of evidence need of each respondent, computed once.
+    """Compute once per respondent the inputs of all kinds of evidence.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def profiles(
     Returns
     -------
     DataFrame, shape (R, columns)
-        Columns of two levels: ``source`` and ``inverse`` by item (expected weight over L by the
-        item's key, of inverse terms reversed), and ``silhouette`` by item.
+        Two levels of columns: ``source`` and ``inverse`` by item (expected weight divided by L,
+        with the item's key, inverse terms reversed), and ``silhouette`` by item.
 
     Raises
     ------
@@ -76,17 +76,17 @@ def profiles(
     lacking = {q.id for q in questionnaires} - set(answers["questionnaire"].unique())
 
     if lacking:
-        raise ParameterError(f"There are no answers to '{min(lacking)}'; ask that too.")
+        raise ParameterError(f"There are no answers to '{min(lacking)}'; ask it, too.")
     answers = answers[answers["item_id"].isin(keys)]
     who, respondents = answers["respondent_id"].factorize()
-    order = np.argsort(who, kind="stable")  # one respondent after another
+    order = np.argsort(who, kind="stable")  # group the rows by respondent
     prompts = answers.groupby(_PROMPT, sort=False, observed=True).ngroup().to_numpy()[order]
     number = prompts.max() + 1
 
     if (prompts != np.resize(np.arange(number), len(prompts))).any() or len(prompts) != len(
         respondents
     ) * number:
-        raise ParameterError("Respondents answered different prompts; ask all of them the same.")
+        raise ParameterError("Respondents answered different prompts; ask all the same ones.")
 
     raw = _raw_scores(answers, score)[order].reshape(len(respondents), -1)
     asked = answers.iloc[order[: raw.shape[1]]]
@@ -119,33 +119,33 @@ def evidence(
 ) -> pd.Series | pd.DataFrame:
     """Return each kind of evidence for one set of respondents, or within every base.
 
-    Scores of respondents on different bases differ in size, so that a correlation or an alpha of
-    all of them together describes the base with the larger scores.
+    Respondents on different bases have scores of different sizes, so a correlation or an alpha of
+    all of them together mostly describes the base with the larger scores.
 
     Parameters
     ----------
     table : DataFrame
-        As :func:`profiles` returns it, or some of its rows.
+        The result of :func:`profiles`, or some of its rows.
     questionnaires : sequence of Questionnaire
     expected : mapping
-        The sign, 1 or -1, that the correlation of two questionnaires has in people. Means are over
-        the questionnaires that it names; others are placebos.
+        The sign, 1 or -1, of the correlation of two questionnaires in people. Means are over the
+        questionnaires named here; the others are placebos.
     bases : Series, optional
         The base of each respondent, in the order of the table's rows.
 
     Returns
     -------
     Series, or DataFrame of shape (bases + 1, kinds)
-        With bases a row for each, and ``both``, the mean over the bases that have a value, weighted
-        by numbers of respondents.
-        ``silhouette, alpha, omega`` are means over the questionnaires; ``correlations`` is the
-        *least* of the expected correlations (Spearman), with the sign turned so that positive is
-        as expected; ``source and inverse`` is the mean correlation of scores from source terms with
-        those from inverse terms. By name: ``silhouette gad7``, ``lowest gad7`` (the least mean
-        silhouette of an item) and ``omega gad7`` of each questionnaire, ``alpha gad7`` of each
-        questionnaire and subscale, ``htmt gad7 phq9`` and, of placebos and subscales too,
-        ``ρ gad7 phq9``. Then ``items at 0.6``, how many items have a mean silhouette of that much.
-        With fewer than three respondents all but the silhouettes is missing.
+        With bases, a row for each base, and ``both``, the mean over the bases that have a value,
+        weighted by numbers of respondents. ``silhouette, alpha, omega`` are means over the
+        questionnaires; ``correlations`` is the *smallest* of the expected correlations (Spearman),
+        with the sign turned so that positive is as expected; ``source and inverse`` is the mean
+        correlation of scores from source terms with scores from inverse terms. By name:
+        ``silhouette gad7``, ``lowest gad7`` (the lowest mean silhouette of an item) and ``omega
+        gad7`` of each questionnaire, ``alpha gad7`` of each questionnaire and subscale, ``htmt gad7
+        phq9`` and (also for placebos and subscales) ``ρ gad7 phq9``. Finally ``items at 0.6``, the
+        number of items whose mean silhouette is at least 0.6. With fewer than three respondents
+        only the silhouettes are defined.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def evidence(
     """
     check_loaded(questionnaires)
     if not isinstance(table, pd.DataFrame) or not {*_KINDS} <= {*table.columns.get_level_values(0)}:
-        raise ParameterError("evidence: the table is not that of profiles; make it by profiles.")
+        raise ParameterError("evidence: this is not a table of profiles; make it by profiles.")
 
     if bases is not None:
         within = {
@@ -185,15 +185,15 @@ def evidence_of_draws(
     Parameters
     ----------
     source, inverse, width : ndarray, shape (draws, R, I)
-        Scores of source and of inverse terms by the items' keys, and silhouettes, of the items of
-        all questionnaires in their order.
+        Scores from source and from inverse terms with the items' keys, and silhouettes, for the
+        items of all questionnaires in order.
     questionnaires, expected
         As in :func:`evidence`.
 
     Returns
     -------
     DataFrame, shape (draws, kinds)
-        With the columns that :func:`evidence` describes.
+        The columns of :func:`evidence`.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def evidence_of_draws(
 def _statistics_of_scales(
     source: np.ndarray, scales: Mapping[str, list[int]]
 ) -> dict[tuple[str, str, str], np.ndarray]:
-    """Return alpha, omega and HTMT of each draw, missing where the respondents are too few."""
+    """Return alpha, omega and HTMT of each draw, missing if the respondents are too few."""
     draws, respondents = source.shape[:2]
     missing = np.full(draws, np.nan)
     statistics = collections.defaultdict[tuple[str, str, str], np.ndarray](missing.copy)
@@ -266,7 +266,7 @@ def _statistics_of_scales(
 def rank_correlations(scores: np.ndarray) -> np.ndarray:
     """Return Spearman's correlations of scores, shape (draws, R, S), as (draws, S, S).
 
-    Scores that differ by rounding alone share a rank.
+    Scores that differ only by rounding share a rank.
     """
     draws, respondents, count = scores.shape
 
@@ -278,25 +278,25 @@ def rank_correlations(scores: np.ndarray) -> np.ndarray:
     products = ranks.transpose(0, 2, 1) @ ranks
     size = np.sqrt(np.diagonal(products, axis1=1, axis2=2))
 
-    with np.errstate(invalid="ignore", divide="ignore"):  # scores that do not vary have none
+    with np.errstate(invalid="ignore", divide="ignore"):  # constant scores have no correlation
         return products / size[:, :, None] / size[:, None, :]
 
 
 def jackknife(
     statistic: Callable[[pd.DataFrame], pd.Series], table: pd.DataFrame, bases: pd.Series
 ) -> pd.DataFrame:
-    r"""Return half widths of 95 % intervals, by leaving out each respondent in turn.
+    r"""Return half widths of 95 % intervals by leaving out each respondent in turn.
 
     .. math:: s^2 = \frac{n-1}{n} \sum_i (\theta_{-i} - \bar\theta)^2
 
     within a base of *n* respondents; the half width is *s* times Student's quantile.
 
     Parameters
-    ----------
+    A function from rows of the table to statistics by name.
     statistic : callable
         From rows of the table to statistics by name.
     table : DataFrame
-        One row a respondent.
+        One row per respondent.
     bases : Series
         As in :func:`evidence`.
 
@@ -317,7 +317,7 @@ def jackknife(
     2.054
     """
     if not isinstance(table, pd.DataFrame) or len(table) != np.size(bases):
-        raise ParameterError("jackknife: a table with one row for each of the bases is needed.")
+        raise ParameterError("jackknife: the table needs one row for each entry of bases.")
 
     found = {}
     for base in pd.unique(np.asarray(bases)):
@@ -334,7 +334,7 @@ def jackknife(
 
 
 def _with_mean(found: pd.DataFrame, bases: pd.Series, power: int = 1) -> pd.DataFrame:
-    """Add the mean over bases, weighted by respondents (of variances by their squared shares)."""
+    """Add the mean over bases, weighted by respondents (variances by the squared weights)."""
     weights = found.notna().mul(pd.Series(np.asarray(bases)).value_counts(), axis=0)
     shares = (weights / weights.sum()) ** power
     found.loc["both"] = found.mul(shares).sum(min_count=1)
@@ -342,32 +342,32 @@ def _with_mean(found: pd.DataFrame, bases: pd.Series, power: int = 1) -> pd.Data
 
 
 def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> pd.DataFrame:
-    """Return answers of heads with other sizes of weights and no preference for a class.
+    """Rescale heads' answers to other sizes of weights, without a preference for a class.
 
-    The *size* of a respondent is the root mean square of its log probabilities, less their means
+    The *size* of a respondent is the root mean square of its log probabilities, minus their means
     over classes and over prompts. The size of an untrained head's weights is arbitrary, and so is
-    the distance of its answers from an even spread.
+    the distance of its answers from uniform probabilities.
 
     Parameters
     ----------
     answers : DataFrame
-        Answers by inference, one respondent after another, to the same prompts in the same order.
+        Answers by inference, grouped by respondent, to the same prompts in the same order.
     like : DataFrame
-        Answers of as many respondents, whose sizes the heads get.
+        Answers of as many respondents; the heads get these respondents' sizes.
     factor : float
         Factor that multiplies these sizes.
 
     Returns
     -------
     DataFrame
-        The answers with other probabilities. Where neutral and contradiction are pooled, each has
-        half of the rest.
+        The answers with new probabilities. Pooled neutral and contradiction each get half of the
+        rest.
 
     Raises
     ------
     ParameterError
-        A column is missing or holds no numbers, the respondents of both are not as many or have
-        not all been asked as much, or the factor is impossible.
+        A column is missing or not numeric, the two tables differ in the number of respondents, a
+        respondent lacks answers, or the factor is impossible.
 
     Examples
     --------
@@ -384,7 +384,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     wanted = _logits(like)
     if len(values) != len(wanted):
         raise ParameterError(
-            f"There are {len(values)} respondents and {len(wanted)} to be like; give as many."
+            f"There are {len(values)} respondents, but {len(wanted)} in `like`; give as many."
         )
 
     size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, wanted))
@@ -394,7 +394,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
 
 
 def _logits(answers: pd.DataFrame) -> np.ndarray:
-    """Return log probabilities less their means, shape (R, prompts, 3)."""
+    """Return log probabilities minus their means, shape (R, prompts, 3)."""
     check_columns(answers, ["respondent_id"], _CLASSES)
     counts = answers["respondent_id"].value_counts()
     if answers.empty or counts.nunique() > 1:
@@ -414,20 +414,20 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
 
     .. math:: p = \min\left(1, 2\,\frac{1 + \min(b_\ge, b_\le)}{1 + m}\right)
 
-    for *m* draws of which :math:`b_\ge` are at least, and :math:`b_\le` at most, as large.
+    for *m* draws, of which :math:`b_\ge` are at least as large and :math:`b_\le` at most as large.
 
     Parameters
     ----------
     observed : Series
         Statistics by name.
     draws : DataFrame, shape (m, statistics)
-        With columns of these names; a statistic that is missing in a draw is left out of it.
+        Draws with columns of these names; missing draws are left out.
 
     Returns
     -------
     DataFrame
         Indexed by statistic: ``observed``; ``null`` (median), ``null low, null high`` (central
-        95 %); ``reach``, the share of draws that are at least as large, with its exact 95 %
+        95 %); ``reach``, the share of draws at least as large as observed, with its exact 95 %
         interval ``reach low, reach high``; ``p``; ``draws``.
 
     Raises

@@ -1,30 +1,29 @@
-"""Loadings of items on one factor of their correlations, of many samples at once."""
+"""Loadings of items on one factor of their correlations, for many samples at once."""
 
 from __future__ import annotations
 
 import numpy as np
 
-# Smallest eigenvalue of correlations that a factor can be estimated from.
+# Smallest eigenvalue of correlations that allow estimating a factor.
 _SINGULAR = 1e-8
-# Largest change of a loading in the last round of estimates.
+# Convergence tolerance: largest change of a loading in the last round.
 _TOLERANCE = 1e-10
-# Rounds of estimates after which loadings that still change are missing.
+# Most rounds; loadings that still change after them are missing.
 _MOST_ROUNDS = 20_000
 
 
 def one_factor(covariances: np.ndarray) -> np.ndarray:
     r"""Return the loadings of items on one factor of their correlations, by least squares.
 
-    The loadings make the residuals of the correlations smallest, no loading being larger than 1:
+    The loadings minimise the squared residuals of the correlations, with no loading above 1:
 
     .. math:: \min_{|\lambda_i| \le 1} \sum_{i < j} (r_{ij} - \lambda_i \lambda_j)^2
 
-    With all other loadings fixed, the best :math:`\lambda_i` is
-    :math:`\sum_{j \ne i} r_{ij} \lambda_j / \sum_{j \ne i} \lambda_j^2`, or the nearer limit. The
-    loadings are estimated in turn until none of them changes by more than 1e-10. Weak
-    correlations have several minima: from the first principal component, up to 8 % of samples of
-    24 respondents end in a poorer one. So the estimates start once from each item, as if it were
-    the factor, and the best result counts.
+    With all other loadings fixed, the best :math:`\lambda_i` is :math:`\sum_{j \ne i} r_{ij}
+    \lambda_j / \sum_{j \ne i} \lambda_j^2`, or the nearer limit. The loadings are updated in turn
+    until none changes by more than 1e-10. Weak correlations have several minima: from the first
+    principal component, up to 8 % of samples of 24 respondents end in a poorer one. So the
+    estimation starts once from each item, as if it were the factor, and keeps the best result.
 
     Parameters
     ----------
@@ -33,17 +32,16 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., I)
-        Standardised loadings, with a sum that is not negative. A Heywood case, a correlation
-        matrix whose best unbounded loading is above 1, has a loading of 1 or -1. Missing for two
-        items; where the correlations are singular (an eigenvalue below 1e-8), as those of a sample
-        of no more respondents than items are; or where the loadings still change after 20,000
-        rounds.
+        Standardised loadings with a nonnegative sum. A Heywood case, a correlation matrix whose
+        best unbounded loading is above 1, has a loading of 1 or -1. Loadings are missing for two
+        items; if the correlations are singular (an eigenvalue below 1e-8), as in samples of no more
+        respondents than items; or if they still change after 20,000 rounds.
 
     References
     ----------
     Harman and Jones (1966) for the criterion (*minres*; *unweighted least squares* elsewhere);
     Harman and Fukuda (1966) for the limit. Compared with ``psych::fa(fm="minres")`` in R, which
-    holds the share of each item that is not common at 0.005 or more instead.
+    instead holds the unique variance of each item at 0.005 or more.
 
     Examples
     --------
@@ -57,7 +55,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     matrices = covariances.reshape(-1, size, size)
     loadings = np.full((len(matrices), size), np.nan)
 
-    correlations = standardised(matrices)
+    correlations = _standardised(matrices)
     sound = np.isfinite(correlations).all(axis=(1, 2)) & (size > 2)
     sound[sound] = np.linalg.eigvalsh(correlations[sound])[:, 0] >= _SINGULAR
 
@@ -68,8 +66,8 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     return (side * loadings).reshape(*shape, size)
 
 
-def standardised(covariances: np.ndarray) -> np.ndarray:
-    """Return correlations of covariances, missing where an item does not vary."""
+def _standardised(covariances: np.ndarray) -> np.ndarray:
+    """Return the correlations of covariances, missing if an item does not vary."""
     variances = np.diagonal(covariances, axis1=-2, axis2=-1)
     deviations = np.sqrt(np.where(variances > 0, variances, np.nan))
     return covariances / deviations[..., :, None] / deviations[..., None, :]
@@ -80,7 +78,7 @@ def _least_squares(correlations: np.ndarray) -> np.ndarray:
     draws, size, _ = correlations.shape
     others = correlations * (1 - np.eye(size))
 
-    # a start for each item: its correlations, as if it were the factor
+    # one start for each item: its correlations, as if it were the factor
     rows = np.repeat(np.arange(draws), size)
     loadings = correlations.reshape(-1, size).copy()
     moving = np.arange(len(loadings))
@@ -101,7 +99,7 @@ def _least_squares(correlations: np.ndarray) -> np.ndarray:
 
 
 def _one_round(loadings: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return loadings, shape (n, I), each made the best one given the others."""
+    """Return loadings, shape (n, I), after setting each in turn to its best value."""
     loadings = loadings.copy()
     for item in range(loadings.shape[1]):
         loadings[:, item] = 0.0

@@ -1,7 +1,7 @@
-"""Two groups that answered the same items: do they share factors, items and profiles?
+"""Compare two groups that answered the same items: factors, items and profiles.
 
-Each function takes the answers of a reference group, such as people, and of another, such as the
-runs of a model.
+Each function takes the answers of a reference group, such as people, and of another group, such as
+the runs of a model.
 """
 
 from __future__ import annotations
@@ -25,48 +25,50 @@ def congruence(
 ) -> pd.Series:
     r"""Compare the factors of two tables of answers by Tucker's coefficient, with its chance level.
 
-    The loadings are those of the first principal components of each table's item correlations. The
-    reference's are turned by varimax, the other's by orthogonal Procrustes as near as possible:
+    The loadings are on the first principal components of each table's item correlations. The
+    reference's loadings are rotated by varimax, the other's towards them by orthogonal Procrustes:
 
     .. math:: \phi_f = \frac{\sum_i a_{if} b_{if}}{\sqrt{\sum_i a_{if}^2 \sum_i b_{if}^2}}
 
-    Turning finds agreement in anything, so the null exchanges the other table's items at random
-    and turns the loadings again.
+    Rotation finds agreement even in noise, so the null permutes the other table's items at random
+    and rotates the loadings again.
 
     Parameters
     ----------
     reference, other : DataFrame, shape (R, I)
-        Columns are matched by label. Items that do not vary in one of them are left out, and rows
-        with a gap.
+        Columns are matched by label. Rows with a gap, and items that are constant in either table,
+        are left out.
     factors : int
         Number of factors in both tables.
     draws : int
-        Exchanges of the items, and bootstrap samples of the other's rows (at most 200).
+        Number of permutations of the items, and of bootstrap samples of the other's rows (at most
+        200).
     seed : int
         Seed of these draws.
     order : sequence of str, optional
-        Items in the order in which they were asked. If given, items are not exchanged but pushed
-        along it by 1, 2, … places, the last to the front: items that were neighbours stay so.
+        Order in which the items were asked. If given, the null shifts items along it by 1, 2, …
+        places, the last to the front, instead of permuting them, so that neighbours stay
+        neighbours.
 
     Returns
     -------
     Series
         ``congruence`` (mean of the factors) with its 95 % interval ``low, high``; ``worst`` (the
-        smallest factor's); ``chance, chance_high`` (median and 95 % point among the exchanges),
-        ``p``; ``n, items``. The bootstrap is parametric (Wishart),
-        over the other's rows; its percentiles are shifted by its bias, as turning finds more
-        agreement in noise added to noise. Missing where the rows are no more than the items.
+        smallest factor's); ``chance, chance_high`` (median and 95 % point of the permutations),
+        ``p``; ``n, items``. The bootstrap is parametric (Wishart), over the other's rows; its
+        percentiles are corrected for bias, because rotation finds more agreement in noisier data.
+        Missing if there are no more rows than items.
 
     Raises
     ------
     ParameterError
-        Items are fewer than factors plus two, rows fewer than three, the order lacks an item, or a
-        value is not a finite number.
+        There are fewer items than factors plus two, fewer than three rows, the order lacks an item,
+        or a value is not a finite number.
 
     References
     ----------
-    Tucker (1951); Lorenzo-Seva and ten Berge (2006), to whom 0.95 and more is the same factor and
-    0.85 to 0.94 a similar one; McCrae et al. (1996) for the turning and its chance level.
+    Tucker (1951); Lorenzo-Seva and ten Berge (2006), who call 0.95 and more the same factor and
+    0.85 to 0.94 a similar one; McCrae et al. (1996) for the rotation and its chance level.
 
     Examples
     --------
@@ -124,7 +126,7 @@ def _items_that_vary(
     first = reference[shared].dropna()
     second = other[shared].dropna()
     if min(len(first), len(second)) < 3:
-        raise ParameterError("At least three rows without a gap are needed in both tables.")
+        raise ParameterError("Both tables need at least three rows without a gap.")
 
     items = [item for item in shared if first[item].std() > 1e-9 and second[item].std() > 1e-9]
     if len(items) < factors + 2:
@@ -134,7 +136,7 @@ def _items_that_vary(
 
 
 def _pushed(items: list[str], order: Sequence[str]) -> np.ndarray:
-    """Return the items' places when pushed along the order by 1, 2, … places."""
+    """Return the items' places when shifted along the order by 1, 2, … places."""
     places = [items.index(item) for item in order if item in items]
     if len(places) != len(items) or len(set(places)) != len(items):
         raise ParameterError("order must hold every item of both tables once; correct it.")
@@ -160,9 +162,9 @@ def _bootstrap(
 
 
 def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 10) -> pd.DataFrame:
-    r"""Return the differential functioning of items: differences of means at the same scale score.
+    r"""Return each item's differential functioning: mean differences at equal scale scores.
 
-    With the focal group's numbers :math:`n_s` at each score of the scale as weights,
+    With the focal group's numbers :math:`n_s` at each scale score as weights,
 
     .. math:: SMD = \sum_s \frac{n_s}{n} (\bar x_{\text{focal}, s} - \bar x_{\text{reference}, s})
 
@@ -171,16 +173,16 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     reference, focal : DataFrame
         ``item_id, score`` (the sum of its scale), ``n, sum, squares`` of the item's keyed answers.
     least : int
-        Members of the reference group that a score must have; others are left out.
+        Fewest members of the reference group at a score; scores with fewer are left out.
 
     Returns
     -------
     DataFrame
-        Indexed by item: ``smd`` with its 95 % interval ``low, high``, ``effect`` (by the standard
-        deviation of the item in the reference group), ``dif``: ``A`` (negligible: the interval
-        holds 0, or the effect is at most 0.17), ``B``, ``C`` (above 0.25); ``n``, members of the
-        focal group at scores that are compared, and ``matched``, their share. Missing where none
-        is.
+        Indexed by item: ``smd`` with its 95 % interval ``low, high``, ``effect`` (``smd`` divided
+        by the item's standard deviation in the reference group), ``dif``: ``A`` (negligible: the
+        interval includes 0, or the effect is at most 0.17), ``B``, ``C`` (above 0.25); ``n``,
+        members of the focal group at the compared scores, and ``matched``, their share. Missing if
+        there are none.
 
     Raises
     ------
@@ -236,15 +238,13 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
 
 
 def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:
-    """Return the loadings of the first principal components of correlation matrices, shape (D, I,
-    F)."""
+    """Return the first principal components' loadings of correlations, shape (D, I, F)."""
     values, vectors = np.linalg.eigh(matrices)
     return vectors[:, :, -factors:] * np.sqrt(values[:, None, -factors:].clip(min=0))
 
 
 def _turned(loadings: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return the congruence of each factor with the target's after the best orthogonal turn, shape
-    (D, F)."""
+    """Return each factor's congruence with the target's after rotation, shape (D, F)."""
     left, _, right = np.linalg.svd(np.swapaxes(loadings, 1, 2) @ target)
     turned = loadings @ left @ right
     norms = np.sqrt((turned**2).sum(axis=1) * (target**2).sum(axis=0))

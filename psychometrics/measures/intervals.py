@@ -1,4 +1,7 @@
-"""Intervals: how far a number could move if respondents or items were drawn again."""
+"""Intervals: how much a number could vary in a new sample of respondents or items.
+
+One file: chapters and reports take every interval of a mean or a correlation from here.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +22,29 @@ from .scoring import keyed_items
 def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the 95 % interval of the mean along the last axis: Student's, corrected for skewness.
 
-    With :math:`a = \hat\gamma / (3 \sqrt n)` of the sample skewness :math:`\hat\gamma`, the
-    transformed :math:`g(t) = t + a t^2 + a^2 t^3 / 3 + a / 2` of Student's t is nearly symmetric,
-    and monotone, so that its quantiles are turned back,
+    With :math:`a = \hat\gamma / (3 \sqrt n)` from the sample skewness :math:`\hat\gamma`, the
+    transformation :math:`g(t) = t + a t^2 + a^2 t^3 / 3 + a / 2` of Student's t is nearly
+    symmetric, and monotone, so that its quantiles can be transformed back,
 
     .. math:: \mu \in \bar x - \frac{s}{\sqrt n}\, g^{-1}(\pm t_{n-1}), \qquad
               g^{-1}(y) = \frac{\bigl(1 + 3 a (y - a/2)\bigr)^{1/3} - 1}{a}
 
-    Few numbers hardly determine the skewness, and an extreme estimate makes one arm of the interval
-    longer than the range of the numbers. So no arm is longer than 1.5 times Student's. In samples
-    of 7, 9 and 13 the 95 % intervals contain the mean of a normal distribution in 95 %, and the
-    mean of an exponential one in 92, 93 and 94 % (Student's own: 95 %, and 89, 90 and 91 %; the
-    percentile bootstrap's: 87, 88 and 92 %, and 83, 85 and 88 %). Shares of few yes and no are not
-    such numbers: use Wilson's interval.
+    A few numbers hardly determine the skewness, and an extreme estimate makes one arm of the
+    interval longer than the range of the numbers. So no arm is longer than 1.5 times Student's. In
+    samples of 7, 9 and 13 the 95 % intervals contain the mean of a normal distribution in 95 %, and
+    the mean of an exponential one in 92, 93 and 94 % (Student's own: 95 %, and 89, 90 and 91 %; the
+    percentile bootstrap's: 87, 88 and 92 %, and 83, 85 and 88 %). For shares of a few yes-or-no
+    answers use Wilson's interval.
 
     Parameters
     ----------
     values : ndarray, shape (..., n)
-        Observations along the last axis; missing ones are left out.
+        Observations along the last axis; missing values are left out.
 
     Returns
     -------
     low, high : ndarray, shape (...)
-        Missing for fewer than two observations; of no width where they are all the same.
+        Missing for fewer than two observations; of zero width if all are the same.
 
     Raises
     ------
@@ -61,10 +64,10 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     try:
         values = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError("Numbers are needed for the interval of a mean.") from None
+        raise ParameterError("The interval of a mean needs numbers.") from None
 
     if not values.ndim or not values.shape[-1]:
-        raise ParameterError("The mean of no observation has no interval.")
+        raise ParameterError("The mean of no observations has no interval.")
     if np.isinf(values).any():
         raise ParameterError("An infinite number has no mean; leave it out.")
 
@@ -74,7 +77,7 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean = np.where(there, values, 0).sum(axis=-1) / n
         away = np.where(there, values - mean[..., None], 0)
         spread = np.sqrt((away**2).sum(axis=-1) / (n - 1))
-        # rounding leaves a constant series a spread of its own
+        # rounding gives a constant series a spread of its own
         largest = np.abs(np.where(there, values, 0)).max(axis=-1)
         spread = np.where((n > 1) & (spread <= 1e-12 * largest), 0.0, spread)
         skewness = (away**3).sum(axis=-1) / spread**3 * n / ((n - 1) * (n - 2))
@@ -88,23 +91,23 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
-    r"""Return the 95 % interval of a mean over items that were asked in several ways, and its p.
+    r"""Return the 95 % interval of a mean over items asked in several ways, and its p value.
 
-    Items and ways are both drawn. An interval over items alone is about these ways, as a wording
-    that shifts all items together is in none of their differences. With the variances of the item
-    means and of the way means,
+    Items and ways are both samples. An interval over items alone holds only for these ways, since a
+    wording that shifts all items together leaves their differences unchanged. With the variances of
+    the item means and of the way means,
 
     .. math:: s^2 = \frac{s_I^2}{I} + \frac{s_W^2}{W}
 
-    and Student's quantile at Satterthwaite's degrees of freedom, or at a single one where there are
-    only two ways or two items, as the variance of two means is too uncertain. What is left of each
-    answer is in both parts, so that the interval is somewhat too wide where it is large.
+    and Student's quantile at Satterthwaite's degrees of freedom, or at one degree of freedom if
+    there are only two ways or two items, whose variance is too uncertain. Both parts contain the
+    residual of each answer, so the interval is somewhat too wide if the residuals are large.
 
     Parameters
     ----------
     values : ndarray, shape (W, I)
-        Such as differences between two conditions; at least two ways and two items. Ways must be
-        independent: average over other conditions first.
+        Values such as differences between two conditions, for at least two ways and two items. Ways
+        must be independent: average over other conditions first.
 
     Returns
     -------
@@ -128,7 +131,7 @@ def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
     """
     values = np.asarray(values, dtype=float)
     if values.ndim != 2 or min(values.shape) < 2 or not np.isfinite(values).all():
-        raise ParameterError("values: finite numbers of at least two ways by two items are needed.")
+        raise ParameterError("values: give finite numbers for at least two ways and two items.")
 
     parts = np.array([values.mean(axis=axis).var(ddof=1) for axis in (0, 1)]) / values.shape[::-1]
     mean = values.mean()
@@ -154,7 +157,7 @@ def fisher_interval(
     Parameters
     ----------
     r : float or ndarray
-        Correlations, each of n pairs.
+        Correlations, each over n pairs.
     n : int
         Number of pairs.
     ranks : bool
@@ -163,9 +166,9 @@ def fisher_interval(
     Returns
     -------
     low, high : ndarray
-        Missing where r is missing, or 1 or -1 (which has no error on this scale), or with fewer
-        than four pairs. Item-rest correlations of 20 to 183 respondents lay within it in 95 % of
-        simulations (Rasch items), Spearman correlations over 15 items in 94 to 97 %.
+        Missing if r is missing, 1 or -1 (which has no error on this scale), or if there are fewer
+        than four pairs. In simulations the interval covered item-rest correlations of 20 to 183
+        respondents in 95 % (Rasch items), and Spearman correlations over 15 items in 94 to 97 %.
 
     References
     ----------
@@ -194,20 +197,20 @@ def correlation_interval(
     Parameters
     ----------
     x, y : array-like, shape (n,)
-        Two Series are matched by their labels.
+        Two series; they are matched by their labels if both are Series.
     method : {"spearman", "pearson"}
-        Spearman's ranks are of values as :func:`merge_near_ties` returns them.
+        Spearman's ranks come from values that :func:`merge_near_ties` returns.
 
     Returns
     -------
     Series
-        ``n, r, low, high``. All but ``n`` are missing where a variable does not vary or fewer than
-        three pairs are complete, the interval with fewer than four and where r is 1 or -1.
+        ``n, r, low, high``. Except for ``n``, all are missing if a variable does not vary or fewer
+        than three pairs are complete; the interval also with three pairs, or if r is 1 or -1.
 
     Raises
     ------
     ParameterError
-        The lengths differ, a label is there twice, or a value is not a finite number.
+        The lengths differ, a label occurs twice, or a value is not a finite number.
 
     References
     ----------
@@ -222,7 +225,7 @@ def correlation_interval(
 
     if isinstance(x, pd.Series) and isinstance(y, pd.Series):
         if x.index.has_duplicates or y.index.has_duplicates:
-            raise ParameterError("A label is there twice; give each pair a label of its own.")
+            raise ParameterError("A label occurs twice; give each pair its own label.")
         y = y.reindex(x.index)
 
     try:
@@ -231,7 +234,7 @@ def correlation_interval(
         both = np.empty(0)
 
     if both.ndim != 2 or np.isinf(both).any():
-        raise ParameterError("Two series of finite numbers of one length are needed.")
+        raise ParameterError("Give two series of finite numbers of the same length.")
     both = both[:, ~np.isnan(both).any(axis=0)]
     n = both.shape[1]
     if n < 3 or (np.ptp(both, axis=1) <= 1e-12 * np.abs(both).max(axis=1)).any():
@@ -250,8 +253,7 @@ def correlation_interval(
 def mean_table(
     table: pd.DataFrame, value: str, by: Sequence[str] = (), unit: str = "item_id"
 ) -> pd.DataFrame:
-    """Return the means with intervals over the units that were drawn: items, prompts or
-    respondents.
+    """Return means with intervals over the sampling units: items, prompts or respondents.
 
     Rows of one unit are averaged first, since rows of the same item or respondent are not
     independent observations.
@@ -259,13 +261,13 @@ def mean_table(
     Parameters
     ----------
     table : DataFrame
-        Such as :func:`psychometrics.authoring.content.content_validity` gives it.
+        A table such as :func:`psychometrics.authoring.content.content_validity` returns.
     value : str
         The column to average.
     by : sequence of str
-        One row of the result for each of these columns' values.
+        Grouping columns, with one row of the result for each combination of values.
     unit : str
-        The column whose values are the sample.
+        The column of sampling units.
 
     Returns
     -------
@@ -287,7 +289,7 @@ def mean_table(
     check_columns(table, [*by, unit], [value])
 
     if table.empty:
-        raise ParameterError("The mean of no observation has no interval.")
+        raise ParameterError("The mean of no observations has no interval.")
     units = table.groupby([*by, unit], sort=False, observed=True)[value].mean().astype("float64")
     parts = units.groupby(level=list(by), sort=False, observed=True) if by else [((), units)]
     rows = []
@@ -301,38 +303,38 @@ def mean_table(
 def runs_needed(
     table: pd.DataFrame, value: str, width: float, by: Sequence[str] = ("respondent_id",)
 ) -> pd.DataFrame:
-    r"""Return how many runs the 95 % interval of a mean needs to have a given width.
+    r"""Return the number of runs that the 95 % interval of a mean needs for a given width.
 
     The smallest n with
 
     .. math:: 2\, t_{n-1, .975} \frac{s}{\sqrt n} \le w
 
-    for the wanted width w and the standard deviation s of the runs. An s from few
-    runs is itself uncertain: if n is computed from it, the interval is wider than wanted in nearly
-    half of the cases. So a second number takes the upper end of s's one-sided 80 % interval,
-    :math:`s \sqrt{(m-1) / \chi^2_{m-1, .2}}` of m runs.
+    for the wanted width w and the standard deviation s of the runs. An s from a few runs is itself
+    uncertain: an n computed from it gives too wide an interval in nearly half of the cases. So a
+    second number uses the upper end of s's one-sided 80 % interval, :math:`s \sqrt{(m-1) /
+    \chi^2_{m-1, .2}}` with m runs.
 
-    More runs say more about the model that was asked. More runs do not replace more models: however
-    often each model is asked, an interval over models stays as wide as their differences make it.
+    More runs describe the same model more precisely. They do not replace more models: the
+    differences between models set the width of an interval over models.
 
     Parameters
     ----------
     table : DataFrame
-        One row per run, such as :func:`psychometrics.measures.scoring.scale_scores` gives for
+        One row per run, such as :func:`psychometrics.measures.scoring.scale_scores` returns for
         answers to items.
     value : str
         The column to average.
     width : float
-        From the lower to the upper end of the interval, in the units of the value.
+        Width of the interval, from its lower to its upper end, in the units of the value.
     by : sequence of str
-        One row of the result for each of these columns' values, such as respondent and scale.
+        Grouping columns, such as respondent and scale, with one row of the result for each.
 
     Returns
     -------
     DataFrame
-        The columns of ``by``; ``runs``, those that there are; ``sd``; ``width``, that of Student's
-        interval with them; ``needed`` and ``assured``, the two numbers. Missing with fewer than two
-        runs; 2 where all are the same.
+        The columns of ``by``; ``runs``, the observed number; ``sd``; ``width``, of Student's
+        interval with that number; ``needed`` and ``assured``, the two numbers. Missing with fewer
+        than two runs; 2 if all values are the same.
 
     Raises
     ------
@@ -352,7 +354,7 @@ def runs_needed(
     check_columns(table, by, [value])
 
     if table.empty:
-        raise ParameterError("No run has a score; give some from a pilot.")
+        raise ParameterError("No run has a score; give scores from a pilot.")
     is_number = isinstance(width, int | float | np.number) and not isinstance(width, bool)
     if not is_number or not 0 < width < np.inf:
         raise ParameterError(f"width must be a positive number, got {width!r}.")
@@ -365,7 +367,7 @@ def runs_needed(
         row = dict(zip(by, key, strict=True)) | {"runs": float(runs), "sd": sd}
         row["width"] = 2 * special.stdtrit(max(runs - 1, 1), 0.975) * sd / np.sqrt(max(runs, 1))
 
-        # the value that four of five pilots' sums of squares exceed
+        # four of five pilots' sums of squares exceed this value
         freedom = max(runs - 1, 1)
         upper = sd * np.sqrt(freedom / special.chdtri(freedom, 0.8))
         rows.append(row | {"needed": _runs_for(width, sd), "assured": _runs_for(width, upper)})
@@ -374,11 +376,10 @@ def runs_needed(
 
 
 def _runs_for(width: float, sd: float) -> float:
-    """Return the smallest number of runs whose interval is not wider, given their standard
-    deviation."""
+    """Return the smallest number of runs whose interval is narrow enough for this deviation."""
     if np.isnan(sd):
         return np.nan
-    # Student's quantile is larger than the normal one, so that this is never too many
+    # Student's quantile is larger than the normal one, so this start is never too large
     runs = max(2.0, np.ceil((2 * special.ndtri(0.975) * sd / width) ** 2))
     while 2 * special.stdtrit(runs - 1, 0.975) * sd / np.sqrt(runs) > width:
         runs += 1
@@ -388,24 +389,23 @@ def _runs_for(width: float, sd: float) -> float:
 def scale_intervals(
     items: pd.DataFrame, questionnaire: Questionnaire, scale: str | None = None
 ) -> pd.DataFrame:
-    """Return a scale's score per respondent, with the interval from its items as a sample of such
-    items.
+    """Return each respondent's score on a scale, with its interval over a sample of items.
 
     Parameters
     ----------
     items : DataFrame
-        Item scores, as :func:`psychometrics.measures.scoring.item_scores` gives them.
+        Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
     questionnaire : Questionnaire
-        For its keys.
+        The questionnaire, for its keys.
     scale : str, optional
-        Which scale; by default the first, which is the whole questionnaire.
+        Name of the scale; by default the first, which is the whole questionnaire.
 
     Returns
     -------
     DataFrame
         ``respondent_id, score, low, high, n``, in the units of the item scores: the mean of the
-        ``n`` items that were answered, and :func:`mean_interval` over them. No interval of answers
-        to items goes beyond their options, as no other items could.
+        ``n`` answered items, and :func:`mean_interval` over them. Intervals of answers to items
+        stay within the range of the options, since no other items could exceed it.
 
     Raises
     ------
@@ -446,7 +446,7 @@ def scale_intervals(
 
 
 def jackknife_half_width(without: np.ndarray) -> np.ndarray:
-    r"""Return the half width of a 95 % interval from a statistic without each of n objects.
+    r"""Return the half width of a 95 % interval from leave-one-out values of a statistic.
 
     .. math:: t_{n-1} \sqrt{\frac{n-1}{n} \sum_i (\theta_{-i} - \bar\theta)^2}
 
@@ -458,11 +458,11 @@ def jackknife_half_width(without: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray, shape (...)
-        Missing where a value is missing, or with fewer than two objects.
+        Missing if a value is missing, or with fewer than two objects.
 
     References
     ----------
-    Efron and Tibshirani (1993), equation 11.5; Student's quantile of n - 1 degrees of freedom.
+    Efron and Tibshirani (1993), equation 11.5; Student's quantile with n - 1 degrees of freedom.
 
     Examples
     --------
@@ -480,23 +480,22 @@ def jackknife_half_width(without: np.ndarray) -> np.ndarray:
 
 
 def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Round values to a hundred-thousandth of their range, before they are ranked.
+    """Round values to a hundred-thousandth of their range, so that near ties share a rank.
 
-    Values that are equal but for the rounding of their computation would be ranked by that
-    rounding, and so by the processor.
+    Otherwise values that differ only by rounding would be ranked by it, and so by the processor.
 
     Parameters
     ----------
     values : ndarray
     axis : int
-        Along which they are ranked.
+        The axis of the ranking.
 
     Returns
     -------
     ndarray, of the values' shape
         Whole numbers of steps above the smallest value; missing values stay missing. The range, not
-        a number of decimals, sets the step, since scores of untrained heads differ in the fifth to
-        eighth decimal only.
+        a number of decimals, sets the step, since scores of untrained heads differ only in the
+        fifth to eighth decimal.
 
     Examples
     --------

@@ -4,16 +4,15 @@ The probability that a respondent of ability theta solves item i is
 
     P = c + (1 - c) / (1 + exp(-a (theta - b))),
 
-with discrimination a, difficulty b and guessing c; abilities are standard normal in the
-population. The library mirt keeps a between 0.1 and 5 and b between -6 and 6, without a word on
-which items sit at such a limit; items of language models often do (many have a negative slope).
-So the binary models are fitted here, with limits that are wide and reported, and the tests hold
-them to mirt's where no limit is reached; girth's conditional fit stops within 5 logits of zero and
-at a tolerance of 1e-3.
+with discrimination a, difficulty b and guessing c; abilities are standard normal in the population.
+The library mirt keeps a between 0.1 and 5 and b between -6 and 6 without reporting which items
+reach a limit; items of language models often do (many have a negative slope). So the binary models
+are fitted here, with wide limits that are reported, and the tests compare them with mirt's where no
+limit is reached. girth's conditional fit stops within 5 logits of zero and at a tolerance of 1e-3.
 
-Answers and parameters are matched by the items' labels, whatever the order. Missing answers are
-left out everywhere but in the conditional fit, which refuses them; what is
-undefined is missing, and so are its p value and its standard error.
+Answers and parameters are matched by item label, in any order. Missing answers are left out, except
+in the conditional fit, which refuses them; an undefined statistic is missing, with its p value and
+its standard error.
 """
 
 from __future__ import annotations
@@ -28,62 +27,61 @@ from ..checks import check_choice, check_kinds, check_numbers
 from ..exceptions import ParameterError
 from .conditional_likelihood import _conditional_fit
 from .items import _as_numbers, adjust
-from .marginal_likelihood import _ability_grid, _marginal_fit, filled, normalised
+from .marginal_likelihood import _ability_grid, _filled, _marginal_fit, _normalised
 
 _MODELS = ("rasch", "1pl", "2pl", "3pl")
 
 
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
-    r"""Return the item parameters by marginal or by conditional maximum likelihood.
+    r"""Return item parameters by marginal or by conditional maximum likelihood.
 
     .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
        (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
 
-    Conditional: given the sum s of a respondent's answers, which items were solved no longer
-    depends on ability. With the elementary symmetric function :math:`\gamma_s` of order s,
+    Conditional: given a respondent's sum score s, the pattern of solved items does not depend on
+    ability. With the elementary symmetric function :math:`\gamma_s` of order s,
 
     .. math:: P(x \mid s) = \frac{\exp(-\sum_i x_i b_i)}{\gamma_s(e^{-b})}
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        0/1 answers; missing ones are left out of the likelihood.
+        0/1 answers; the likelihood leaves out missing ones.
     model : {"rasch", "1pl", "2pl", "3pl", "conditional"}
         ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one for all items, ``2pl`` one
-        each (which may be negative), ``3pl`` guessing as well. ``conditional`` is the Rasch model
-        by conditional maximum likelihood: answers without gaps, difficulties centred on zero over
-        the finite ones, with the standard errors of that centring.
+        for each item (possibly negative), ``3pl`` guessing as well. ``conditional`` fits the Rasch
+        model by conditional maximum likelihood: it needs answers without gaps, and centres the
+        finite difficulties on zero, with standard errors to match.
     errors : bool
-        Whether to compute standard errors, which takes long for hundreds of items.
+        Whether to compute standard errors, which is slow for hundreds of items.
 
     Returns
     -------
     DataFrame
         Indexed by item: ``discrimination, difficulty, intercept`` (minus their product),
-        ``guessing, at_limit, se, se_discrimination``. Difficulty is
-        missing where the discrimination is zero. An item
-        that everyone solved has difficulty minus infinity, one that no one solved plus infinity,
-        and no discrimination beyond what the model fixes: the likelihood grows without end as it
-        moves out. ``at_limit`` marks parameters held at a slope of 8 or
-        -8, or a guessing of 0.001 or 0.6.
-        ``se`` is the standard error of the difficulty, from the observed information of all
-        parameters that are at no limit; missing where the difficulty is not finite or the
-        information is not positive definite, and without ``errors``. ``se_discrimination`` is that
-        of a slope which is estimated and at no limit.
+        ``guessing, at_limit, se, se_discrimination``. Difficulty is missing if the discrimination
+        is zero. An item that everyone solved has difficulty minus infinity, one that no one solved
+        plus infinity, and no discrimination beyond what the model fixes: the likelihood keeps
+        growing as the item moves out. ``at_limit`` marks parameters held at a slope of 8 or -8, or
+        a guessing of 0.001 or 0.6. ``se`` is the standard error of the difficulty, from the
+        observed information of all parameters inside their limits; it is missing if the difficulty
+        is not finite or the information is not positive definite, and without ``errors``.
+        ``se_discrimination`` is the standard error of an estimated slope inside its limits.
 
     Raises
     ------
     ParameterError
         The model is unknown, an answer is neither 0 nor 1, no one answered an item, or fewer than
-        two items have variance. The conditional likelihood has a maximum if, and only if, from
-        every item a chain leads to every other in which somebody solved one item and missed the
-        next. Perfect Guttman patterns have no chain from a hard item back to an easier one.
+        two items have variance. Also if the conditional likelihood has no maximum: it has one if,
+        and only if, a chain leads from every item to every other in which at each link somebody
+        solved one item and missed the next. Perfect Guttman patterns have no chain from a hard item
+        back to an easier one.
 
     Notes
     -----
-    Abilities are averaged out in equal steps of 0.12 (less for more than 156 items) from -7.2 to
-    7.2, to at least four decimals of every parameter. Where abilities are *not* normal,
-    difficulties are biased even so: use ``conditional``.
+    Abilities are integrated out in equal steps of 0.12 (less for more than 156 items) from -7.2 to
+    7.2, which gives at least four correct decimals of every parameter. If abilities are *not*
+    normal, difficulties are still biased: use ``conditional``.
 
     References
     ----------
@@ -103,8 +101,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     check_kinds({"errors": errors}, {"errors": bool})
     answers = _binary(answers)
 
-    # Threads of many small products wait for each other longer than they take. The limit is that
-    # of the process: fitting in several threads at once leaves it set; that costs time only.
+    # Threads with many small products wait longer than they compute. The limit holds for the whole
+    # process: parallel fits may leave it set, which only costs time.
     with threadpool_limits(limits=1, user_api="blas"):
         if model == "conditional":
             return _conditional_fit(answers)
@@ -112,8 +110,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
 
 
 def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
-    r"""Return the probability of solving each item at given abilities: the item characteristic
-    curves.
+    r"""Return the probability of solving each item at given abilities: its characteristic curve.
 
     .. math:: P_i(\theta) = c_i + \frac{1 - c_i}{1 + e^{-a_i (\theta - b_i)}}
 
@@ -122,7 +119,7 @@ def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     theta : ndarray, shape (n,)
         Abilities, in standard deviations of the population.
     parameters : DataFrame
-        As :func:`fit` gives them, I items.
+        Item parameters of I items, as :func:`fit` returns them.
 
     Returns
     -------
@@ -144,7 +141,7 @@ def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
 
 
 def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
-    r"""Fisher information of each item about ability; its sum is one over the squared error.
+    r"""Return each item's Fisher information about ability; its sum is 1 / squared error.
 
     .. math:: I_i(\theta) = a_i^2 \, \frac{1 - P_i}{P_i}
        \left(\frac{P_i - c_i}{1 - c_i}\right)^2
@@ -154,7 +151,7 @@ def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     theta : ndarray, shape (n,)
         Abilities.
     parameters : DataFrame
-        As :func:`fit` gives them, I items.
+        Item parameters of I items, as :func:`fit` returns them.
 
     Returns
     -------
@@ -178,17 +175,16 @@ def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
 
 
 def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    r"""Return the expected abilities given the answers (EAP), with their posterior standard
-    deviations.
+    r"""Return the abilities expected given the answers (EAP), with posterior standard deviations.
 
     .. math:: \hat\theta_r = \int \theta \, p(\theta \mid x_r) \, d\theta
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        0/1 answers, gaps left out; without any answer theta is 0 with a se of 1, as before.
+        0/1 answers, without gaps; a respondent without answers keeps the prior, theta 0 and se 1.
     parameters : DataFrame
-        As :func:`fit` gives them for the same items, matched by label.
+        Parameters of the same items, as :func:`fit` returns them, matched by label.
 
     Returns
     -------
@@ -217,21 +213,21 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.DataFrame:
-    """Fits of nested models side by side.
+    """Compare the fits of nested models.
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
         0/1 answers.
     models : sequence of str
-        Which models, from the least to the most flexible.
+        Names of the models, from the least to the most flexible.
 
     Returns
     -------
     DataFrame
         Indexed by model: ``parameters, log_likelihood, aic, bic``; ``p`` of the likelihood-ratio
-        test against the model above (missing where that has as many parameters; approximate
-        where a parameter sits at a limit, as the guessing of 3pl easily does), ``at_limit`` items.
+        test against the model above (missing if that model has as many parameters; approximate if a
+        parameter is at a limit, as the guessing of 3pl easily is), ``at_limit`` items.
 
     References
     ----------
@@ -272,30 +268,28 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
 def item_fit(
     answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    r"""Return the infit and outfit mean squares of the items, with what the model itself would
-    give.
+    r"""Return the items' infit and outfit mean squares, with their ranges under the model.
 
     .. math::
        \mathrm{outfit}_i = \frac{1}{R} \sum_r \frac{(x_{ri} - P_{ri})^2}{P_{ri} (1 - P_{ri})},
        \qquad
        \mathrm{infit}_i = \frac{\sum_r (x_{ri} - P_{ri})^2}{\sum_r P_{ri} (1 - P_{ri})}
 
-    Residuals are taken at the abilities' expectations, which are pulled towards the mean; so the
-    mean squares are compared with those of data simulated from the fitted model and treated alike,
-    rather than with 1. Where answers are missing, they are in the simulated data too, and neither
-    sum counts them.
+    Residuals use the expected abilities, which are shrunk towards the mean. So the mean squares are
+    compared not with 1 but with those of data simulated from the fitted model and analysed alike.
+    The simulated data have the same gaps, and both sums leave gaps out.
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
         0/1 answers.
     parameters : DataFrame
-        As :func:`fit` gives them for the same items, matched by label.
+        Parameters of the same items, as :func:`fit` returns them, matched by label.
     simulations : int
-        Data sets drawn from the model; with fewer than about 40 I no item can pass the correction
-        for multiple tests.
+        Number of data sets drawn from the model; with fewer than about 40 I no item can stay
+        significant after correction for multiple tests.
     seed : int
-        Their seed.
+        Seed of the simulations.
 
     Returns
     -------
@@ -329,7 +323,7 @@ def item_fit(
         frame.loc[fitted, [f"{name}_low", f"{name}_high"]] = ends.T
 
     infit = drawn[:, 0]
-    slack = 1e-9  # mean squares that the model fixes are equal, not ordered
+    slack = 1e-9  # treat mean squares that the model fixes as equal
     above = (1 + (infit >= observed[0] - slack).sum(axis=0)) / (1 + simulations)
     below = (1 + (infit <= observed[0] + slack).sum(axis=0)) / (1 + simulations)
     frame["p"] = np.where(fitted, np.minimum(1, 2 * np.minimum(above, below)), np.nan)
@@ -339,8 +333,7 @@ def item_fit(
 
 
 def _likelihood_ratio_p(fit: tuple[float, int], before: tuple[float, int] | None) -> float:
-    """Return the p value of a fit against a less flexible one, from both log likelihoods and
-    numbers of parameters."""
+    """Return the p value of a fit against a less flexible one, by the likelihood ratio."""
     if before is None or fit[1] <= before[1]:
         return np.nan
     return float(chi2.sf(max(2 * (fit[0] - before[0]), 0), fit[1] - before[1]))
@@ -349,7 +342,7 @@ def _likelihood_ratio_p(fit: tuple[float, int], before: tuple[float, int] | None
 def _simulate(
     answers: pd.DataFrame, parameters: pd.DataFrame, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """0/1 answers of respondents with standard normal abilities, with the gaps of the others."""
+    """Simulate 0/1 answers with standard normal abilities and the gaps of the observed answers."""
     p = probability(rng.standard_normal(len(answers)), parameters)
     drawn = np.where(answers.isna(), np.nan, rng.random(p.shape) < p)
     return pd.DataFrame(drawn, columns=parameters.index)
@@ -375,10 +368,9 @@ def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
 
 
 def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the slopes, intercepts and guessing; the intercept may be left to follow from the
-    difficulty."""
+    """Return slopes, intercepts and guessing; derive a missing intercept from the difficulty."""
     if not isinstance(parameters, pd.DataFrame) or not len(parameters):
-        raise ParameterError("a table of parameters is needed, as irt.fit() gives it.")
+        raise ParameterError("the parameters must be a table, as irt.fit() returns it.")
 
     place = "intercept" if "intercept" in parameters else "difficulty"
     needed = {"discrimination", "guessing", place}
@@ -398,20 +390,20 @@ def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarr
     unknown |= table["discrimination"].isna().to_numpy() & np.isfinite(intercept)
     if unknown.any():
         name = parameters.index[unknown][0]
-        raise ParameterError(f"the parameters of '{name}' are not known; leave the item out.")
+        raise ParameterError(f"the parameters of '{name}' are unknown; leave the item out.")
 
     return slope, intercept, guess
 
 
 def _extreme(parameters: pd.DataFrame) -> np.ndarray:
-    """Return the items that everyone or no one solved: they tell nothing of ability."""
+    """Return the items that everyone or no one solved; they carry no information on ability."""
     return np.isinf(_columns(parameters)[1])
 
 
 def _posterior(
     answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x, observed = filled(_matched(answers, parameters))
+    x, observed = _filled(_matched(answers, parameters))
     theta, weights = _ability_grid(len(parameters))
     p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
     extreme = _extreme(parameters)
@@ -419,7 +411,7 @@ def _posterior(
     observed = observed[:, ~extreme]
     p = p[:, ~extreme]
     joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
-    posterior, total = normalised(joint)
+    posterior, total = _normalised(joint)
 
     return posterior, theta, total
 
@@ -427,8 +419,7 @@ def _posterior(
 def _mean_squares(
     answers: pd.DataFrame, parameters: pd.DataFrame, axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return infit and outfit of items (axis 0) or respondents (1), over the answers that are not
-    missing."""
+    """Return infit and outfit of items (axis 0) or respondents (1) over the present answers."""
     answers = _matched(answers, parameters)
     theta = abilities(answers, parameters)["theta"].to_numpy()
     p = probability(theta, parameters)

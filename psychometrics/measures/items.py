@@ -1,13 +1,12 @@
-"""Item analysis of a persons by items matrix: discrimination, permutation and many tests, bias.
+"""Item analysis of answers: discrimination, multiple tests, differential item functioning.
 
-Every function takes R respondents (rows) by I items (columns) and knows nothing of where the
-answers come from. Correlations between items are ``answers.corr()``: for 0/1 answers, phi, each
-over the respondents who answered both.
+Every function takes R respondents (rows) by I items (columns), from any source. Correlations
+between items are ``answers.corr()``: for 0/1 answers these are phi coefficients, each over the
+respondents who answered both items.
 
-Gaps and constants have one rule. An undefined statistic is missing, with its p value and its
-interval; a statistic that cannot be computed from answers with gaps raises a
-:class:`ParameterError`. Two tables of the same items are matched by their labels, whatever the
-order of the columns.
+Gaps and constants follow one rule. An undefined statistic is missing, with its p value and its
+interval; a statistic that needs complete answers raises a :class:`ParameterError` for gaps. Two
+tables of the same items are matched by label, in any order of columns.
 """
 
 from __future__ import annotations
@@ -22,17 +21,16 @@ from ..exceptions import ParameterError
 from .intervals import fisher_interval, row_correlations
 
 _SEPARATED = 15  # log odds that only a likelihood without a maximum reaches
-_ETS_LIMITS = (1.0, 1.5)  # of |delta|: below the first A, above the second C
+_ETS_LIMITS = (1.0, 1.5)  # |delta| below the first is A, above the second C
 
 
 def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of answers as floats, gaps as NaN, or a sentence that says what is wrong with
-    it.
+    """Return a table of answers as floats with NaN in its gaps, or say what is wrong with it.
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Numbers, truth values, or text that holds numbers; anything that pandas calls missing is.
+        Numbers, truth values, or text that holds numbers; pandas' missing values are gaps.
 
     Returns
     -------
@@ -41,7 +39,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        The table is empty, names an item twice, or holds something else than finite numbers.
+        The table is empty, repeats an item's name, or holds anything but finite numbers.
 
     Examples
     --------
@@ -53,16 +51,16 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
 
     frame = answers
     if not frame.size:
-        raise ParameterError("the matrix of answers is empty; it needs respondents and items.")
+        raise ParameterError("the matrix of answers is empty; give respondents and items.")
 
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
-        raise ParameterError(f"the item '{twice}' is there twice; give each item its own name.")
+        raise ParameterError(f"the item '{twice}' occurs twice; give each item its own name.")
 
     kinds = {getattr(dtype, "kind", "O") for dtype in frame.dtypes}
     try:
-        if kinds & set("mMc"):  # times and complex numbers are numbers to pandas, not to a test
-            raise TypeError("times and complex numbers are none")
+        if kinds & set("mMc"):  # pandas accepts times and complex numbers
+            raise TypeError("times and complex numbers do not count")
         frame = (frame if kinds <= set("iufb") else frame.apply(pd.to_numeric)).astype(float)
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"answers must be numbers: {error}.") from error
@@ -73,22 +71,21 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
-    r"""Return the corrected item-total correlation: each item with the sum of the others.
+    r"""Return corrected item-total correlations: each item with the sum of the other items.
 
     .. math:: r_{i(t-i)} = \mathrm{cor}\Bigl(x_i, \sum_{j \ne i} x_j\Bigr)
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Scores. Respondents who left out an item have no sum and are left out.
+        Scores. Respondents who skipped an item are left out.
 
     Returns
     -------
     DataFrame
-        Indexed by item: ``r``, missing where the item, or the sum of the others, has no variance;
-        ``low, high``, its 95 % interval as in
-        :func:`psychometrics.measures.intervals.fisher_interval`; ``n``, the respondents who
-        answered everything.
+        Indexed by item: ``r``, missing if the item or the sum of the others has no variance; ``low,
+        high``, its 95 % interval as in :func:`psychometrics.measures.intervals.fisher_interval`;
+        ``n``, the number of complete respondents.
 
     References
     ----------
@@ -112,17 +109,16 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
 def dif(
     reference: pd.DataFrame, focal: pd.DataFrame, method: str = "mantel-haenszel"
 ) -> pd.DataFrame:
-    r"""Return differential item functioning: is an item harder for one of two groups at equal
-    scores?
+    r"""Test differential item functioning: is an item harder for one group at equal scores?
 
-    Respondents are matched on the number t of items solved, the studied item included. With a
-    right and b wrong answers of the reference group in a stratum of n, c and d of the focal group,
-    Mantel and Haenszel's odds ratio is
+    Respondents are matched on the number t of solved items, including the studied item. A stratum
+    has n respondents: a right and b wrong answers in the reference group, c and d in the focal
+    group. The odds ratio of Mantel and Haenszel is
 
     .. math:: \hat\psi = \frac{\sum_s a_s d_s / n_s}{\sum_s b_s c_s / n_s}, \qquad
        \Delta = -2.35 \ln \hat\psi.
 
-    Logistic regression on t, then on the group g as well, then on their product, gives
+    Logistic regressions on t, then also on the group g, then also on their product give
     likelihood-ratio tests of uniform and of non-uniform DIF:
 
     .. math:: \mathrm{logit} P(x_i = 1) = \beta_0 + \beta_1 t + \beta_2 g + \beta_3 t g
@@ -139,20 +135,20 @@ def dif(
         Indexed by item, with ``p, p_holm, p_fdr``.
 
         Mantel-Haenszel: ``odds_ratio`` (above 1: easier for the reference group at equal score),
-        ``delta`` (ETS scale, -2.35 ln of it: negative, harder for the focal group), ``se`` of
-        delta with its 95 % interval ``low, high``, ``chi2`` with continuity correction, and
-        ``ets``: A negligible *or not significant*, B moderate, C large. Delta is infinite, and
-        ``se, low, high`` are missing, where no stratum has a right answer of one group beside a
-        wrong one of the other; all are missing (and ``ets`` empty) where no stratum holds both
-        groups and both answers.
+        ``delta`` (ETS scale, -2.35 times its logarithm; negative: harder for the focal group),
+        ``se`` of delta with its 95 % interval ``low, high``, ``chi2`` with continuity correction,
+        and ``ets``: A negligible *or not significant*, B moderate, C large. If no stratum has a
+        right answer in one group and a wrong one in the other, delta is infinite, and ``se, low,
+        high`` are missing; all are missing (and ``ets`` empty) if no stratum has both groups and
+        both answers.
 
         Logistic: ``group`` (log odds of the focal group at equal sum) with its standard error
         ``se``, ``p_uniform``, ``p_nonuniform``, ``p`` of both (two degrees of freedom), ``r2``
         (gain in Nagelkerke's R squared) and ``size``: A below 0.035 or not significant, B below
-        0.07, else C. Where group and sum separate right answers from wrong ones, the tests are of
-        the limits of the likelihood, and ``group`` is infinite without a standard error.
-        Everything is missing where all answered an item alike, or where all sums are alike;
-        ``p_nonuniform`` and ``p`` are where those of one group are.
+        0.07, else C. If group and sum perfectly separate right from wrong answers, the tests use
+        the limits of the likelihood, and ``group`` is infinite without a standard error. Everything
+        is missing if all answers to an item or all sums are equal; ``p_nonuniform`` and ``p`` also
+        if they are equal within one group.
 
     Raises
     ------
@@ -190,20 +186,20 @@ def dif(
 
 
 def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """Return DIF by logistic regression; `group` is 1 for respondents of the focal group."""
+    """Return DIF by logistic regression; `group` is 1 for the focal group."""
     from scipy.stats import chi2
     from statsmodels.api import GLM, families
 
     score = both.sum(axis=1).to_numpy(float)
     score = (score - score.mean()) / (score.std() or 1)
     design = np.c_[np.ones_like(score), score, group, group * score]
-    # Without variance of the sums nothing is matched; with none in one group nothing can cross.
+    # Constant sums match nothing; sums that are constant in one group cannot show a crossing.
     ranks = [np.linalg.matrix_rank(design[:, :n]) for n in (2, 3, 4)]
     rows = {}
     for item in both.columns[both.nunique() > 1] if ranks[:2] == [2, 3] else ():
         y = both[item].to_numpy(float)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # of separation, whose limit is what is wanted
+            warnings.simplefilter("ignore")  # perfect separation is intended: its limit is used
             models = [GLM(y, design[:, :n], families.Binomial()) for n in (1, 2, 3, 4)]
             fitted = [model.fit(maxiter=100, tol=1e-13) for model in models]
 
@@ -228,14 +224,14 @@ def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
     frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
     frame["size"] = np.select([frame["r2"] < 0.035, frame["r2"] < 0.07], ["A", "B"], "C")
     frame.loc[frame["p"].isna(), "size"] = ""
-    # As in the ETS classes, what is not significant is negligible whatever its size.
+    # As in the ETS classes, an effect that is not significant is negligible whatever its size.
     frame.loc[frame["p"] >= 0.05, "size"] = "A"
 
     return frame
 
 
 def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
-    """Correct p values for multiple tests; gaps stay gaps and do not count as tests.
+    """Correct p values for multiple tests; missing values stay missing and are not counted.
 
     Parameters
     ----------
@@ -270,7 +266,7 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     if method == "none" or p.isna().all():
         return p
 
-    # Not statsmodels' multipletests, which takes a tenth of a second a call to collect garbage.
+    # statsmodels' multipletests spends a tenth of a second per call on garbage collection.
     tested = p.dropna()
     if method == "holm":
         corrected = _holm(tested.to_numpy())
@@ -281,13 +277,13 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     else:
         corrected = np.minimum(tested * len(tested), 1)
 
-    result = p.copy()  # by place, as labels may be doubled
+    result = p.copy()  # by position, since labels may repeat
     result[p.notna().to_numpy()] = np.asarray(corrected)
     return result
 
 
 def _holm(p: np.ndarray) -> np.ndarray:
-    """Multiply the smallest p by how many there are, the next by one less; none falls back."""
+    """Multiply the smallest p by the number of tests, the next by one less, without decreasing."""
     order = p.argsort()
     stepped = p[order] * np.arange(len(p), 0, -1)
     corrected = np.empty_like(p)
@@ -297,11 +293,11 @@ def _holm(p: np.ndarray) -> np.ndarray:
 
 
 def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return the answers of both groups, one below the other, and who is in the focal one."""
+    """Stack the answers of both groups, and return 1 for the rows of the focal group."""
     reference = _as_numbers(reference)
     focal = _as_numbers(focal)
     if set(reference) != set(focal):
-        raise ParameterError("both groups must have answered the same items.")
+        raise ParameterError("the groups answered different items: use the same items.")
 
     both = pd.concat([reference, focal], ignore_index=True)
     if both.isna().any(axis=None):
@@ -328,14 +324,14 @@ def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list
 
     if variance == 0:
         return [np.nan] * 5
-    # The test by hand: statsmodels lets the correction overshoot, so that a difference of less
-    # than a half counts as one in the other direction (R's mantelhaen.test stops at zero, too).
+    # Computed by hand: statsmodels' correction overshoots, so that a difference below a half counts
+    # in the other direction (R's mantelhaen.test also stops at zero).
     expected = ((a + b) * (a + c) / n).sum()
     statistic = max(abs(a.sum() - expected) - 0.5, 0) ** 2 / variance
     p = float(chi2.sf(statistic, 1))
     right = (a * d).any()
     wrong = (b * c).any()
-    if not right or not wrong:  # everyone of one group solved it: no finite odds ratio
+    if not right or not wrong:  # without both products the odds ratio is not finite
         ratio = np.inf if right else 0.0
         return [ratio, -np.inf if right else np.inf, np.nan, statistic, p]
 

@@ -1,4 +1,4 @@
-"""Compute what a covariance of items implies for scales: reliability, correlations, dimensions."""
+"""Derive scale statistics from a covariance of items: reliability, correlations, dimensions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 
 from ..exceptions import ParameterError
+from .factor import _standardised
 from .reliability import alphas, omegas
-from .structure import _block_means, _htmt_ratios
+from .structure import _block_means
 
 
 def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) -> pd.DataFrame:
-    r"""Return the reliability and validity statistics that a covariance of items implies.
+    r"""Return the reliability and validity statistics implied by a covariance of items.
 
     .. math::
 
@@ -22,26 +23,26 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
         r_{ab} = \frac{\mathbf 1^\top K_{ab} \mathbf 1}
               {\sqrt{\mathbf 1^\top K_{aa} \mathbf 1 \cdot \mathbf 1^\top K_{bb} \mathbf 1}},
 
-    omega and the heterotrait-monotrait ratio (HTMT) of the correlations, and the share of the
-    first principal component. The sample covariance of *n* respondents whose scores are normal
-    with covariance *K* has the Wishart distribution with *n* − 1 degrees of freedom; its draws
-    give the interval in which a statistic of *n* untrained heads falls.
+    omega and the heterotrait-monotrait ratio (HTMT) of the correlations, and the share of the first
+    principal component. The sample covariance of *n* respondents with normal scores of covariance
+    *K* has the Wishart distribution with *n* − 1 degrees of freedom; draws from it give the
+    interval of a statistic of *n* untrained heads.
 
     Parameters
     ----------
     covariance : DataFrame, shape (I, I)
-        As :func:`psychometrics.asking.nulls.kernel` gives it: scales are told apart by
-        ``questionnaire`` and ``scale``.
+        Covariance, as :func:`psychometrics.asking.nulls.kernel` returns it; its labels
+        ``questionnaire`` and ``scale`` identify the scales.
     respondents : int, optional
-        Number of respondents in each of 1,000 samples; without it there is no interval.
+        Number of respondents in each of 1,000 samples; without it, no intervals.
 
     Returns
     -------
     DataFrame
         ``statistic`` (alpha, omega, first component; for every two scales correlation, htmt),
-        ``scale``, ``other`` (empty for one scale), ``value`` of *K* itself, and ``low, high``,
-        the central 95 % of samples. Omega is missing for two items, and where correlations are
-        singular: in samples of no more respondents than the scale has items.
+        ``scale``, ``other`` (empty for one scale), ``value`` for *K* itself, and ``low, high``, the
+        central 95 % of samples. Omega is missing for two items, and if correlations are singular,
+        as in samples of no more respondents than the scale has items.
 
     Raises
     ------
@@ -64,7 +65,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     square = isinstance(covariance, pd.DataFrame) and covariance.index.equals(covariance.columns)
     if not square or covariance.empty or covariance.index.nlevels < 2:
         raise ParameterError(
-            "kernel_statistics: this is not a covariance as kernel() returns it; pass that."
+            "kernel_statistics: this is not a covariance from kernel(); pass its result."
         )
 
     labels = [" ".join(dict.fromkeys(filter(None, name[:2]))) for name in covariance.index]
@@ -76,7 +77,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
 
     if not (np.diag(matrix) > 0).all():
         name = covariance.index[np.argmin(np.diag(matrix))][-1]
-        raise ParameterError(f"Item {name} has the same score for every head: leave it out.")
+        raise ParameterError(f"Item {name} does not vary over heads: leave it out.")
 
     found = _scale_statistics(matrix[None], sizes)
     table = pd.DataFrame(
@@ -87,7 +88,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     if respondents is None:
         return table
     if respondents < 3:
-        raise ParameterError("Samples need three or more respondents.")
+        raise ParameterError("respondents: a sample needs at least three.")
 
     root = np.linalg.svd(matrix, hermitian=True)
     root = root[0] * np.sqrt(root[1])
@@ -95,7 +96,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     size = (respondents, len(matrix))
     samples = np.stack([np.cov((rng.normal(size=size) @ root.T).T) for _ in range(1000)])
     drawn = pd.DataFrame(dict(enumerate(_scale_statistics(samples, sizes).values())))
-    low, high = drawn.quantile([0.025, 0.975]).to_numpy()  # missing where no sample has a value
+    low, high = drawn.quantile([0.025, 0.975]).to_numpy()  # missing if no sample has a value
 
     return table.assign(low=low, high=high)
 
@@ -103,7 +104,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
 def _scale_statistics(
     covariances: np.ndarray, sizes: pd.Series
 ) -> dict[tuple[str, str, str], np.ndarray]:
-    """Return the statistics of scales that covariances of items imply, of many draws at once.
+    """Return the scale statistics implied by item covariances, for many draws at once.
 
     Parameters
     ----------
@@ -126,7 +127,8 @@ def _scale_statistics(
     deviations = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     correlations = covariances / deviations[:, :, None] / deviations[:, None, :]
     sums = member.T @ covariances @ member
-    ratios = _htmt_ratios(_block_means(correlations, sizes.to_numpy()))
+    # a ratio is to mean correlations what a correlation is to covariances
+    ratios = _standardised(_block_means(correlations, sizes.to_numpy()))
 
     found = {}
     end = 0

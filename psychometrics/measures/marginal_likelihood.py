@@ -1,6 +1,6 @@
-"""Marginal maximum likelihood of item parameters: abilities are averaged out on a grid.
+"""Marginal maximum likelihood of item parameters, with abilities integrated out on a grid.
 
-The limits of slopes and guessing are wide, and parameters that reach one are marked.
+The limits of slopes and guessing are wide; ``at_limit`` marks parameters that reach one.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
 
     finite = answers.columns[(share > 0) & (share < 1)]
     if len(finite) < 2:
-        raise ParameterError(f"{model} needs two items with variance or more, here {len(finite)}.")
+        raise ParameterError(f"{model} needs at least two items with variance, got {len(finite)}.")
 
-    x, observed = filled(answers[finite])
+    x, observed = _filled(answers[finite])
     starts, bounds = _starts(x, share[finite].to_numpy(), model)
     data = _Data(*_patterns(x, observed, model), *_ability_grid(len(finite)))
-    # Without slopes the likelihood does not change with them at first: a start that overshoots
-    # stays there, so that several are tried.
+    # At zero slopes the likelihood is flat, and a start that overshoots stays there, so several
+    # starts are tried.
     results = []
     for scale in (1.0,) if model == "rasch" else (1.0, 0.25):
         started = [starts[0], *(block * scale for block in starts[1:2]), *starts[2:]]
@@ -88,12 +88,12 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     return frame.fillna({"guessing": 0.0})
 
 
-def filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Return 0/1 answers with 0 in the gaps, and 1 for each that was given, 0 for a gap.
+def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return 0/1 answers with 0 in the gaps, and an indicator of answers (1) and gaps (0).
 
     Examples
     --------
-    >>> x, observed = filled(pd.DataFrame({"a": [1, None]}))
+    >>> x, observed = _filled(pd.DataFrame({"a": [1, None]}))
     >>> x.tolist(), observed.tolist()
     ([[1.0], [0.0]], [[1.0], [0.0]])
     """
@@ -105,8 +105,8 @@ def filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def _ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return abilities in equal steps and their weights in a standard normal population.
 
-    Posteriors far narrower than the prior fall between Gauss-Hermite's nodes. The more items there
-    are, the narrower they are, and the smaller the steps.
+    Posteriors far narrower than the prior fall between Gauss-Hermite's nodes. More items give
+    narrower posteriors, and therefore smaller steps.
 
     Examples
     --------
@@ -119,12 +119,12 @@ def _ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     return theta, weights / weights.sum()
 
 
-def normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of log weights as shares of one, and the logs of their sums.
+def _normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Normalise rows of log weights to sum to one, and return the logs of their sums.
 
     Examples
     --------
-    >>> normalised(np.log([[1.0, 3.0]]))[0].round(2).tolist()
+    >>> _normalised(np.log([[1.0, 3.0]]))[0].round(2).tolist()
     [[0.25, 0.75]]
     """
     top = joint.max(axis=1)
@@ -135,7 +135,7 @@ def normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Data(NamedTuple):
-    """Patterns of answers, which of them were given and how often, and the grid of abilities."""
+    """Patterns of answers, their gaps and frequencies, and the grid of abilities."""
 
     x: np.ndarray
     observed: np.ndarray
@@ -147,10 +147,10 @@ class _Data(NamedTuple):
 def _patterns(
     x: np.ndarray, observed: np.ndarray, model: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return one row for all respondents with the same likelihood, and their number.
+    """Merge respondents with the same likelihood into one row, and return their number.
 
-    Where all items have one slope it depends on a respondent's sum alone, and is linear in the
-    answers otherwise: the mean answers of those with one sum stand for all of them, exactly.
+    If all items have one slope, the likelihood depends only on a respondent's sum and is otherwise
+    linear in the answers: the mean answers of respondents with one sum replace them exactly.
     """
     alike = np.packbits(observed > 0, axis=1)
     one_slope = model in ("rasch", "1pl")
@@ -184,7 +184,7 @@ def _starts(
 
 
 def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
-    """Return the parameters as a table, turned so that ability counts what most items measure."""
+    """Return the parameters as a table, with abilities oriented as most items are."""
     intercept, slope, guess = _unpack(vector, len(items), model)
     slope = -slope if slope.sum() < 0 else slope
     flat = np.abs(slope) < 1e-9
@@ -201,7 +201,7 @@ def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
 
 
 def _first_slopes(x: np.ndarray) -> np.ndarray:
-    """Return the signs from the first principal component, to start in the right basin."""
+    """Return slope signs from the first principal component, to start in the right basin."""
     centred = x - x.mean(axis=0)
     first = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)[2][0]
     first = first * np.sign(first.sum() or 1)
@@ -225,7 +225,7 @@ def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndar
 
 
 def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarray]:
-    """Minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
+    """Return minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
     x, observed, counts, theta, weights = data
     intercept, slope, guess = _unpack(vector, x.shape[1], model)
     steps = theta[:, None] * slope + intercept
@@ -237,12 +237,12 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
     if model == "3pl":
         p = guess + (1 - guess) * solved
         joint = joint + x @ (np.log(p) - wrong).T
-    else:  # the log odds are a line in ability, so that two sums stand for a respondent's answers
+    else:  # log odds are linear in ability, so two sums suffice for a respondent
         joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
 
-    posterior, total = normalised(joint)
+    posterior, total = _normalised(joint)
     posterior *= counts[:, None]
-    # Expected numbers of answers, and of right ones, at every node.
+    # Expected numbers of answers, and of right answers, at every node.
     given = posterior.sum(axis=0)[:, None] if whole else posterior.T @ observed
 
     if model == "3pl":
@@ -260,8 +260,7 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
 def _standard_errors(
     vector: np.ndarray, free: np.ndarray, data: _Data, model: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return standard errors of difficulties (by the delta method) and slopes, from the observed
-    information."""
+    """Return standard errors of difficulties (delta method) and slopes from the information."""
     places = np.flatnonzero(free)
     step = 1e-4
     n = data.x.shape[1]
@@ -283,7 +282,7 @@ def _standard_errors(
     own = np.arange(n)
     of_slope = np.full(n, np.nan)
     safe = np.where(np.abs(slope) < 1e-9, np.nan, slope)
-    variances = covariance[own, own] / safe**2  # of -intercept / slope
+    variances = covariance[own, own] / safe**2  # variance of -intercept / slope
 
     if model != "rasch":
         other = np.full(n, n) if model == "1pl" else n + own

@@ -1,4 +1,4 @@
-"""Scores of self-report questionnaires, and how far they are from human norms."""
+"""Scores of self-report questionnaires, and their distances from human norms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..questionnaires import (
 from .items import adjust
 
 PAPER_LEVEL = 0.01
-# Groups that the paper compares with, where its file has others too.
+# The paper's comparison groups, for questionnaires whose files have other groups too.
 _NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Whole Sample",)}
 
 
@@ -36,7 +36,7 @@ def norm_table(
     questionnaires : Questionnaire, name or path, or several of them, optional
         By default the thirteen of PsychoBench.
     paper : bool
-        Only the groups that the paper compares with.
+        Whether to keep only the groups that the paper uses.
 
     Returns
     -------
@@ -80,12 +80,12 @@ def compare_means(
     Parameters
     ----------
     mean, sd, n : array-like, shape (K,)
-        Of the runs. With ``n`` 1 there is no variance to compare and the single value is set
-        against the norm's distribution (Crawford and Howell).
+        Statistics of the runs. An ``n`` of 1 has no variance to compare, so the single value is
+        tested against the norm's distribution (Crawford and Howell).
     norm_mean, norm_sd, norm_n : array-like, shape (K,)
         Mean, standard deviation and size of the norm group.
     level : float
-        Level of the F test: below it Welch's test is used, otherwise Student's.
+        Level of the F test: a smaller p selects Welch's test, otherwise Student's is used.
 
     Returns
     -------
@@ -93,19 +93,18 @@ def compare_means(
         ``f, f_p, test`` (*student*, *welch*, *single*), ``t, df, p``; ``difference``
         with its 95 % interval ``low, high``;
         ``delta, delta_low, delta_high``, the difference in standard deviations of the norm
-        (Bonett's interval); ``g``, Hedges' g of the pooled standard deviation. Where a standard
-        deviation is 0, F is not defined and Welch's test is used; where both are, there is no
-        test.
+        (Bonett's interval); ``g``, Hedges' g with the pooled standard deviation. If one standard
+        deviation is 0, F is undefined and Welch's test is used; if both are 0, there is no test.
 
     Raises
     ------
     ParameterError
-        A standard deviation below 0, a size below 1, a level outside (0, 1), lengths
-        that do not fit, or a value is not a finite number.
+        A standard deviation is below 0, a size below 1, a level outside (0, 1), the lengths differ,
+        or a value is not a finite number.
 
     References
     ----------
-    Huang et al. (2024), section 3.1; Welch (1947); Bonett (2008), equation for one group's
+    Huang et al. (2024), section 3.1; Welch (1947); Bonett (2008), the equation for one group's
     standard deviation; Crawford and Howell (1998); Hedges (1981).
 
     Examples
@@ -154,7 +153,7 @@ def compare_means(
 
 
 def _checked_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
-    """Return means, deviations and sizes of the runs and of the norm, all of one length."""
+    """Return means, deviations and sizes of the runs and of the norm, all of the same length."""
     try:
         arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, float)) for x in values))
     except (TypeError, ValueError):
@@ -168,7 +167,7 @@ def _checked_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
     _, sd, n, _, norm_sd, norm_n = arrays
     negative = (sd[n != 1] < 0).any() or (norm_sd < 0).any()
     if negative or (n < 1).any() or (norm_n < 2).any():
-        raise ParameterError("Deviations must not be negative, and sizes at least 1 and 2.")
+        raise ParameterError("Deviations must be >= 0, sizes >= 1 for runs and >= 2 for norms.")
 
     return arrays
 
@@ -189,21 +188,21 @@ def compare_norms(
     Parameters
     ----------
     scores : DataFrame
-        Raw, as :func:`psychometrics.measures.scoring.scale_scores` gives them, or a summary with
-        ``respondent_id, questionnaire, scale, mean, sd, n``.
+        Raw scores, as :func:`psychometrics.measures.scoring.scale_scores` returns them, or a
+        summary with ``respondent_id, questionnaire, scale, mean, sd, n``.
     norms : DataFrame, or as for :func:`norm_table`, optional
         A table of norms, or the questionnaires (a name, a path, loaded) that hold them; by default
-        those that come with the project. Scales without a norm are left out.
+        the project's own. Scales without a norm are left out.
     level : float
         Level of the F test and of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        Correction of ``p`` over the tests of a respondent, by its name in statsmodels.
+        Correction of ``p`` over a respondent's tests, by its name in statsmodels.
 
     Returns
     -------
     DataFrame
-        The summary, the norm, what :func:`compare_means` gives, ``significant``, ``p_corrected``
-        and ``significant_corrected``.
+        The summary, the norm, the columns of :func:`compare_means`, ``significant``,
+        ``p_corrected`` and ``significant_corrected``.
 
     Raises
     ------
@@ -262,7 +261,7 @@ def corrected(
     Raises
     ------
     ParameterError
-        The correction is unknown, a column is missing, or a p-value is none.
+        The correction is unknown, a column is missing, or a p value is impossible.
 
     References
     ----------
@@ -277,7 +276,7 @@ def corrected(
     check_columns(table, ["respondent_id"], ["p"])
     _check_level(level)
     table = table.astype({"p": "float64"})
-    adjust(table["p"], correction)  # what is impossible is refused before it is grouped
+    adjust(table["p"], correction)  # refuse impossible values before grouping
     table["significant"] = table["p"] < level
     of_one = table.groupby("respondent_id", dropna=False)["p"]
     table["p_corrected"] = of_one.transform(adjust, method=correction)
@@ -293,7 +292,7 @@ def _check_level(level: float) -> None:
 def _variance_test(
     s1: np.ndarray, n1: np.ndarray, s2: np.ndarray, n2: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """F of the larger variance over the smaller, and its two-sided p; missing where one is 0."""
+    """Return F (larger over smaller variance) and its two-sided p; missing if a variance is 0."""
     first = s1 >= s2
     f = np.where(first, s1**2 / s2**2, s2**2 / s1**2)
     df1 = np.where(first, n1 - 1, n2 - 1)

@@ -1,4 +1,4 @@
-"""Omega of ordered answers: how much of a sum is one tendency, and how much several."""
+"""Omega of ordered answers: the shares of a sum's variance due to one and to several factors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _CLOSE = 1e-9
 
 
 def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = True) -> pd.Series:
-    r"""Return the shares of a sum's variance that are due to one factor, and to all of them.
+    r"""Return the shares of a sum's variance due to a general factor, and to all factors.
 
-    Factors :math:`\Lambda` of the correlations are turned until they are simple (quartimin), with
-    correlations :math:`\Phi`, and a general factor is put above them:
-    :math:`\Phi \approx \gamma\gamma^\top` off the diagonal. Each item then has the loading
-    :math:`g = \Lambda \gamma` on the general factor, and with the items' uniquenesses :math:`u^2`
+    The factors :math:`\Lambda` of the correlations are rotated to simple structure (quartimin),
+    with correlations :math:`\Phi`, and a general factor is fitted to these: :math:`\Phi \approx
+    \gamma\gamma^\top` off the diagonal. Each item then has the loading :math:`g = \Lambda \gamma`
+    on the general factor, and with the items' uniquenesses :math:`u^2`
 
     .. math:: \omega_h = \frac{(\sum_i g_i)^2}{\sum_{ij} r_{ij}}, \qquad
               \omega_t = 1 - \frac{\sum_i u_i^2}{\sum_{ij} r_{ij}}
@@ -30,7 +30,8 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     items : DataFrame, shape (R, I)
         Keyed item scores. Respondents with a gap are left out.
     factors : int
-        Below the general one: three or more, as two correlated factors leave its loadings open.
+        Number of group factors: at least three, since two do not identify their loadings on the
+        general factor.
     ordinal : bool
         Whether to use :func:`psychometrics.measures.ordinal.polychoric` correlations, not
         Pearson's.
@@ -38,8 +39,8 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     Returns
     -------
     Series
-        ``omega_total, omega_hierarchical, n``. Missing where an item does not vary, or where the
-        factors do not correlate positively.
+        ``omega_total, omega_hierarchical, n``. Missing if an item does not vary, or if the factors
+        do not correlate positively.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def _schmid_leiman(matrix: np.ndarray, factors: int) -> dict[str, float]:
 
 
 def _principal_axes(matrix: np.ndarray, factors: int) -> np.ndarray:
-    """Return the loadings that come nearest to the correlations, by iterated communalities."""
+    """Return the loadings that best reproduce the correlations, by iterated communalities."""
     communalities = np.abs(matrix - np.eye(len(matrix))).max(axis=0)
     loadings = np.zeros((len(matrix), factors))
     for _ in range(_STEPS):

@@ -1,4 +1,4 @@
-"""Reliability of ordered answers: correlations of the tendencies that are assumed behind them."""
+"""Reliability of ordered answers from correlations of the continuous tendencies behind them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from .reliability import alphas, omegas
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _LARGEST = 0.999
-"""Largest correlation that is tried; beyond it the likelihood is flat."""
+"""Largest correlation in the search; beyond it the likelihood is flat."""
 _FEWEST = 1e-12
-"""Least probability of a cell, whose logarithm is taken."""
+"""Floor for the probability of a cell, before taking its logarithm."""
 
 
 def polychoric(items: pd.DataFrame) -> pd.DataFrame:
     r"""Return the polychoric correlations of items with ordered options.
 
-    Behind each answer a normal tendency is assumed, which is cut into options by thresholds
-    :math:`\tau`. These follow from the shares of the options. The correlation of two tendencies
-    is the one under which the table of both items' answers, with counts :math:`n_{ab}`, is most
-    probable:
+    The model assumes a normal tendency behind each answer, which thresholds :math:`\tau` cut into
+    options. The shares of the options determine the thresholds. The estimated correlation of two
+    tendencies maximises the likelihood of the two items' cross-table, with counts :math:`n_{ab}`:
 
     .. math:: \hat\rho = \arg\max_\rho \sum_{ab} n_{ab} \ln \pi_{ab}(\rho), \qquad
               \pi_{ab} = \Phi_2(\tau_a, \tau_b) - \Phi_2(\tau_{a-1}, \tau_b)
@@ -35,12 +34,12 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     items : DataFrame, shape (R, I)
-        Answers; respondents with a gap are left out of the pairs that it is in.
+        Answers; a respondent with a gap is left out of the affected pairs.
 
     Returns
     -------
     DataFrame, shape (I, I)
-        Missing for items that do not vary. Held within -0.999 and 0.999.
+        Missing for items that do not vary; at most 0.999 in size.
 
     Raises
     ------
@@ -59,7 +58,7 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
     """
     check_columns(items, (), list(items.columns))
     if len(items) < 3:
-        raise ParameterError("items: a correlation needs three respondents or more.")
+        raise ParameterError("items: a correlation needs at least three respondents.")
 
     size = items.shape[1]
     matrix = np.eye(size)
@@ -73,28 +72,28 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
-    r"""Return alpha and omega of answers, and of the tendencies assumed behind them.
+    r"""Return alpha and omega of the answers, and of the tendencies assumed behind them.
 
-    Ordinal alpha and omega are those of :func:`polychoric` correlations. They say how reliable a
-    sum of the *tendencies* would be, which is not observed; alpha and omega describe the sum of the
-    scored answers. With few options, or skewed ones, the ordinal values are mostly higher, because
-    coarse options lose information. So read alpha for a score, and the ordinal values for what the
-    items could reach with finer options.
+    Ordinal alpha and omega use :func:`polychoric` correlations. They give the reliability of a sum
+    of the unobserved *tendencies*; alpha and omega describe the sum of the scored answers. With few
+    options, or skewed answers, the ordinal values are mostly higher, because coarse options lose
+    information. So report alpha for a score; the ordinal values tell what the items could reach
+    with finer options.
 
     Parameters
     ----------
     items : DataFrame, shape (R, I)
-        Keyed item scores of one scale, three items or more. Respondents with a gap are left out.
+        Keyed item scores of one scale, at least three items. Respondents with a gap are left out.
 
     Returns
     -------
     Series
-        ``alpha, omega, alpha_ordinal, omega_ordinal, n``. The ordinal ones are missing where an
-        item does not vary, omega where the correlations are singular.
+        ``alpha, omega, alpha_ordinal, omega_ordinal, n``. The ordinal values are missing if an item
+        does not vary, omega if the correlations are singular.
 
     References
     ----------
-    Zumbo, Gadermann and Zeisser (2007) for ordinal alpha; Chalmers (2018) for what it is not.
+    Zumbo, Gadermann and Zeisser (2007) for ordinal alpha; Chalmers (2018) for its limits.
 
     Examples
     --------
@@ -115,7 +114,7 @@ def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
 
 
 def _correlation(counts: pd.DataFrame) -> float:
-    """Return most likely correlation behind a table of two items' answers."""
+    """Return the maximum-likelihood correlation behind a table of two items' answers."""
     if min(counts.shape) < 2:
         return np.nan
 
@@ -134,14 +133,13 @@ def _correlation(counts: pd.DataFrame) -> float:
 
 
 def _thresholds(counts: np.ndarray) -> np.ndarray:
-    """Return the thresholds between options, with ends that no tendency goes beyond."""
+    """Return the thresholds between options, with finite ends far out in the tails."""
     inner = special.ndtri(np.cumsum(counts)[:-1] / counts.sum())
     return np.concatenate([[-9.0], inner, [9.0]])
 
 
 def _bivariate_normal(x: np.ndarray, y: np.ndarray, rho: float) -> np.ndarray:
-    """Return the probability that two standard normal variables lie below x and y (Drezner and
-    Wesolowsky)."""
+    """Return the probability that two standard normal variables lie below x and y (Drezner)."""
     angles = np.arcsin(rho) * (_NODES + 1) / 2
     sines = np.sin(angles)
     x, y = x[..., None], y[..., None]

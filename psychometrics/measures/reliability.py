@@ -1,6 +1,6 @@
-"""How far scores hold: over the items of a scale, and over occasions, orders, wordings and ways.
+"""Reliability of scores over items, occasions, orders, wordings and ways of asking.
 
-One file: alpha, omega and generalisability have their intervals from the same jackknife.
+One file: alpha, omega and generalisability share the same jackknife intervals.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy import special
 from ..checks import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
-from .factor import one_factor, standardised
+from .factor import _standardised, one_factor
 from .intervals import jackknife_half_width
 from .items import _as_numbers
 from .scoring import keyed_items
@@ -29,22 +29,21 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     items : DataFrame, shape (R, I)
-        Keyed item scores, as :func:`psychometrics.measures.scoring.keyed_items` gives them.
-        Respondents
-        with a gap are left out.
+        Keyed item scores, as :func:`psychometrics.measures.scoring.keyed_items` returns them.
+        Respondents with a gap are left out.
 
     Returns
     -------
     Series
-        ``alpha, low, high``; ``n``, the respondents without a gap; ``constant``, the number of
-        items that do not vary, which still count among the I items. Alpha and its interval are
-        missing where n is below 3 or the sum of the items does not vary.
+        ``alpha, low, high``; ``n``, the number of respondents without a gap; ``constant``, the
+        number of items that do not vary, which still count among the I items. Alpha and its
+        interval are missing if n is below 3 or the sum of the items does not vary.
 
     Raises
     ------
     ParameterError
-        There are fewer than two items or three respondents, an item is there twice, or a value
-        is not a finite number.
+        There are fewer than two items or three respondents, an item occurs twice, or a value is not
+        a finite number.
 
     References
     ----------
@@ -72,7 +71,7 @@ def alpha(items: pd.DataFrame) -> pd.Series:
 
 
 def alphas(covariances: np.ndarray) -> np.ndarray:
-    r"""Return Cronbach's alpha of covariances of items, of many samples at once.
+    r"""Return Cronbach's alpha from covariances of items, for many samples at once.
 
     .. math:: \alpha = \frac{I}{I-1}\left(1 - \frac{\mathrm{tr}\, \Sigma}
               {\mathbf 1^\top \Sigma\, \mathbf 1}\right)
@@ -84,7 +83,7 @@ def alphas(covariances: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray, shape (...)
-        Missing where the sum of the items does not vary.
+        Missing if the sum of the items does not vary.
 
     Raises
     ------
@@ -121,11 +120,11 @@ def omega(items: pd.DataFrame) -> pd.Series:
 
     The denominator is the variance that the one factor implies.
 
-    With the pseudo-values of a jackknife over the n respondents,
-    :math:`\theta_r = n\theta - (n-1)\theta_{(r)}` of :math:`\theta = \ln(1 - \omega)`, the interval
-    is Student's of their mean, around :math:`\theta`. With 24 respondents it contains the true
-    omega in 93 to 96 % of samples, the percentile bootstrap in 90 to 92 %. If there are more than
-    1,000 respondents, 1,000 groups are left out in turn.
+    The interval is Student's for the mean of the pseudo-values :math:`\theta_r = n\theta -
+    (n-1)\theta_{(r)}` of :math:`\theta = \ln(1 - \omega)`, from a jackknife over the n respondents,
+    centred on :math:`\theta`. With 24 respondents it contains the true omega in 93 to 96 % of
+    samples, the percentile bootstrap in 90 to 92 %. With more than 1,000 respondents, 1,000 groups
+    are left out in turn.
 
     Parameters
     ----------
@@ -135,16 +134,15 @@ def omega(items: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        ``omega, low, high, n``; ``at_limit``, the number of items whose loading is held at 1 or
-        -1. Missing where the correlations are singular, so that they say nothing about a factor:
-        no more respondents than items (:math:`R \le I`), an item that does not vary, or items that
-        are copies of each other. The interval is missing too where omega is not defined without
-        one of the respondents.
+        ``omega, low, high, n``; ``at_limit``, the number of items whose loading is held at 1 or -1.
+        Missing if the correlations are singular and thus cannot identify a factor: no more
+        respondents than items (:math:`R \le I`), an item that does not vary, or duplicate items.
+        The interval is also missing if omega is undefined without one of the respondents.
 
     Raises
     ------
     ParameterError
-        There are fewer than three items or respondents, an item is there twice, or a value is not a
+        There are fewer than three items or respondents, an item occurs twice, or a value is not a
         finite number.
 
     References
@@ -169,7 +167,7 @@ def omega(items: pd.DataFrame) -> pd.Series:
         group = np.arange(len(values)) % 1000
         rest = [_correlations(values[group != left_out]) for left_out in np.unique(group)]
         low, high = _jackknife(value, omegas(np.stack(rest)))
-        low = 0.0 if low < 0 else low  # no omega is below
+        low = 0.0 if low < 0 else low  # omega is never below 0
 
     row = {"omega": value, "low": low, "high": high, "n": len(values)}
     row["at_limit"] = int((np.abs(loadings) >= 1).sum())
@@ -177,7 +175,7 @@ def omega(items: pd.DataFrame) -> pd.Series:
 
 
 def omegas(covariances: np.ndarray) -> np.ndarray:
-    r"""Return McDonald's omega of covariances of items, of many samples at once.
+    r"""Return McDonald's omega from covariances of items, for many samples at once.
 
     Parameters
     ----------
@@ -186,8 +184,8 @@ def omegas(covariances: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray, shape (...)
-        As in :func:`omega`, of the items' correlations. Missing where
-        :func:`~psychometrics.measures.factor.one_factor` is.
+        As in :func:`omega`, from the items' correlations. Missing if
+        :func:`~psychometrics.measures.factor.one_factor` is missing.
 
     References
     ----------
@@ -202,27 +200,27 @@ def omegas(covariances: np.ndarray) -> np.ndarray:
 
 
 def _omegas_of_loadings(loadings: np.ndarray) -> np.ndarray:
-    """Return McDonald's omega of standardised loadings on one factor, shape (..., I)."""
+    """Return McDonald's omega from standardised loadings on one factor, shape (..., I)."""
     common = loadings.sum(axis=-1) ** 2
     return common / (common + (1 - loadings**2).sum(axis=-1))
 
 
 def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
-    """Return the alpha and omega with their 95 % intervals, of every scale and subscale.
+    """Return alpha and omega with their 95 % intervals for every scale and subscale.
 
     Parameters
     ----------
     items : DataFrame
-        As :func:`psychometrics.measures.scoring.item_scores` gives them.
+        Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
     questionnaires : sequence of Questionnaire or their names
 
     Returns
     -------
     DataFrame
         ``scale, title, items, n, alpha, low, high, omega, omega_low, omega_high``, one row per
-        scale; ``n`` is the number of respondents without a gap. Statistics that few respondents
-        leave undefined are missing: alpha with one item or fewer than three respondents, omega with
-        two items or no more respondents than items.
+        scale; ``n`` is the number of respondents without a gap. Statistics are missing if
+        respondents are too few: alpha with one item or fewer than three respondents, omega with two
+        items or no more respondents than items.
 
     Raises
     ------
@@ -243,7 +241,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     rows = []
     for questionnaire in load_questionnaires(questionnaires):
         for scale in questionnaire.scales:
-            # a scale's own key: an item may count the other way in another scale
+            # use the scale's own key: another scale may reverse the item
             own = keyed_items(items, questionnaire, scale)
             n = int(own.notna().all(axis=1).sum())
             row = {"scale": scale.id, "title": scale.title, "items": own.shape[1], "n": n}
@@ -264,8 +262,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
 def generalisability(
     scores: pd.DataFrame, facets: Sequence[str], target: str = "respondent_id"
 ) -> pd.DataFrame:
-    r"""Estimate how well a mean over the facets orders and places the objects of measurement, for
-    every scale.
+    r"""Estimate how well a mean over the facets ranks and locates the objects of every scale.
 
     .. math:: E\rho^2 = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\delta}, \qquad
               \Phi = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\Delta}
@@ -275,20 +272,20 @@ def generalisability(
     scores : DataFrame
         One row per cell and scale, with ``score``.
     facets : sequence of str
-        Columns that are crossed, the object of measurement among them. All are random.
+        Crossed columns, including the object of measurement. All facets are random.
     target : str
         The object of measurement.
 
     Returns
     -------
     DataFrame
-        One row per ``questionnaire`` and ``scale``, as far as these are columns; a column with the
-        share of each source; ``relative, relative_low, relative_high`` (:math:`E\rho^2`, the order
-        of the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, their level),
-        ``objects``. The 95 % intervals are a jackknife's over the objects, as in
-        :func:`omega`, while the other facets stay as they are: of 6 to 24 objects they
-        hold the true coefficient in 92 to 96 %, a percentile bootstrap in 84 to 92 %. Missing for
-        two objects, or where a coefficient is 1.
+        One row per ``questionnaire`` and ``scale``, if these are columns; a column with the share
+        of each source; ``relative, relative_low, relative_high`` (:math:`E\rho^2`, for the order of
+        the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, for their level),
+        ``objects``. The 95 % intervals come from a jackknife over the objects, as in :func:`omega`,
+        with the other facets fixed: with 6 to 24 objects they contain the true coefficient in 92 to
+        96 %, a percentile bootstrap in 84 to 92 %. Missing for two objects, or if a coefficient is
+        1.
 
     Raises
     ------
@@ -324,10 +321,10 @@ def design_study(
     sizes: Mapping[str, int | Sequence[int]],
     target: str = "respondent_id",
 ) -> pd.DataFrame:
-    r"""Return the coefficients to be expected with other numbers of items, wordings or runs.
+    r"""Return the coefficients expected with other numbers of items, wordings or runs.
 
-    The components of variance of :func:`generalisability` are divided by the numbers
-    :math:`n'_f` of the facets that a source :math:`s` contains, instead of those observed,
+    Each component of variance from :func:`generalisability` is divided by the planned numbers
+    :math:`n'_f` of the facets in its source :math:`s`, instead of the observed numbers,
 
     .. math::
 
@@ -337,29 +334,29 @@ def design_study(
         \qquad
         N_s = \prod_{f \in s,\, f \ne p} n'_f.
 
-    With one facet the relative coefficient is that of the Spearman–Brown formula.
+    With one facet the relative coefficient follows the Spearman–Brown formula.
 
     Parameters
     ----------
     scores, facets, target
         As in :func:`generalisability`. All facets are random and crossed.
     sizes : mapping
-        Numbers of levels to be planned with, by facet: one or several. A facet that is not named
-        keeps the number that it has in the scores.
+        Planned numbers of levels by facet: one or several. A facet that is not listed keeps its
+        observed number.
 
     Returns
     -------
     DataFrame
-        One row for every combination of the numbers, within ``questionnaire`` and ``scale`` as far
-        as these are columns; a column with the number of each facet; ``relative, relative_low,
+        One row for every combination of the numbers, within ``questionnaire`` and ``scale`` if
+        these are columns; a column with the number of each facet; ``relative, relative_low,
         relative_high, absolute, absolute_low, absolute_high, objects`` as in
-        :func:`generalisability`, whose values are those of the numbers observed.
+        :func:`generalisability`, whose values belong to the observed numbers.
 
     Raises
     ------
     ParameterError
-        As in :func:`generalisability`; or the sizes name no facet, the target, or what is not a
-        whole number from 1.
+        As in :func:`generalisability`; or the sizes name a column that is not a facet, name the
+        target, or contain anything but positive whole numbers.
 
     References
     ----------
@@ -367,7 +364,7 @@ def design_study(
 
     Examples
     --------
-    How well would three or ten runs order the respondents that were asked twice?
+    How well would three or ten runs rank respondents that were asked twice?
 
     >>> frame = pd.DataFrame({"respondent_id": [1, 1, 2, 2, 3, 3], "run": [1, 2] * 3,
     ...                       "score": [1.0, 2.0, 5.0, 3.0, 4.0, 4.0]})
@@ -401,8 +398,7 @@ def design_study(
 def _scale_parts(
     scores: pd.DataFrame, facets: Sequence[str], target: str
 ) -> list[tuple[dict[str, str], pd.DataFrame]]:
-    """Return the scores of each questionnaire and scale, as far as these are columns and no
-    facets."""
+    """Return the scores of each questionnaire and scale, if these are columns but not facets."""
     if target not in facets:
         raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
 
@@ -419,8 +415,7 @@ def _scale_parts(
 
 
 def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> dict[str, float]:
-    """Return the coefficients of a cube with the objects first, with jackknife intervals over
-    them."""
+    """Return a cube's coefficients (objects first) with jackknife intervals over the objects."""
     n = len(cube)
     rest = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
     without = np.reshape([_coefficients(part, sizes) for part in rest], (-1, 2))
@@ -428,7 +423,7 @@ def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> di
     kinds = ("relative", "absolute")
     for place, (kind, value) in enumerate(zip(kinds, _coefficients(cube, sizes), strict=True)):
         low, high = _jackknife(value, without[:, place])
-        low = 0.0 if low < 0 else low  # no coefficient is below
+        low = 0.0 if low < 0 else low  # coefficients are never below 0
         row |= {kind: value, f"{kind}_low": low, f"{kind}_high": high}
 
     return row
@@ -443,8 +438,8 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
 
 
 def _jackknife(value: float, without: np.ndarray) -> tuple[float, float]:
-    """95 % interval of a coefficient up to 1 from its values without each of n objects."""
-    if len(without) < 3 or not value < 1 or not (without < 1).all():  # false for missing ones, too
+    """Return a coefficient's 95 % interval (at most 1) from its leave-one-out values."""
+    if len(without) < 3 or not value < 1 or not (without < 1).all():  # false for NaN, too
         return np.nan, np.nan
 
     middle = np.log(1 - value)
@@ -460,16 +455,16 @@ def _varies(values: np.ndarray) -> np.ndarray:
 
 
 def _correlations(values: np.ndarray) -> np.ndarray:
-    """Return correlations of the columns, missing where one of them varies by rounding only."""
+    """Return correlations of the columns, missing if a column varies only by rounding."""
     if len(values) < 2:
         return np.full((values.shape[1],) * 2, np.nan)
-    matrix = standardised(np.cov(values, rowvar=False))
+    matrix = _standardised(np.cov(values, rowvar=False))
     return np.where(_varies(values), matrix, np.nan)
 
 
 def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     if len(facets) < 2 or len(set(facets)) < len(facets):
-        raise ParameterError(f"Two or more different facets are needed, got {facets}.")
+        raise ParameterError(f"facets: name two or more different ones, got {facets}.")
     check_columns(scores, facets, ["score"], once=facets)
     gaps = [f for f in facets if scores[f].isna().any()]
     if gaps:
@@ -482,14 +477,13 @@ def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
 
     series = scores.set_index(facets)["score"].astype("float64").sort_index()
     if len(series) < np.prod(sizes) or series.isna().any():
-        raise ParameterError(f"{np.prod(sizes)} scores are needed, one for each combination.")
+        raise ParameterError(f"{np.prod(sizes)} scores are needed: give one for each combination.")
 
     return series.to_numpy().reshape(sizes)
 
 
 def _variances(cube: np.ndarray) -> pd.DataFrame:
-    r"""Return the variance components of a fully crossed design: ``df, ms, variance`` by the
-    source's axes.
+    r"""Return the variance components of a crossed design: ``df, ms, variance`` by source.
 
     .. math:: \hat\sigma^2_s = \frac{1}{n_{\bar s}} \sum_{t \supseteq s} (-1)^{|t| - |s|} MS_t
     """
@@ -498,7 +492,7 @@ def _variances(cube: np.ndarray) -> pd.DataFrame:
     ms = {}
     df = {}
     for s in sets:
-        # an effect is what the means over the other facets hold beyond all their smaller sets
+        # an effect is the deviation of a set's means from the effects of all its subsets
         effect = cube.mean(axis=tuple(a for a in axes if a not in s), keepdims=True)
         for a in s:
             effect = effect - effect.mean(axis=a, keepdims=True)
@@ -518,7 +512,7 @@ def _variances(cube: np.ndarray) -> pd.DataFrame:
 def _coefficients(cube: np.ndarray, sizes: Sequence[int] | None = None) -> tuple[float, float]:
     """Return the generalisability of means over all axes but the first, relative and absolute.
 
-    The means are over as many levels as the sizes say, by default over those there are.
+    The means are over the given numbers of levels, by default the observed ones.
     """
     numbers = cube.shape[1:] if sizes is None else sizes
     parts = _variances(cube)["variance"].clip(lower=0)

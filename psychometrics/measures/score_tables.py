@@ -1,4 +1,4 @@
-"""The table of scores as the command prints it: scores with their intervals and notes."""
+"""The table of scores that the command prints: scores with their intervals and notes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pandas as pd
 
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from .categories import category_scores
 from .intervals import mean_table, scale_intervals
-from .scoring import category_scores, item_scores, pss, scale_scores
+from .normalisation import pss
+from .scoring import item_scores, scale_scores
 
 
 def score_table(
@@ -20,27 +22,27 @@ def score_table(
     items: bool = False,
     **how: Any,
 ) -> pd.DataFrame:
-    """Return each score with its interval, the number of items behind it and the precision.
+    """Return each score with its interval, its number of items and the answers' precision.
 
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.asking.ask` gives them.
+        Answers, as :func:`psychometrics.asking.ask` returns them.
     questionnaires : sequence of Questionnaire
-        Those that were asked.
+        The questionnaires that the answers are to.
     items : bool
-        Scores of items, not of scales.
+        Whether to score items instead of scales.
     **how
-        ``score`` and ``temperature`` of answers to prompts, as in
+        ``score`` and ``temperature`` for answers to prompts, as in
         :func:`psychometrics.measures.scoring.scale_scores`.
 
     Returns
     -------
     DataFrame
-        The scores' columns; after a scale's score the 95 % interval from its items, ``low, high``,
-        and their number ``n``; ``note`` where a score or interval is missing; ``precision`` in
-        which a model answered, where that is known. An item asked by prompts has its interval from
-        its source terms; a questionnaire with categories has their scores alone.
+        The scores' columns; for a scale score the 95 % interval over its items, ``low, high``, and
+        their number ``n``; ``note`` if a score or interval is missing; ``precision`` of the model's
+        numbers, if known. The interval of an item asked by prompts is over its source terms; a
+        questionnaire with categories has only their scores.
 
     Raises
     ------
@@ -67,7 +69,7 @@ def score_table(
     elif any(questionnaire.categories for questionnaire in questionnaires):
         table = category_scores(answers, questionnaires)
     elif "option" in answers:
-        raise ParameterError("choose=none gives probabilities, no answers to score: add --items.")
+        raise ParameterError("choose=none gives probabilities, not answers: add --items.")
     else:
         table = _scales_with_intervals(answers, questionnaires, how)
 
@@ -80,7 +82,7 @@ def score_table(
 def _scales_with_intervals(
     answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], how: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return the scores of scales with their intervals, notes and, if there are any, personas."""
+    """Return the scores of scales with their intervals, notes and (if any) personas."""
     table = scale_scores(answers, questionnaires=questionnaires, **how)
     table = _with_intervals(table, item_scores(answers, **how), questionnaires)
     table = _with_notes(table, answers, questionnaires)
@@ -97,7 +99,7 @@ def _scales_with_intervals(
 def _with_intervals(
     table: pd.DataFrame, items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> pd.DataFrame:
-    """Add the interval of each score from its items, and their number."""
+    """Add the interval of each score over its items, and their number."""
     by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
     columns: dict[str, list[float]] = {"low": [], "high": [], "n": []}
 
@@ -142,12 +144,12 @@ def _with_notes(
 
 
 def _items_with_intervals(answers: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
-    """Add the interval of each item's score from its source terms, and their number."""
+    """Add the interval of each item's score over its source terms, and their number."""
     keys = ["respondent_id", "questionnaire", "item_id"]
     sources = pss(answers, **how).query("polarity == 1")
     sources = sources.assign(value=sources["pss"] * sources["weight"])
     terms = sources.groupby([*keys, "template", "term"], sort=False)["value"].mean().reset_index()
-    # the normalisation ties a template's terms, so that the interval is rather too wide
+    # the normalisation makes a template's terms dependent, so the interval is somewhat too wide
     terms["term"] = terms["template"].astype(str) + terms["term"]
     ends = mean_table(terms, "value", keys, "term").drop(columns="mean")
     return item_scores(answers, **how).merge(ends, on=keys)

@@ -1,4 +1,4 @@
-"""Ways of answering that are not traits: agreeing, choosing extremes, looking good, deciding."""
+"""Response styles: acquiescence, extreme responding, social desirability, decisiveness."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ..checks import check_choice, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
 from ..questionnaires.answers import tidy
-from .scoring import keyed_items, pss
+from .normalisation import pss
+from .scoring import keyed_items
 
 
 def response_styles(
@@ -20,38 +21,38 @@ def response_styles(
     questionnaires: Questionnaire | Iterable[Questionnaire],
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    r"""Return the acquiescence and extreme responding of every run, whatever the items say.
+    r"""Return the acquiescence and extreme responding of every run, regardless of item content.
 
     With answers rescaled to :math:`a \in [-1, 1]`, acquiescence is
 
     .. math:: A = \tfrac12(\bar a_{\text{keyed}} + \bar a_{\text{reversed}})
 
-    averaged over the scales that have both kinds of items, so that a trait cancels: who agrees
-    that they are talkative and disagrees that they are quiet has 0.
+    averaged over the scales that have both kinds of items. A trait cancels: respondents who agree
+    that they are talkative and disagree that they are quiet have 0.
 
     Parameters
     ----------
     answers : DataFrame
         ``respondent_id, questionnaire, mode, run, item_id, value, status``.
     questionnaires : Questionnaire or several
-        All that the answers are to.
+        All questionnaires that the answers are to.
     by : sequence of str
-        Further columns that tell askings apart.
+        Further columns that distinguish askings.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, mode, run``, those of ``by``; ``agreeing`` (mean of all
-        answers, −1 to 1), ``acquiescence`` (missing if no scale has both kinds of items, or an
-        answer is missing in all that have), ``extreme`` (share of answers at either end; missing
-        with two options), ``middle`` (share at the midpoint; missing where there is none),
-        ``commonest`` (share of the commonest answer), ``answered`` (share with status ok).
+        ``respondent_id, questionnaire, mode, run``, the columns of ``by``; ``agreeing`` (mean of
+        all answers, −1 to 1), ``acquiescence`` (missing if no scale has both kinds of items, or if
+        all such scales lack an answer), ``extreme`` (share of answers at either end; missing with
+        two options), ``middle`` (share at the midpoint; missing without a midpoint), ``commonest``
+        (share of the commonest answer), ``answered`` (share with status ok).
 
     Raises
     ------
     ParameterError
-        There are no answers to a questionnaire, or answers to another one or an unknown item, or
-        two to one item in a run.
+        There are no answers to a questionnaire, answers to another questionnaire or an unknown
+        item, or two answers to one item in a run.
 
     References
     ----------
@@ -72,7 +73,7 @@ def response_styles(
     lacking = set(answers["questionnaire"]) - set(known)
 
     if lacking and not isinstance(questionnaires, Questionnaire):
-        raise ParameterError(f"The answers are to '{min(lacking)}'; give that questionnaire too.")
+        raise ParameterError(f"The answers are to '{min(lacking)}'; give it, too.")
     tables = []
     for name, questionnaire in known.items():
         part = answers[answers["questionnaire"] == name]
@@ -90,7 +91,7 @@ def response_styles(
 
 
 def decisiveness(shares: pd.DataFrame) -> pd.Series:
-    r"""Return how far a respondent's PSS lie from an even spread, in any direction.
+    r"""Return the distance of a respondent's PSS from uniform shares, in any direction.
 
     .. math:: D = 100 \sqrt{\overline{(L \cdot \mathrm{PSS}(l_j | s_i) - 1)^2}}
 
@@ -99,13 +100,13 @@ def decisiveness(shares: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     shares : DataFrame
-        As :func:`psychometrics.measures.scoring.pss` gives it.
+        PSS per prompt, as :func:`psychometrics.measures.normalisation.pss` returns it.
 
     Returns
     -------
     Series
-        Root mean square deviation from the even spread, in per cent of it, by respondent; over
-        the answers that are there, missing if none is.
+        Root mean square deviation from the uniform share, in per cent of it, by respondent; over
+        the present answers, missing without any.
 
     Examples
     --------
@@ -130,41 +131,40 @@ def balanced_pairs(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    r"""Return the agreeing and content of each respondent, from items asked with source and inverse
-    terms.
+    r"""Return each respondent's agreeing and content, from items with source and inverse terms.
 
-    An item asked with both kinds of terms is a pair of opposite statements. With the weights
-    :math:`s` that source terms and :math:`i` that inverse terms get, the latter reversed,
+    An item with both kinds of terms is a pair of opposite statements. With the expected weights
+    :math:`s` of source terms and :math:`i` of inverse terms, the latter reversed,
 
     .. math:: A = \tfrac12 \overline{(s - i)}, \qquad C = \tfrac12 \overline{(s + i)}
 
-    is what a respondent gives to both alike, and what it gives to the one against the other.
+    are the weight given to both statements alike, and the weight given to one against the other.
 
-    Agreeing with everything raises the score from source terms and lowers that from inverse terms:
-    over respondents they correlate negatively, **if** the score is taken before the two kinds are
-    set against each other. The two-way normalisation divides by the sum over both kinds, so that
-    what one kind gains the other loses: after it even independent noise correlates at +0.90, and a
-    high correlation is not evidence.
+    Agreeing with everything raises the score from source terms and lowers the score from inverse
+    terms: over respondents they correlate negatively, **if** the score is taken before the two-way
+    normalisation. It divides by the sum over both kinds, so that one kind gains what the other
+    loses: afterwards even independent noise correlates at +0.90, and a high correlation is not
+    evidence.
 
     Parameters
     ----------
     responses : DataFrame
-        As :func:`psychometrics.asking.ask` gives them.
+        Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     questionnaires : sequence of Questionnaire
     score, temperature
         As in :func:`psychometrics.measures.scoring.item_scores`.
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, source, inverse`` (reversed), both by the items' keys, in
+        ``respondent_id, questionnaire, source, inverse`` (reversed), both with the items' keys, in
         units of the item scores; ``content``, the mean of the two; ``agreeing``, half their
-        difference before keys are applied, positive where frequent words are preferred whatever
-        the term.
+        difference before keys are applied, positive if frequent words are preferred whatever the
+        term.
 
     Raises
     ------
     ParameterError
-        An answer is missing or there twice.
+        An answer is missing or occurs twice.
 
     References
     ----------
@@ -215,8 +215,8 @@ def empty_answers(
 ) -> pd.DataFrame:
     r"""Simulate answers of respondents who do not read the items.
 
-    A respondent's habit is a preference for options that is drawn from a uniform Dirichlet
-    distribution. The expected alpha of I items that are keyed one way, with K options, is
+    A respondent's habit is a preference for options, drawn from a uniform Dirichlet distribution.
+    The expected alpha of I items with the same key and K options is
 
     .. math:: \alpha = \frac{I}{I + K}
 
@@ -224,10 +224,10 @@ def empty_answers(
     ----------
     questionnaire : str or Questionnaire
     kind : {"random", "middle", "agree", "habit"}
-        Every option equally likely; always the middle one (the lower of two); always the last;
-        each respondent by probabilities of their own, the same for all items.
+        Every option equally likely; always the middle one (the lower of two); always the last; or
+        each respondent's own probabilities, the same for all items.
     respondents, runs : int
-        Number of respondents, and of times that each is asked.
+        Number of respondents, and number of runs per respondent.
     seed : int
 
     Returns

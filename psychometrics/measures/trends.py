@@ -8,7 +8,7 @@ from ..checks import check_columns
 from ..exceptions import ParameterError
 from .intervals import merge_near_ties
 
-# Mean PSS that differ by less do not vary: the difference is rounding.
+# Mean PSS that differ by less count as constant: the difference is rounding.
 _LEAST_RANGE = 1e-9
 
 
@@ -18,15 +18,15 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     shares : DataFrame
-        PSS per prompt, as :func:`psychometrics.measures.scoring.pss` gives it.
+        PSS per prompt, as :func:`psychometrics.measures.normalisation.pss` returns it.
 
     Returns
     -------
     DataFrame
-        ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``. Missing
-        where the PSS do not vary, or there are no such terms. Shares that differ by less than a
-        hundred-thousandth of their range tie. If ``shares`` has rows of some intensifiers only, the
-        result is about these.
+        ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``. Missing if
+        the PSS do not vary, or if there are no such terms. Shares that differ by less than a
+        hundred-thousandth of their range tie. If ``shares`` covers only some intensifiers, so does
+        the result.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> from psychometrics import load_questionnaire, prompts
-    >>> from psychometrics.measures.scoring import pss
+    >>> from psychometrics.measures.normalisation import pss
     >>> table = prompts(load_questionnaire("challenges"))
     >>> answers = table.assign(respondent_id="a",
     ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])

@@ -1,4 +1,4 @@
-"""Evidence that a scale measures what it says and nothing else: terms, correlations, methods."""
+"""Evidence that a scale measures its construct and nothing else: terms, correlations, methods."""
 
 from __future__ import annotations
 
@@ -7,54 +7,52 @@ import pandas as pd
 
 from ..checks import check_columns
 from ..exceptions import ParameterError
-from .scoring import template_cubes
+from .normalisation import template_cubes
 
 
 def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
-    r"""Return the silhouette of source against inverse terms on their PSS rows, per respondent and
-    item.
+    r"""Return the silhouettes of source against inverse terms, per respondent and item.
 
-    With the mean distance :math:`a_i` of a term to those of its own kind and :math:`b_i` to those
-    of the other,
+    On the terms' PSS rows, with the mean distance :math:`a_i` of a term to terms of its own kind
+    and :math:`b_i` to terms of the other kind,
 
     .. math:: s = \frac1T \sum_i \frac{b_i - a_i}{\max(a_i, b_i)}
 
     Parameters
     ----------
     shares : DataFrame
-        As :func:`psychometrics.measures.scoring.pss` gives it.
+        PSS per prompt, as :func:`psychometrics.measures.normalisation.pss` returns it.
 
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, item_id, silhouette``, from -1 (each term is closer to
-        the other kind) to 1 (two tight groups); correlation distance, mean over the item's
-        templates. Rows without variance are as far from each other as uncorrelated ones. Missing
-        where a template has terms of one kind only, or no more than one of each, or lacks an
-        answer.
+        ``respondent_id, questionnaire, item_id, silhouette``, from -1 (each term is closer to the
+        other kind) to 1 (two tight groups); correlation distance, mean over the item's templates.
+        Rows without variance are as far from each other as uncorrelated ones. Missing if a template
+        has only one kind of terms, a single term of each kind, or a missing answer.
 
     Raises
     ------
     ParameterError
-        A column is missing or holds no numbers, or a respondent answered a prompt twice.
+        A column is missing or not numeric, or a respondent answered a prompt twice.
 
     Notes
     -----
-    An interval for a respondent's mean over items, as if the items were drawn again:
+    To get an interval for a respondent's mean over items, as if the items were sampled, compute
     ``wide = silhouettes.pivot(index="respondent_id", columns="item_id", values="silhouette")``,
-    then :func:`psychometrics.measures.intervals.mean_interval` of ``wide.to_numpy()``. A scale has
-    the same statistic of ``wide.mean()``, the items' means over respondents.
+    then :func:`psychometrics.measures.intervals.mean_interval` of ``wide.to_numpy()``. For a scale,
+    use ``wide.mean()``, the items' means over respondents.
 
     References
     ----------
-    Reuben et al. (2024), section 3.3 (intra-question consistency); Rousseeuw (1987). By hand for
-    all respondents at once; scikit-learn's, one table at a time and undefined for rows without
-    variance, gives the same.
+    Reuben et al. (2024), section 3.3 (intra-question consistency); Rousseeuw (1987). Computed here
+    for all respondents at once; scikit-learn gives the same for one table at a time, and is
+    undefined for rows without variance.
 
     Examples
     --------
     >>> from psychometrics import load_questionnaire, prompts
-    >>> from psychometrics.measures.scoring import pss
+    >>> from psychometrics.measures.normalisation import pss
     >>> table = prompts(load_questionnaire("challenges"))
     >>> answers = table.assign(respondent_id="a",
     ...                        entailment=0.5 + 0.1 * table["polarity"] * table["weight"])
@@ -65,7 +63,7 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     order = ["respondent_id", "polarity", "term", "level", "intensifier"]
     check_columns(shares, [*keys, *order], ["level", "pss"])
     rows: list[tuple[str, str, str, float]] = []
-    # In an order of its own, so that sums do not depend on that of the table in their last bits.
+    # A fixed order, so that the last bits of sums do not depend on the table's order.
     number = shares.groupby(keys, sort=False).ngroup()
     shares = shares.assign(number=number).sort_values(["number", *order], kind="stable")
     names = [shares[name].to_numpy() for name in (*keys, "respondent_id", "polarity")]
@@ -74,7 +72,7 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
         questionnaire, item, template, who, kind = (values[own] for values in names)
         if len(np.unique(np.ravel_multi_index(places, cube.shape))) < len(own):
             place = f"{questionnaire[0]}, item {item[0]}, template {template[0]}"
-            raise ParameterError(f"{place}: a prompt has two answers of one respondent; keep one.")
+            raise ParameterError(f"{place}: a respondent answered a prompt twice; keep one answer.")
 
         first = [np.unique(place, return_index=True)[1] for place in places]
         values = silhouettes(cube, kind[first[1]])
@@ -86,19 +84,19 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the mean silhouette of each of R tables of T rows, whose labels are the same in all.
+    """Return the mean silhouettes of R tables of T rows that share one set of labels.
 
     Parameters
     ----------
     cube : ndarray, shape (R, T, L)
-        PSS of each term (row) on each intensifier, of R respondents or choices of terms.
+        PSS of each term (row) on each intensifier, for R respondents or choices of terms.
     labels : ndarray, shape (T,)
         The terms' kinds.
 
     Returns
     -------
     ndarray, shape (R,)
-        As in :func:`term_silhouettes`, whose work this does for one template.
+        As in :func:`term_silhouettes`, for one template.
 
     Examples
     --------
@@ -131,9 +129,9 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
 
     .. math:: \phi = \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}
 
-    with the vectors :math:`\ddot h_{ij}` of a term and an intensifier less their means over terms
-    and over intensifiers; *w_j* is the weight of intensifier *j*, and :math:`S^+` are the source
-    terms. See :func:`psychometrics.asking.nulls.kernel`.
+    with the vectors :math:`\ddot h_{ij}` of term and intensifier minus their means over terms and
+    over intensifiers; *w_j* is the weight of intensifier *j*, and :math:`S^+` are the source terms.
+    See :func:`psychometrics.asking.nulls.kernel`.
 
     Parameters
     ----------
@@ -145,12 +143,12 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
     Returns
     -------
     DataFrame, shape (I, width)
-        Indexed by ``questionnaire, item_id``: means over the item's templates, without its key.
+        Indexed by ``questionnaire, item_id``: means over the item's templates, unkeyed.
 
     Raises
     ------
     ParameterError
-        The table lacks a column, or there are not as many vectors as prompts.
+        The table lacks a column, or the numbers of vectors and prompts differ.
 
     References
     ----------

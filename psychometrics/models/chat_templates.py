@@ -1,8 +1,8 @@
-"""Chat templates: programs of a model's maker that turn messages into one text.
+"""Chat templates: programs, written by a model's makers, that turn messages into one text.
 
-They run in a sandbox, in which they can read and call nothing of this machine's. A sandbox does not
-bound time and size, so a template that computes large numbers or texts is refused when it is
-loaded, and one that does not end is stopped while it is filled in.
+They run in a sandbox without access to this machine. A sandbox does not limit time and size, so a
+template that computes large numbers or texts is refused when it is loaded, and an endless one is
+stopped while it runs.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..exceptions import RespondentError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-# Longest time for one conversation; templates in use need thousandths of it.
+# Time limit for one conversation; templates in use need milliseconds.
 _SECONDS = 5.0
 # Most digits of a number in a template.
 _DIGITS = 6
 # Greatest product of numbers in a template.
 _LARGEST = 10**8
-# Most repetitions of a text that are written in a template; a field is narrower, too.
+# Most repetitions of a text that a template may write; a field's width is limited, too.
 _LONGEST = 10**4
-# Most signs that a template may add to a conversation, and ten times what is said in it.
+# Most characters that a template may add to a conversation, besides ten times its length.
 _MOST_SIGNS = 10**6
 
 
 def _check_template(name: str, text: str) -> None:
-    """Refuse a chat template that writes out numbers so large that filling it in may never end.
+    """Refuse a chat template with numbers so large that running it may never end.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def _check_template(name: str, text: str) -> None:
     Raises
     ------
     RespondentError
-        With the line and the number. A template that cannot be parsed is reported when it is filled
-        in.
+        The template is refused; the message gives the line and the number. A template that cannot
+        be parsed is reported when it runs.
 
     Examples
     --------
@@ -83,8 +83,8 @@ def _check_template(name: str, text: str) -> None:
 
 def _too_large(name: str, value: str, line: int) -> RespondentError:
     return RespondentError(
-        f"{name} has a chat template that computes with {value} (line {line}), which none needs "
-        "and which may never end: choose another model.",
+        f"{name} has a chat template that computes with {value} (line {line}), too much for  "
+        "any template, so it may never end: choose another model.",
         kind="incomplete",
     )
 
@@ -94,13 +94,13 @@ def fill_template(
 ) -> str:
     """Return the text of a conversation, ready for the reply.
 
-    A template of a vision-language model may take texts only as parts of a message; it gets them
-    so where the user's last text would be missing otherwise.
+    The template of a vision-language model may accept texts only as parts of a message; texts are
+    passed in this form if the user's last text would otherwise be missing.
 
     Raises
     ------
     RespondentError
-        Filling the template in takes too long, or gives too long a text.
+        The template runs too long, or returns too long a text.
     jinja2.exceptions.TemplateError
         The template refuses the conversation.
     """
@@ -123,14 +123,14 @@ def fill_template(
             try:
                 typed = fill(parts)
             except (TemplateError, AttributeError, TypeError, ValueError):
-                typed = ""  # it takes no parts
+                typed = ""  # the template does not accept parts
 
             text = typed if _holds(typed, conversation) else text
 
     length = sum(len(message["content"]) for message in conversation)
     if len(text) > _MOST_SIGNS + 10 * length:
         raise RespondentError(
-            f"{name} has a chat template that makes {len(text):,} signs of one conversation: "
+            f"{name} has a chat template that turns one conversation into {len(text):,} signs: "
             "choose another model.",
             kind="incomplete",
         )
@@ -144,13 +144,13 @@ def _holds(text: str, conversation: Sequence[dict[str, str]]) -> bool:
 
 @contextmanager
 def _limited(name: str) -> Iterator[None]:
-    """Stop what runs inside at the next line of Python after the time is over."""
+    """Stop the code in the block at its next line of Python after the time limit."""
     end = time.monotonic() + _SECONDS
 
     def watch(frame: FrameType, event: str, argument: object) -> Any:
         if time.monotonic() > end:
             raise RespondentError(
-                f"{name} has a chat template that is not filled in after {_SECONDS:g} s: "
+                f"{name} has a chat template that ran longer than {_SECONDS:g} s: "
                 "choose another model.",
                 kind="incomplete",
             )

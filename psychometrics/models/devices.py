@@ -1,4 +1,4 @@
-"""Devices and precisions on which models compute."""
+"""Devices and precisions for a model's computations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEVICE: ContextVar[str | None] = ContextVar("device", default=None)
 
 @contextmanager
 def computing_on(device: str | None) -> Iterator[None]:
-    """Make a device the default one within the block, where it is given.
+    """Make a device the default within the block, if one is given.
 
     Raises
     ------
@@ -46,8 +46,8 @@ def computing_on(device: str | None) -> Iterator[None]:
 def resolve_device(device: str | torch.device | None) -> torch.device:
     """Return the device to compute on.
 
-    It is the one asked for, else the one that ``PSYCHOMETRICS_DEVICE`` names, else the GPU if there
-    is one (CUDA's, or Apple's by MPS), else the processor.
+    It is the requested device, else the one in ``PSYCHOMETRICS_DEVICE``, else a GPU if there is one
+    (CUDA, or Apple's MPS), else the processor.
 
     Raises
     ------
@@ -77,16 +77,16 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
 
 
 def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
-    """Return the precision of answers: the one asked for, else float32 on every machine.
+    """Return the precision of answers: the requested one, else float32 on every machine.
 
-    bfloat16 keeps two to three digits of an answer, other ones on each kind of processor. It is
-    for large populations on hardware that multiplies in it, never a default. float16 keeps three,
-    and is for GPUs that are too old for bfloat16; large numbers overflow in it.
+    bfloat16 keeps two to three digits of an answer, and they depend on the processor. It is for
+    large populations on hardware with fast bfloat16, never a default. float16 keeps three, and is
+    for GPUs too old for bfloat16; large numbers overflow in it.
 
     Raises
     ------
     RespondentError
-        It is none of these.
+        The precision is none of these.
     """
     name = str(dtype or "float32").removeprefix("torch.")
     if name not in _PRECISIONS:
@@ -96,9 +96,9 @@ def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
 
 
 def check_float32(device: torch.device, dtype: str, name: str = "The model") -> None:
-    """Refuse float32 on a GPU that would multiply with the ten bits of TF32 instead.
+    """Refuse float32 on a GPU that would instead multiply with TF32's ten bits.
 
-    Convolutions, for which torch allows TF32 unasked, are set to float32.
+    Convolutions, for which torch allows TF32 by default, are set to float32.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def check_float32(device: torch.device, dtype: str, name: str = "The model") -> 
 
     try:
         exact = torch.get_float32_matmul_precision() == "highest"
-    except RuntimeError:  # it was allowed by names that this function does not read
+    except RuntimeError:  # a setting that this function cannot read allows it
         exact = False
 
     if not exact:

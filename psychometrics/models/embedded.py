@@ -1,7 +1,7 @@
 """The embedded models: NLI members, a masked-LM head and an acceptability head, all in data/.
 
-A member is a low-rank adapter (or, for a frozen base, a head), kept in fp16 under
-``data/population/<name>/``; the two other heads lie under ``data/heads/``.
+A member is a low-rank adapter (or, for a frozen base, a head), stored in fp16 under
+``data/population/<name>/``; the other two heads are under ``data/heads/``.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ if TYPE_CHECKING:
 
 
 def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load an embedded member: base, adapter merged, label names in the config.
+    """Load an embedded member with its adapter merged and the label names in its config.
 
     Parameters
     ----------
     name : str
-        A name of ``population("embedded")``.
+        A name in ``population("embedded")``.
 
     Returns
     -------
     model, tokenizer
         In float32 and evaluation mode: a ``transformers`` sequence classifier on the encoder, or a
-        causal model on smollm2; and its tokenizer, which is the same object for all members on one
-        base.
+        causal model on smollm2; and its tokenizer, one object for all members on the same base.
 
     Raises
     ------
@@ -63,7 +62,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     recipe = source.recipe
     if not any(folder.glob("*.safetensors")):
         raise RespondentError(
-            f"{name} comes without its weights: `pip install ./decoders`.", kind="incomplete"
+            f"{name} is installed without weights: `pip install ./decoders`.", kind="incomplete"
         )
 
     if recipe.get("base") == SMOLLM2:
@@ -75,7 +74,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
     weights, tokenizer, config = embedded_weights(name)
     model, _ = load_model(
-        # Eager attention as in training, so that answers are those that were measured there.
+        # Eager attention as in training, so that answers are the measured ones.
         base_path(), "classifier", config=config, tokenizer=tokenizer,
         fresh=True, attn_implementation="eager",
     )  # fmt: skip
@@ -89,7 +88,7 @@ def embedded_weights(
 ) -> tuple[dict[str, torch.Tensor], PreTrainedTokenizerBase, PreTrainedConfig]:
     """Return the weights of an embedded member on the encoder, its tokenizer and its config.
 
-    The weights are float32, with the adapter merged, by the names that they have in transformers.
+    The weights are float32, with the adapter merged, under their names in transformers.
     """
     import torch
 
@@ -127,13 +126,13 @@ def load_masked_lm(
     Parameters
     ----------
     name : str or Path
-        ``"embedded"`` is the base encoder with an adapter and a head trained on MNLI's sentences;
-        a folder may be what :func:`psychometrics.training.adapt_encoder` leaves.
+        ``"embedded"`` is the base encoder with an adapter and a head trained on MNLI's sentences; a
+        folder may come from :func:`psychometrics.training.adapt_encoder`.
 
     Returns
     -------
     model, tokenizer
-        fp32, in evaluation mode.
+        The model in fp32 and evaluation mode, and its tokenizer.
 
     Raises
     ------
@@ -165,12 +164,12 @@ def load_masked_lm(
 
 
 def embedded_head(name: str) -> tuple[Path, dict[str, Any]]:
-    """Return the folder of an embedded head, and how it was trained and how well it does.
+    """Return the folder of an embedded head, and its training and performance.
 
     Raises
     ------
     RespondentError
-        Its weights are not there.
+        The head's weights are missing.
 
     Examples
     --------
@@ -191,10 +190,10 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
     Parameters
     ----------
     sentences : sequence of str
-        n sentences; identical ones are judged once, 128 at a time.
+        n sentences; duplicates are scored once, in batches of 128.
     name : str or Path
-        ``"embedded"`` is SmolLM2 with an adapter and a head trained on CoLA; else a local folder or
-        a hub id, the second of whose two outputs means acceptable.
+        ``"embedded"`` is SmolLM2 with an adapter and a head trained on CoLA; otherwise a local
+        folder or a hub id of a model with two outputs, the second for acceptable.
 
     Returns
     -------
@@ -243,7 +242,7 @@ def _acceptability_classifier(
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
 
-    # A decoder is read at the last token that is no padding.
+    # A decoder's answer is at the last token that is not padding.
     model.config.pad_token_id = tokenizer.pad_token_id
     tokenizer.padding_side = "right"
     _merge(model.state_dict(), folder)
@@ -251,10 +250,10 @@ def _acceptability_classifier(
 
 
 def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
-    """Merge an adapter of ours into weights: low-rank matrices added, whole ones replaced.
+    """Merge one of our adapters into weights: add low-rank matrices, replace whole ones.
 
-    This is what peft's ``merge_and_unload`` gives, to the bit, and sooner: a population is loaded a
-    member at a time, and peft builds each anew as a model with layers of its own.
+    The result equals peft's ``merge_and_unload`` bit for bit, and is faster: peft builds a new
+    model with its own layers for each member of a population.
     """
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     scale = config["lora_alpha"] / config["r"]
@@ -275,7 +274,7 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
         if name.endswith("lora_B.weight"):
             below = weights[name.replace("lora_B", "lora_A")]
             change = (weight @ below).mul_(scale)
-            # Layers of GPT-2 keep their weights the other way round; older adapters do not say.
+            # GPT-2 stores its weights transposed, and older adapters do not record this.
             change = change.T if config.get("fan_in_fan_out") else change
             into[name.replace("lora_B.", "")] += change
         elif not name.endswith("lora_A.weight"):
@@ -283,7 +282,7 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
 
 
 def _layer(name: str) -> int:
-    """Return the number of the layer that a weight belongs to; -1 for one outside of layers.
+    """Return the number of a weight's layer; -1 for weights outside of layers.
 
     Examples
     --------
@@ -304,7 +303,7 @@ def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None
 
 
 def _put_head(model: PreTrainedModel, folder: Path) -> None:
-    """Load the weights that lie outside of the base's body, all of them."""
+    """Load all weights outside of the base's body."""
     weights = _weights(folder / "head.safetensors")
     body = f"{model.base_model_prefix}."
     outside = (name for name, _ in model.named_parameters() if not name.startswith(body))
@@ -314,7 +313,7 @@ def _put_head(model: PreTrainedModel, folder: Path) -> None:
 
 @functools.lru_cache(maxsize=2)
 def _tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
-    """Load a base's tokenizer once: that takes a third of the time of loading a member."""
+    """Load a base's tokenizer once, which takes a third of the time of loading a member."""
     return load_tokenizer(base)
 
 

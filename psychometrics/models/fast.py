@@ -1,20 +1,22 @@
-"""Forward passes without padding and without what no answer reads: BERTs and Llama-like decoders.
+"""Forward passes without padding and unused computations: BERTs and Llama-like decoders.
 
-Three things make a classifier's faster than the model's own; none changes an answer beyond
-rounding:
+Three changes make a classifier faster; none alters an answer beyond rounding:
 
-- Texts follow one another instead of filling a rectangle. Linear layers and normalisations do not
-  care where a text ends; attention is computed for all texts of one length at a time, without mask.
-- A classifier reads the first token of the last layer alone, so there the others are only looked
-  at, not computed on: of the six layers of MiniLM one costs a sixth.
-- Query, key and value are one multiplication; on a processor the weights are laid out once more as
-  its multiplication wants them, with the activation within it. They are in memory twice then.
+- Texts are concatenated instead of padded. Linear layers and normalisations work on single tokens;
+  attention is computed for all texts of one length at a time, without a mask.
+- A classifier reads only the first token of the last layer, so that layer computes only the keys
+  and values of the others: one of MiniLM's six layers costs a sixth as much.
+- Query, key and value are one multiplication; on a processor the weights are packed once more for
+  fast multiplication, with the activation fused. They are then in memory twice.
 
-A decoder reads once what neighbouring texts begin with, and of the last layer only the last tokens.
+A decoder reads the shared beginning of neighbouring texts once, and only the last tokens in the
+last layer.
 
-The multiplications that a processor packs are private functions of torch, tried with torch 2.13.0.
-Each packed layer is compared once with the plain one; where they differ, or a function is gone, the
+The functions that pack weights for a processor are private to torch, tested with torch 2.13.0. Each
+packed layer is compared once with the plain one; if they differ, or a function is missing, the
 plain one is used.
+
+One file: encoders and decoders share the packed layers.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from torch.nn import functional as F
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
-# Classes of transformers whose layers are BERT's and whose head reads the first token.
+# Classes of transformers that have BERT's layers and a head that reads the first token.
 _CLASSES = (
     "BertForSequenceClassification",
     "CamembertForSequenceClassification",
@@ -39,20 +41,21 @@ _CLASSES = (
     "XLMRobertaForSequenceClassification",
 )
 _PACKED = torch.ops.mkldnn  # what torch.compile emits for linear layers on a processor
-# Activations that it computes within the multiplication; this GELU is the error function's.
+# Activations that it fuses with the multiplication; this GELU uses the error function.
 _WITHIN = {"gelu": ("gelu", "none"), "silu": ("swish", "")}
-# Types that it multiplies, and how far packed and plain may differ, of the largest value.
+# Types that it multiplies, and the allowed difference of packed from plain results, relative to the
+# largest value.
 _ROUNDING = {torch.float32: 1e-4, torch.bfloat16: 0.05}
 _TABLES = ("word", "token_type", "position")  # of the embeddings
-_Attending = list[tuple[torch.Tensor, torch.Tensor]]  # places that look, shape (n, q), and at what
+_Attending = list[tuple[torch.Tensor, torch.Tensor]]  # query positions, shape (n, q), and keys
 _Step = Callable[[torch.Tensor], torch.Tensor]
-_Features = Mapping[str, list[int]]  # of a text: token ids, and perhaps their types
-_Group = tuple[int, int, int]  # texts of one length: where they begin, how many, and their length
+_Features = Mapping[str, list[int]]  # of a text: token ids, optionally their types
+_Group = tuple[int, int, int]  # texts of one length: first position, number, length
 _Packed = TypeVar("_Packed")
 
 
 class _Layer(NamedTuple):
-    project: _Step  # query, key and value beside each other
+    project: _Step  # query, key and value side by side
     mix: _Step
     norm: _Step
     widen: _Step  # with the activation
@@ -61,7 +64,7 @@ class _Layer(NamedTuple):
 
 
 def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] | None:
-    """Return a model's forward pass without padding, or None if its own must be taken.
+    """Return a model's forward pass without padding, or None if only its own will do.
 
     Parameters
     ----------
@@ -71,15 +74,14 @@ def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] |
     Returns
     -------
     callable or None
-        Of a classifier as :func:`packed_forward` returns it. Of a Llama-like decoder from the token
-        ids of n texts, those with the same beginning beside each other, to the states of their last
-        tokens, shape (n, width), of the model's type, that its output embeddings are multiplied
-        with; given numbers of inner layers, too, to the normalised states after each of these and
-        after all, shape (depths, n, width). None if the class is neither one of ``_CLASSES`` nor
-        Llama's, or if it was changed:
-        layers that are not plain, hooks, decoding; it returns None where that happened later.
-        Weights that are trained or moved later are laid out again, but edits through ``.data`` are
-        not seen.
+        For a classifier, the function that :func:`packed_forward` returns. For a Llama-like
+        decoder, a function from the token ids of n texts, with texts that share a beginning next to
+        each other, to the states of their last tokens before the output embeddings, shape (n,
+        width), in the model's type; given numbers of inner layers, to the normalised states after
+        each of these and after all, shape (depths, n, width). None if the class is neither one of
+        ``_CLASSES`` nor Llama's, or if the model was changed: modified layers, hooks, decoding; the
+        function returns None if such a change comes later. It repacks weights that are trained or
+        moved later, but does not notice edits through ``.data``.
 
     Examples
     --------
@@ -112,22 +114,22 @@ def packed_forward(
     Parameters
     ----------
     weights : mapping of str to Tensor
-        All of them, by their names in transformers, on one device and of one type.
+        All weights, by their names in transformers, on one device and of one type.
     config : PreTrainedConfig
-        With an activation, a number of heads and of layers, and the like.
+        The model's configuration, with its activation and numbers of heads and layers.
 
     Returns
     -------
     callable
-        From the features of n texts (``input_ids``, perhaps ``token_type_ids``), in any order, to
-        logits, shape (n, outputs), float32.
+        A function from the features of n texts (``input_ids``, optionally ``token_type_ids``), in
+        any order, to logits, shape (n, outputs), float32.
     """
     body = next(name.partition(".")[0] for name in weights if ".embeddings." in name)
     places_of_layers = [f"{body}.encoder.layer.{i}" for i in range(config.num_hidden_layers)]
     layers = [_packed_layer(weights, place, config) for place in places_of_layers]
     tables = [weights[f"{body}.embeddings.{part}_embeddings.weight"] for part in _TABLES]
     normalise = _layer_norm(weights, f"{body}.embeddings", config.layer_norm_eps)
-    # RoBERTa and its kin number positions from behind the padding's.
+    # RoBERTa and its relatives number positions from behind the padding's.
     offset = 0 if body == "bert" else config.pad_token_id + 1
 
     head = [f"{body}.pooler.dense", "classifier"]
@@ -161,7 +163,7 @@ def packed_forward(
 def _packed(
     weights: Mapping[str, torch.Tensor], names: Sequence[str], activation: str | None = None
 ) -> _Step:
-    """Return linear layers of these names as one product."""
+    """Combine the linear layers of these names into one product."""
     weight = torch.cat([weights[f"{name}.weight"] for name in names])
     bias = torch.cat([weights[f"{name}.bias"] for name in names])
     return _packed_linear(weight, bias, activation)
@@ -170,7 +172,7 @@ def _packed(
 def _packed_layer(
     weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig
 ) -> _Layer:
-    """Return the steps of a layer, its three inputs to attention as one product."""
+    """Return the steps of a layer, with its three inputs to attention as one product."""
     read = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
     return _Layer(
         _packed(weights, read),
@@ -183,7 +185,7 @@ def _packed_layer(
 
 
 def _layer_norm(weights: Mapping[str, torch.Tensor], name: str, epsilon: float) -> _Step:
-    """Return a normalisation by the weights of a layer."""
+    """Return a normalisation that uses a layer's weights."""
     weight = weights[f"{name}.LayerNorm.weight"]
     bias = weights[f"{name}.LayerNorm.bias"]
 
@@ -196,16 +198,16 @@ def _layer_norm(weights: Mapping[str, torch.Tensor], name: str, epsilon: float) 
 def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], _Packed]) -> Callable[[], _Packed]:
     """Return a function that gives the packed weights, rebuilt if the model was trained or moved.
 
-    A copy of weights that are no longer there would answer as they did before.
+    Copies of outdated weights would keep giving the old answers.
     """
     laid_out: dict[tuple[object, ...], _Packed] = {}
 
     def current() -> _Packed:
         weights = [one.detach() for one in model.parameters() if one.numel()]
-        # Weights that were loaded in inference mode count no versions.
+        # Weights loaded in inference mode have no version counter.
         versions = [0 if one.is_inference() else one._version for one in weights]
         places = [(one.data_ptr(), version) for one, version in zip(weights, versions, strict=True)]
-        # A fused optimizer changes weights without counting a new version of them.
+        # A fused optimizer changes weights without increasing their version.
         ends = torch.stack([one[(-1,) * one.dim()].float() for one in weights])
         now = (*places, *ends.tolist())
         if now not in laid_out:
@@ -217,7 +219,7 @@ def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], _Packed]) -> Call
 
 
 def _is_changed(model: nn.Module) -> bool:
-    """Return whether a model trains, has hooks, or weights in other layers, as an adapter's are."""
+    """Return whether a model trains, has hooks, or has weights in other layers, like an adapter."""
     plain = (nn.Linear, nn.LayerNorm, nn.Embedding)
     return model.training or any(
         module._forward_hooks
@@ -241,9 +243,9 @@ def _is_plain(model: PreTrainedModel) -> bool:
 def _flat_texts(
     features: Sequence[_Features], offset: int
 ) -> tuple[list[torch.Tensor], list[_Group], torch.Tensor]:
-    """Return the ids, types and positions of all tokens, groups of texts, first tokens' places.
+    """Return the ids, types and positions of all tokens, the groups of texts, and first tokens.
 
-    Texts are in order of length.
+    Texts are sorted by length.
     """
     lengths = [len(one["input_ids"]) for one in features]
     groups = []
@@ -271,7 +273,7 @@ def _through(
     heads: int,
     only: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return hidden states after one layer: of all tokens, or ``only`` of each text's first."""
+    """Return hidden states after one layer: of all tokens, or of ``only`` the first tokens."""
     projected = layer.project(hidden)
     mixed = []
     for start, count, length in groups:
@@ -293,7 +295,7 @@ def _through(
 def _packed_linear(
     weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None = None
 ) -> _Step:
-    """Return a linear layer, with its activation, packed as the processor multiplies fastest."""
+    """Return a linear layer with its activation, packed for fast multiplication."""
     weight = weight.detach()
     bias = None if bias is None else bias.detach()
     act: Any = getattr(F, activation or "", None)
@@ -328,7 +330,7 @@ def _packed_linear(
 
 @torch.inference_mode()
 def _agree(fast: _Step, plain: _Step, weight: torch.Tensor) -> bool:
-    """Return whether a packed layer agrees with the plain one, on three rows of numbers."""
+    """Return whether a packed layer agrees with the plain one on three rows of numbers."""
     rows = torch.linspace(-1, 1, 3 * weight.shape[1], dtype=torch.float32)
     rows = rows.view(3, -1).to(weight.dtype)
     expected = plain(rows).float()
@@ -342,7 +344,7 @@ def _agree(fast: _Step, plain: _Step, weight: torch.Tensor) -> bool:
 
 class _DecoderLayer(NamedTuple):
     norm: _Step
-    project: _Step  # query, key and value beside each other
+    project: _Step  # query, key and value side by side
     mix: _Step
     out_norm: _Step
     gate: _Step  # with the activation
@@ -377,7 +379,7 @@ def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
             if depth in inner:
                 depths.append(base.norm(hidden[last]))
 
-        # The last token of a row looks at all of it.
+        # The last token of a row attends to the whole row.
         ends = [(looking[:, -1:], at) for looking, at in attending]
         hidden = _through_decoder(layers[-1], hidden, turns, ends, model.config, only=last)
         final: torch.Tensor = base.norm(hidden)
@@ -387,9 +389,9 @@ def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
 
 
 def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], list[int]]:
-    """Return what neighbouring texts begin with, and which beginning each text has.
+    """Return the shared beginnings of neighbouring texts, and the index of each text's beginning.
 
-    Texts share one as long as it is at least half of each; no beginning is a whole text.
+    Texts share a beginning if it is at least half of each; a beginning is never a whole text.
 
     Examples
     --------
@@ -414,7 +416,7 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
 
 
 def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending, torch.Tensor]:
-    """Return beginnings and then rests of texts: ids, positions, who looks where, last tokens."""
+    """Flatten beginnings and rests of texts: ids, positions, attention, last tokens."""
     beginnings, group = _shared_beginnings(texts)
     ids = list(itertools.chain.from_iterable(beginnings))
     places = list(itertools.chain.from_iterable(map(range, map(len, beginnings))))

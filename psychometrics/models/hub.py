@@ -1,4 +1,4 @@
-"""Models of the hub: what its errors mean, what it lists, and what its local cache holds."""
+"""Models of the hub: its error messages, its listings, and its local cache."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
 
-_GATED = "the hub gives it only to those who accepted its terms: accept them and log in"
+_GATED = "the hub requires accepting its terms: accept them and log in"
 
 
 def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
-    """Refuse a model of the hub by its file names and its config.json, all that is downloaded.
+    """Refuse a model of the hub by its file names and config.json, without downloading weights.
 
     Parameters
     ----------
     info : huggingface_hub.ModelInfo
-        With ``gated``, ``sha``, ``siblings`` and ``safetensors``.
+        A listing with ``gated``, ``sha``, ``siblings`` and ``safetensors``.
 
     Returns
     -------
     config : dict
-        Its config.json.
+        The model's config.json.
     parameters : mapping
-        Number of parameters of each type, such as ``{"F32": 109482240}``; where the hub has
-        not counted them, they are read from the heads of the weight files.
+        Number of parameters of each type, such as ``{"F32": 109482240}``; if the hub has not
+        counted them, they are read from the headers of the weight files.
 
     Raises
     ------
     RespondentError
-        A file that it needs is missing or unsafe, it is gated, or the hub cannot be reached.
+        A required file is missing or unsafe, the model is gated, or the hub cannot be reached.
     """
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import SafetensorsParsingError
@@ -59,7 +59,7 @@ def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
             weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
         except SafetensorsParsingError as error:
             raise RespondentError(
-                f"{info.id}: its weights are no safetensors file.", kind="incomplete"
+                f"{info.id}: its weights are not in a safetensors file.", kind="incomplete"
             ) from error
 
     return config, weights.parameter_count
@@ -68,7 +68,7 @@ def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
 def _only_snapshot(model: str) -> str | None:
     """Return the commit of a hub model in the local cache, if exactly one is there.
 
-    A program that asks for a commit leaves no note of which one is the latest (``refs/main``).
+    A program that asks for a specific commit records no latest one (``refs/main``).
     """
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
@@ -79,7 +79,7 @@ def _only_snapshot(model: str) -> str | None:
 
 
 def _cached_folder(model: str, commit: str) -> Path | None:
-    """Return the folder of a hub model in the local cache, if it is whole there."""
+    """Return the folder of a hub model in the local cache, if it is complete."""
     from huggingface_hub import try_to_load_from_cache
 
     config = try_to_load_from_cache(model, "config.json", revision=commit)
@@ -89,14 +89,14 @@ def _cached_folder(model: str, commit: str) -> Path | None:
     try:
         _check_folder(model, Path(config).parent)
     except RespondentError:
-        return None  # a download that was stopped, or files that nobody asked for yet
+        return None  # a stopped download, or files not requested yet
 
     return Path(config).parent
 
 
 @contextlib.contextmanager
 def _hub_errors(model: str) -> Iterator[None]:
-    """Turn what goes wrong with the hub into one sentence."""
+    """Turn an error of the hub into one sentence."""
     from huggingface_hub.errors import (
         GatedRepoError,
         HFValidationError,
@@ -111,7 +111,7 @@ def _hub_errors(model: str) -> Iterator[None]:
         raise
     except Exception as error:
         kind = "network"
-        missing = "there is no such folder here or whole model in the hub's cache, and"
+        missing = "there is no such folder here, no complete copy in the hub's cache, and"
         if isinstance(error, GatedRepoError):
             why = _GATED
             kind = "gated"

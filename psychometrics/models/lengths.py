@@ -1,4 +1,4 @@
-"""Lengths of texts that a model reads, and of batches that fit a device."""
+"""Lengths of texts that a model can read, and sizes of batches that fit a device."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-# Tokens that a model must be able to read.
+# Fewest tokens that a model must be able to read.
 _FEWEST = 16
 _FEWEST_IN_BATCH = 4096
-# Tokens of a batch: on a processor, and at most on a GPU.
+# Tokens in a batch: on a processor, and at most on a GPU.
 _MOST_IN_BATCH = 2**17
 
 
 def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> int:
-    """Return how many tokens a batch may have.
+    """Return the number of tokens in a batch.
 
-    On the processor more than 4,096 gain nothing. A batch on a CUDA device may fill half of its
-    free memory, by what one layer holds of a token; if that is too much, batches are halved.
+    On the processor more than 4,096 gain nothing. On a CUDA device a batch may fill half of the
+    free memory, estimated from one layer's use per token; if that is too much, batches are halved.
 
     Parameters
     ----------
@@ -54,15 +54,15 @@ def token_limit(
     tokenizer: PreTrainedTokenizerBase,
     name: str = "The model",
 ) -> int:
-    """Return the most tokens that a text may have, by tokenizer and position table.
+    """Return the most tokens that a text may have, by the tokenizer and the position table.
 
-    A configuration does for a model without its own offset of positions.
+    A configuration can replace a model whose positions have no offset.
 
     Raises
     ------
     RespondentError
-        They are too few for a sentence, or the token ids of the prompts are unknown for the most
-        part: the tokenizer is broken.
+        The limit is too small for a sentence, or the tokenizer is broken: it does not know most
+        tokens of the prompts.
     """
     whole: Any = getattr(model, "config", model)
     config = text_config(whole)
@@ -75,18 +75,18 @@ def token_limit(
     largest = max(map(max, filter(None, encoded)), default=0)
     if words and largest >= words:
         raise RespondentError(
-            f"{name} has a tokenizer that gives a text the token {largest}, and a vocabulary of "
+            f"{name} has a tokenizer that returns the token {largest}, but a vocabulary of "
             f"{words}: save its own tokenizer there.",
             kind="incomplete",
         )
 
     limit: int = tokenizer.model_max_length
     positions: int = getattr(config, "max_position_embeddings", None) or -1
-    if positions > 0:  # XLNet has relative ones alone
+    if positions > 0:  # XLNet has only relative positions
         for part, module in getattr(model, "named_modules", list)():
             padding = getattr(module, "padding_idx", None)
             if part.endswith("position_embeddings") and padding is not None:
-                positions -= padding + 1  # RoBERTa and its kin number positions from there on
+                positions -= padding + 1  # RoBERTa's relatives number positions from there
                 break
 
         limit = min(limit, positions)
@@ -103,7 +103,7 @@ def check_length(
     tokenizer: PreTrainedTokenizerBase,
     more: int = 0,
 ) -> list[list[int]]:
-    """Return token ids; refuse a text that, with ``more`` to come, is longer than the model reads.
+    """Return token ids; refuse a text that, with ``more`` tokens, exceeds the model's limit.
 
     Raises
     ------
@@ -117,10 +117,10 @@ def check_length(
 
 
 def _check_known(encoded: list[list[int]], tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    """Refuse a tokenizer that knows less than half of the tokens of texts."""
+    """Refuse a tokenizer that knows less than half of a text's tokens."""
     special = set(tokenizer.all_special_ids)
     unknown: Any = tokenizer.unk_token_id
-    if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # texts end with it, too
+    if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # texts also end with it
         unknown = None
 
     ids = [number for row in encoded for number in row]

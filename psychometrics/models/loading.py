@@ -1,11 +1,11 @@
-"""Loading models: safetensors only, and never a model's own code.
+"""Load models from safetensors only, without running a model's own code.
 
-Whatever goes wrong is a :class:`~psychometrics.exceptions.RespondentError` that names the model and
-what to do. A source is what :func:`psychometrics.models.sources.find` returns, a folder, or a hub
-id. Torch and transformers are imported inside the functions, because that takes seconds. A model's
-configuration, weights and tokenizer are here; its device and lengths have modules of their own.
+Every failure is a :class:`~psychometrics.exceptions.RespondentError` that names the model and the
+remedy. A source is the result of :func:`psychometrics.models.sources.find`, a folder, or a hub id.
+Torch and transformers are imported inside the functions, because that takes seconds. This module
+loads configurations, weights and tokenizers; other modules handle devices and lengths.
 
-One file: the three are loaded together, and whatever is damaged in them ends in the same error.
+One file: the three are loaded together, and damage in any of them raises the same error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-# Kinds of heads: the class in transformers that has it, and what a model with it is called.
+# Kinds of heads: the class in transformers, and the name of such a model in messages.
 _HEADS = {
     "classifier": ("AutoModelForSequenceClassification", "a sequence classifier"),
     "masked": ("AutoModelForMaskedLM", "a masked language model"),
@@ -46,10 +46,10 @@ OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_toke
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector while libraries are imported and a model is built.
+    """Pause garbage collection while libraries are imported and a model is built.
 
-    It would look through hundreds of thousands of new objects, of which next to none can go; that
-    is a tenth of the time that the first model of a process takes.
+    The collector would scan hundreds of thousands of new objects, almost all in use; that takes a
+    tenth of the time to load the first model of a process.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -76,30 +76,31 @@ def load_model(
     Parameters
     ----------
     source : Source, str or Path
-        A model that was found, a folder, or a hub id.
+        A source, a folder, or a hub id.
     head : {"classifier", "masked", "causal", "permutation", "encoder-decoder", "next-sentence",
         "encoder"}
     config : PreTrainedConfig, optional
-        By default the model's own, as :func:`load_config` gives it.
+        By default the model's own, as :func:`load_config` returns it.
     tokenizer : PreTrainedTokenizerBase, optional
-        One that was loaded before, where several models have the same.
+        A loaded tokenizer, for models that share one.
     fresh : bool
-        Let weights that the checkpoint lacks be random, to be trained; by default it is refused.
+        Whether weights missing from the checkpoint may be random, to be trained; by default they
+        are an error.
     what : str
         Kind of model, for errors.
     **options
-        Of transformers' ``from_pretrained``, such as ``attn_implementation``.
+        Options of transformers' ``from_pretrained``, such as ``attn_implementation``.
 
     Returns
     -------
     model, tokenizer
         In float32 unless ``dtype`` says otherwise, on the processor, in evaluation mode. An encoder
-        whose checkpoint lacks the pooler has none.
+        whose checkpoint lacks the pooler is loaded without it.
 
     Raises
     ------
     RespondentError
-        It is missing, damaged, of another kind, has a head that was never trained, or would need
+        The model is missing, damaged or of another kind, its head was never trained, or it needs
         pickle weights or code of its own.
 
     Examples
@@ -126,7 +127,7 @@ def load_model(
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
-            # Otherwise the error refers to a report that is not shown.
+            # The error would otherwise refer to a report that is not shown.
             ignore_mismatched_sizes=True,
             **{"dtype": torch.float32} | options,
         )
@@ -134,7 +135,7 @@ def load_model(
     missing = set(report["missing_keys"])
     of_pooler = {key for key in missing if key.startswith("pooler.")}
     if head == "encoder" and of_pooler:
-        # Checkpoints of masked language models have none, and the hidden states need none.
+        # Checkpoints of masked language models lack it, and hidden states do not need it.
         model.pooler = None
         missing -= of_pooler
 
@@ -155,14 +156,14 @@ def _builder(head: str, config: PreTrainedConfig) -> Any:
     import transformers
 
     if head == "causal" and _sees_and_writes(config):
-        return transformers.AutoModelForImageTextToText  # asked by its text alone
+        return transformers.AutoModelForImageTextToText  # used with text only
     return getattr(transformers, _HEADS[head][0])
 
 
 def _check_architecture(
     name: str, what: str, head: str, config: PreTrainedConfig, builder: Any
 ) -> None:
-    """Refuse a model of a kind that has no such head."""
+    """Refuse a model whose architecture has no such head."""
     if type(config) not in builder._model_mapping:
         raise RespondentError(
             f"{name} cannot be loaded as {what}: it is a {config.model_type}{_ways(head, config)}.",
@@ -178,7 +179,7 @@ def _check_architecture(
 def _check_depth(
     source: Source, model: PreTrainedModel, config: PreTrainedConfig, unexpected: Iterable[str]
 ) -> None:
-    """Refuse a whole model whose file holds weights of more layers than it says it has."""
+    """Refuse a model whose files hold weights of more layers than its configuration has."""
     depth = getattr(config, "num_hidden_layers", 0)
     whole = getattr(load_config(source), "num_hidden_layers", 0)
     if depth != whole:
@@ -195,12 +196,12 @@ def _check_depth(
 def _check_trained(
     name: str, what: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], ways: str
 ) -> None:
-    """Refuse weights of other shapes than asked for, or that the checkpoint lacks."""
+    """Refuse weights that have the wrong shape or are missing from the checkpoint."""
     if mismatched:
         key, *shapes = min(mismatched)
         stored, wanted = (" × ".join(map(str, shape)) for shape in shapes)
         raise RespondentError(
-            f"{name} cannot be loaded as {what}: its {key} is {stored} and its config.json asks "
+            f"{name} cannot be loaded as {what}: its {key} is {stored}, but its config.json asks "
             f"for {wanted}; copy both files again from one model.",
             kind="incomplete",
         )
@@ -212,7 +213,7 @@ def _check_trained(
 
 
 def _ways(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str:
-    """Say how a model without a classifier's head can be asked all the same."""
+    """Suggest other ways to ask a model that lacks a classifier's head."""
     from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
     if head != "classifier":
@@ -235,7 +236,7 @@ def _ways(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str
 
 
 def _sees_and_writes(config: PreTrainedConfig) -> bool:
-    """Return whether a model of images and text has a decoder that answers by text alone."""
+    """Return whether a model of images and text has a decoder that can answer by text alone."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     inner = text_config(config)
@@ -248,7 +249,7 @@ def _sees_and_writes(config: PreTrainedConfig) -> bool:
 
 
 def text_config(config: PreTrainedConfig) -> PreTrainedConfig:
-    """Return what a configuration says of text; of a model of text alone it is the whole."""
+    """Return the text part of a configuration; for a text-only model this is all of it."""
     return getattr(config, "text_config", None) or config
 
 
@@ -256,8 +257,8 @@ def text_config(config: PreTrainedConfig) -> PreTrainedConfig:
 def load_config(source: Source | str | Path, **changes: object) -> PreTrainedConfig:
     """Load a model's configuration, with changes; errors as in :func:`load_model`.
 
-    An adapter's is its base's, with the outputs that the ``recipe.json`` (or, in older folders,
-    the ``config.json``) beside it names.
+    An adapter has its base's configuration, with the outputs named by its ``recipe.json`` (or, in
+    older folders, its ``config.json``).
     """
     from transformers import CONFIG_MAPPING, AutoConfig
 
@@ -273,12 +274,12 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
             raise RespondentError(f"{name} has {value} as {key}: correct it.", kind="incomplete")
         if key in _LAYERS and (not isinstance(value, int) or value < 1):
             raise RespondentError(
-                f"{name}, config.json: {key} is {value!r} where a number of layers from 1 belongs; "
+                f"{name}, config.json: {key} is {value!r} instead of a positive number of layers; "
                 "correct it.",
                 kind="incomplete",
             )
 
-    if source.config.get("return_dict") is False:  # the outputs are read by their names
+    if source.config.get("return_dict") is False:  # outputs are accessed by name
         changes = {"return_dict": True} | changes
 
     if source.kind == "adapter":
@@ -311,7 +312,7 @@ def counts_its_blocks(kind: type[PreTrainedConfig]) -> bool:
 
 
 def _outputs(adapter: Source) -> int:
-    """Return how many outputs the classifier has that an adapter of peft's holds; 0 for none."""
+    """Return the number of outputs of the classifier in a peft adapter; 0 without one."""
     from safetensors import safe_open
 
     heads = re.compile(r".*\b(classifier|score|out_proj|logits_proj)(\.\w+)?\.weight")
@@ -325,8 +326,8 @@ def _outputs(adapter: Source) -> int:
 def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     """Load a model's tokenizer; errors as in :func:`load_model`.
 
-    One whose class transformers does not know is refused: transformers would take another in its
-    place, and the answers would be others.
+    A tokenizer of a class unknown to transformers is refused: transformers would silently use a
+    different one, which would change the answers.
     """
     from transformers import AutoTokenizer
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
@@ -338,7 +339,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     if source.kind == "adapter":
         beside = source.own_folder
         if any((beside / file).is_file() for file in TOKENIZER_FILES):
-            folder = beside  # it may have a padding token that its base's lacks
+            folder = beside  # it may have a padding token that the base lacks
 
     settings = folder / "tokenizer_config.json"
     written = read_json(name, settings) if settings.is_file() else {}
@@ -358,7 +359,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
         limit = tokenizer.model_max_length
         if not isinstance(limit, int | float) or limit < 1:
             raise RespondentError(
-                f"{name}, tokenizer_config.json: model_max_length is {limit!r}, no number of "
+                f"{name}, tokenizer_config.json: model_max_length is {limit!r}, not a number of "
                 "tokens; correct it.",
                 kind="incomplete",
             )
@@ -376,8 +377,8 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     Parameters
     ----------
     source : Source, str or Path
-        A folder or hub id of sentence-transformers, or of a plain encoder, whose tokens' mean is
-        taken.
+        A folder or hub id of sentence-transformers, or of a plain encoder, whose token vectors are
+        averaged.
     """
     sentence_transformers = needed("sentence_transformers")
     source = _found(source)
@@ -385,7 +386,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     folder = source.fetch(whole=True)
     modules = folder / "modules.json"
     if modules.is_file():
-        # The library runs other modules' code where a folder is given, whatever one says.
+        # For a folder, the library would run the code of foreign modules.
         with _loading(name, "a sentence encoder"):
             types = [part["type"] for part in read_json(name, modules, list)]
 
@@ -414,8 +415,8 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
             encoder.encode(["One sentence."], show_progress_bar=False)
         except KeyError as error:
             raise RespondentError(
-                f"{name} gives no vector of a sentence ({error.args[0]}): add a pooling module to "
-                "its modules.json, or remove that file, and the tokens' mean is taken.",
+                f"{name} returns no sentence vector ({error.args[0]}): add a pooling module to "
+                "its modules.json, or remove that file to average the tokens.",
                 kind="incomplete",
             ) from error
 
@@ -425,7 +426,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
 def to_device(
     model: PreTrainedModel, device: torch.device, dtype: str, name: str = "The model"
 ) -> PreTrainedModel:
-    """Move a model to its device and precision; say so if it does not fit there."""
+    """Move a model to its device and precision; raise an error if it does not fit there."""
     import torch
 
     check_float32(device, dtype, name)
@@ -439,7 +440,7 @@ def to_device(
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep libraries' progress bars and notes to developers out of a notebook while one loads."""
+    """Silence libraries' progress bars and notes to developers while a model loads."""
     from transformers.utils import logging
 
     verbosity = logging.get_verbosity()
@@ -449,7 +450,7 @@ def quietly() -> Iterator[None]:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # peft calls what transformers retires
+            warnings.simplefilter("ignore", FutureWarning)  # peft uses deprecated calls
             yield
     finally:
         logging.set_verbosity(verbosity)
@@ -459,7 +460,7 @@ def quietly() -> Iterator[None]:
 
 @contextmanager
 def _loading(name: str, what: str) -> Iterator[None]:
-    """Turn whatever a library raises for a damaged or odd model into a RespondentError."""
+    """Turn any error of a library about a damaged or odd model into a RespondentError."""
     try:
         yield
     except RespondentError:
@@ -470,7 +471,7 @@ def _loading(name: str, what: str) -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = f"{type(error).__name__}: " + (lines or [""])[0][:200].rstrip(".:")
         if isinstance(error, AttributeError | LookupError | TypeError | ArithmeticError):
-            reason = "one of its settings has an impossible value"  # which Python does not name
+            reason = "one of its settings has an impossible value"  # Python does not name it
 
         raise RespondentError(
             f"{name} cannot be loaded as {what}: check or replace its files, or name another model "
@@ -482,7 +483,7 @@ def _loading(name: str, what: str) -> Iterator[None]:
 def _adapted(
     model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
 ) -> PreTrainedModel:
-    """Merge an adapter into its base; it must hold whatever of the base is fresh."""
+    """Merge an adapter into its base; it must supply all weights that the base lacks."""
     from peft import PeftModel
 
     with quietly(), _loading(adapter.name, what):
@@ -494,18 +495,15 @@ def _adapted(
     held = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in held}
     left = sorted(key for key in fresh if key not in held and not key.endswith("position_ids"))
     if left:
+        base = adapter.base.name if adapter.base else ""
         raise RespondentError(
             f"{adapter.name} is not trained as {what}: neither it nor its base "
-            f"{_base_name(adapter)} has {left[0]}, which would be random; name a model that is.",
+            f"{base} has {left[0]}, which would be random; name a model that is.",
             kind="architecture",
         )
 
     merged.eval()
     return merged
-
-
-def _base_name(adapter: Source) -> str:
-    return adapter.base.name if adapter.base else ""
 
 
 def decodes(config: PreTrainedConfig) -> bool:
@@ -521,7 +519,7 @@ def decodes(config: PreTrainedConfig) -> bool:
 
 
 def _layers_left(model: PreTrainedModel, unused: Iterable[str]) -> str:
-    """Return the name of a layer that only the checkpoint has, though the model has the first."""
+    """Return the name of a layer that the checkpoint has and the model, beyond the first, lacks."""
     names = [f".{name}" for name, _ in model.named_modules()]
     for key in sorted(unused):
         place = re.search(r"(\.\w+\.)(\d+)\.", key)

@@ -1,4 +1,4 @@
-"""Files of a model's folder: whether they are whole and safe, and what stands for them all."""
+"""Files of a model's folder: their completeness, safety and common digest."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..files import digest_text, known_sha256
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
                    "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
 """Any one of these holds a tokenizer's vocabulary."""
-# What, besides the weights, determines a model's answers.
+# Files besides the weights that determine a model's answers.
 _SETTINGS_FILES = {
     "config.json",
     "adapter_config.json",
-    "adapter_model.safetensors",  # transformers puts it on the whole model that it lies beside
+    "adapter_model.safetensors",  # transformers adds it to a whole model in the same folder
     "chat_template.jinja",
     "chat_template.json",
     "generation_config.json",
@@ -34,15 +34,15 @@ _WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
 
 def _is_adapter(files: set[str]) -> bool:
-    """Return whether a folder with these files holds an adapter and no whole model.
+    """Return whether a folder with these files holds an adapter instead of a whole model.
 
-    Beside an adapter, config.json says how its head is called and no more.
+    In an adapter's folder, config.json only names the labels of its head.
     """
     return "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS)
 
 
 def _check_folder(name: str, folder: Path) -> None:
-    """Refuse a folder that lacks what a model needs, or holds it in an unsafe form."""
+    """Refuse a folder that lacks a required file, or has it in an unsafe format."""
     _check_settings(name, folder)
     _check_files(name, {path.name for path in folder.iterdir()})
     missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
@@ -54,13 +54,13 @@ def _check_folder(name: str, folder: Path) -> None:
 
 
 def _check_settings(name: str, folder: Path) -> None:
-    """Refuse a pipe or folder that is named like a file of settings: it might be read for ever."""
+    """Refuse a pipe or folder named like a file of settings, since reading it might never end."""
     settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
     settings += _more_templates(folder)
     odd = [path.name for path in settings if not path.is_file()]
     if odd:
         raise RespondentError(
-            f"{name} has {odd[0]}, which is no file: copy the folder again.", kind="incomplete"
+            f"{name} has {odd[0]}, which is not a file: copy the folder again.", kind="incomplete"
         )
 
 
@@ -69,7 +69,7 @@ def _more_templates(folder: Path) -> list[Path]:
 
 
 def _check_config(name: str, config: dict[str, Any]) -> None:
-    """Refuse a model that needs program code of its own, by its config.json."""
+    """Refuse a model whose config.json asks for program code of its own."""
     if "auto_map" in config:
         from transformers import CONFIG_MAPPING
 
@@ -123,13 +123,13 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     shards = list(weights.values()) if isinstance(weights, dict) else []
     if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
         raise RespondentError(
-            f"{name}, {index.name}: names no files beside it; copy it again.", kind="incomplete"
+            f"{name}, {index.name}: names no files in its folder; copy it again.", kind="incomplete"
         )
 
     unsafe = [shard for shard in shards if not shard.endswith(".safetensors")]
     if unsafe:
         raise RespondentError(
-            f"{name}, {index.name}: names {unsafe[0]}, which is no safetensors file and can carry "
+            f"{name}, {index.name}: names {unsafe[0]}, not a safetensors file, and can carry "
             "program code; save the model again with save_pretrained.",
             kind="no safetensors",
         )
@@ -154,14 +154,14 @@ def read_json(name: str, path: Path, kind: type = dict) -> Any:
     if not isinstance(content, kind):
         called = "object" if kind is dict else "list"
         raise RespondentError(
-            f"{name}, {path.name}: holds no JSON {called}; copy it again.", kind="incomplete"
+            f"{name}, {path.name}: is not a JSON {called}; copy it again.", kind="incomplete"
         )
 
     return content
 
 
 def _folder_digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> str:
-    """Return a digest of everything in a folder that determines a model's answers."""
+    """Return a digest of all files in a folder that determine a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
     settings = [path for path in settings if path not in weights]
     settings += _more_templates(folder)

@@ -1,4 +1,4 @@
-"""A language model with random weights, whose preferences owe nothing to what is asked."""
+"""A language model with random weights, whose preferences do not depend on the question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
     Parameters
     ----------
     folder : str or Path
-        A model that is there already is used again.
+        Folder for the model; an existing model in it is reused.
     seed : int
         Seed of the weights.
 

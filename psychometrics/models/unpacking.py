@@ -1,6 +1,6 @@
-"""Packed models, whose weights are unpacked once into safetensors in the user's cache.
+"""Packed models, unpacked once into safetensors in the user's cache.
 
-A packed model answers five times as slowly as a plain one.
+A packed model takes five times as long to answer as a plain one.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from ..files import known_sha256
 from ..paths import cache_dir
 from .model_files import read_json
 
-# Beside an unpacked model: the SHA-256 of each of its files.
+# File in the folder of an unpacked model: the SHA-256 of each of its files.
 _NOTED = "sha256.json"
 
 
 def _unpacked_folder(digest: str) -> Path:
-    """Return where the plain copy of a packed file of this SHA-256 lies, or will."""
+    """Return the folder for the unpacked copy of a file with this SHA-256."""
     return cache_dir() / "models" / f"gguf-{digest[:16]}"
 
 
 def _is_unpacked(digest: str) -> bool:
-    """Return whether the packed file of this SHA-256 was unpacked."""
+    """Return whether the packed file with this SHA-256 has been unpacked."""
     return (_unpacked_folder(digest) / _NOTED).is_file()
 
 
 def _was_changed(name: str, folder: Path) -> bool:
-    """Return whether the files of an unpacked model are not those that were noted."""
+    """Return whether an unpacked model's files differ from their recorded digests."""
     note = folder / _NOTED
     return not note.is_file() or read_json(name, note) != _noted(folder)
 
 
 def _noted(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file of an unpacked model."""
+    """Return the recorded SHA-256 of each file of an unpacked model."""
     paths = sorted(path for path in folder.glob("*") if path.name != _NOTED)
     return {path.name: known_sha256(path) for path in paths}
 
 
 def _unpack(file: Path, digest: str) -> Path:
-    """Unpack a GGUF file of this SHA-256 in bfloat16, if that is not done; return its folder."""
+    """Unpack a GGUF file of this SHA-256 to bfloat16 unless that is done; return its folder."""
     folder = _unpacked_folder(digest)
     if _is_unpacked(digest):
         return folder
@@ -74,11 +74,11 @@ def _unpack(file: Path, digest: str) -> Path:
         except Exception as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
             raise RespondentError(
-                f"{file.name} cannot be unpacked ({reason}): check that it is a whole GGUF."
+                f"{file.name} cannot be unpacked ({reason}): check that the GGUF is complete."
             ) from error
 
         (Path(temporary) / _NOTED).write_text(json.dumps(_noted(Path(temporary))))
-        if folder.is_dir() and not (folder / _NOTED).is_file():  # by an earlier version
+        if folder.is_dir() and not (folder / _NOTED).is_file():  # left by an earlier version
             shutil.rmtree(folder)
 
         try:

@@ -1,8 +1,8 @@
-"""Vectors of prompts on untouched models, which the null respondents read.
+"""Vectors of prompts from untouched models, which the null respondents read.
 
-A null respondent reads the same text as the respondent it stands for, at the same token and after
-the same number of layers: a classifier's pair of premise and hypothesis, or, of a decoder that
-answers by words, the text that its wording makes of the pair.
+A null respondent reads the same text as its trained counterpart, at the same token and after the
+same number of layers: for a classifier the pair of premise and hypothesis, or, for a decoder that
+answers by words, the pair in its wording.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _Pair = tuple[str, str]  # premise and hypothesis
 _Vectors = NDArray[np.float32]
 
 _BATCH = 128
-# Texts of a decoder that are read in one pass; those that share a beginning are neighbours.
+# Texts that a decoder reads in one pass; texts that share a beginning are neighbours.
 _TEXTS_AT_ONCE = 64
-_KEPT = 128  # files of vectors in the user's cache; older ones go
+_KEPT = 128  # most files of vectors in the user's cache
 _READING = "vectors-2"
-"""How a text becomes a vector; a change of it gets another name, and earlier vectors are left."""
+"""Version of the vectors' definition; a new name invalidates stored vectors."""
 
 
 def layer_vectors(
@@ -52,32 +52,32 @@ def layer_vectors(
     parts: tuple[tuple[_Pair, ...], ...],
     wording: str | None = None,
 ) -> dict[int | None, _Vectors]:
-    """Return an untouched model's vectors of several questionnaires' prompts, after some layers.
+    """Return an untouched model's vectors of questionnaires' prompts after some of its layers.
 
-    Reading the prompts is what null respondents cost, and chapters ask the same questionnaires of
-    them: so what a base makes of a questionnaire is stored in the user's cache.
+    Null respondents spend nearly all their time on reading prompts, and chapters reuse
+    questionnaires, so the vectors are stored in the user's cache.
 
     Parameters
     ----------
     base : str
         ``"embedded"``, ``"smollm2"``, a folder or a hub id.
     layers : set of int or None
-        After how many layers; None is all of them.
+        Numbers of layers to read after; None means all layers.
     parts : tuple of tuple of (premise, hypothesis)
         The prompts of each questionnaire.
     wording : str, optional
-        Text with ``{premise}`` and ``{hypothesis}`` that a decoder reads, as in
-        :func:`text_vectors`; by default the pair as a classifier reads it.
+        A text with ``{premise}`` and ``{hypothesis}`` for a decoder, as in :func:`text_vectors`; by
+        default the pair as a classifier reads it.
 
     Returns
     -------
     dict of ndarray, shape (prompts, width)
-        By number of layers.
+        The vectors by number of layers.
 
     Raises
     ------
     ParameterError
-        A number of layers is impossible, the base has fewer, or a wording is given to an encoder.
+        A number of layers is impossible or exceeds the base's, or an encoder gets a wording.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def _kept_vectors(
     folder = cache_dir() / "vectors"
     paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
 
-    with contextlib.suppress(OSError):  # another run may have tidied up meanwhile
+    with contextlib.suppress(OSError):  # another run may have removed old files
         return np.stack([np.load(path) for path in paths])
 
     if wording is None:
@@ -123,7 +123,7 @@ def _kept_vectors(
     else:
         hidden = text_vectors(base, pairs, wording, layers)
 
-    with contextlib.suppress(OSError):  # a cache that cannot be written saves no time, that is all
+    with contextlib.suppress(OSError):  # a read-only cache only costs time
         folder.mkdir(parents=True, exist_ok=True)
         for path, vectors in zip(paths, hidden, strict=True):
             part = path.with_suffix(f".{os.getpid()}")
@@ -139,13 +139,12 @@ def _kept_vectors(
 
 
 def reading_key(base: str, wording: str | None = None) -> str:
-    """Return a digest of all that determines an untouched model's vectors, except layers and
-    prompts.
+    """Return a digest of everything but layers and prompts that determines a model's vectors.
 
     Parameters
     ----------
     base, wording
-        As in :func:`layer_vectors`; the base need not be on this machine if it comes as a package.
+        As in :func:`layer_vectors`; the base need not be on this machine if it is in a package.
 
     Examples
     --------
@@ -158,7 +157,7 @@ def reading_key(base: str, wording: str | None = None) -> str:
 
 @functools.cache
 def _depth(base: str, layers: int | None) -> int:
-    """Return a number of layers that the base has; by default all."""
+    """Return a number of layers, all by default; refuse more than the base has."""
     config = load_config(base_path() if base == "embedded" else find(base))
     names = ("num_decoder_layers", "decoder_layers", "num_hidden_layers")
     whole: int = next(getattr(config, name) for name in names if getattr(config, name, None))
@@ -170,10 +169,10 @@ def _depth(base: str, layers: int | None) -> int:
 def text_vectors(
     base: str, pairs: Sequence[_Pair], wording: str, layers: Sequence[int]
 ) -> _Vectors:
-    """Return what an untouched decoder makes of the last token of worded prompts.
+    """Return an untouched decoder's states at the last token of worded prompts.
 
-    These are the states that a decoder of so many layers multiplies with its words: after its last
-    normalisation, as a member that answers by words has them before any training.
+    A decoder of so many layers multiplies these states with its word vectors: they come after its
+    last normalisation, as in a member that answers by words before any training.
 
     Parameters
     ----------
@@ -181,9 +180,9 @@ def text_vectors(
         A decoder's name, folder or hub id.
     pairs : sequence of n (premise, hypothesis)
     wording : str
-        With ``{premise}`` and ``{hypothesis}``.
+        A text with ``{premise}`` and ``{hypothesis}``.
     layers : sequence of int
-        Numbers of layers kept, counted from the input, in rising order; all are read at once.
+        Numbers of layers, counted from the input, in rising order; all are computed in one pass.
 
     Returns
     -------
@@ -202,7 +201,7 @@ def text_vectors(
 
 
 def worded(pairs: Sequence[tuple[str, str]], wording: str) -> list[str]:
-    """Return pairs as one text each, by a wording with ``{premise}`` and ``{hypothesis}``.
+    """Turn pairs into texts by a wording with ``{premise}`` and ``{hypothesis}``.
 
     Examples
     --------
@@ -221,7 +220,7 @@ def last_states(
     texts: Sequence[str],
     inner: Sequence[int] = (),
 ) -> _Vectors:
-    """Return a causal model's last states of texts, in float32; nothing is padded.
+    """Return a causal model's last states of texts, in float32, without padding.
 
     Parameters
     ----------
@@ -229,15 +228,15 @@ def last_states(
     tokenizer : PreTrainedTokenizerBase
     texts : sequence of n str
     inner : sequence of int
-        Numbers of layers, in rising order, whose states are returned, too.
+        Numbers of layers, in rising order, whose states are also returned.
 
     Returns
     -------
     ndarray, shape (n, width)
-        With inner layers (inner + 1, n, width), each normalised as the last is.
+        With inner layers (inner + 1, n, width), all normalised like the last.
     """
     ids = tokenizer(list(texts), verbose=False)["input_ids"]
-    order = sorted(range(len(ids)), key=ids.__getitem__)  # shared beginnings are read once
+    order = sorted(range(len(ids)), key=ids.__getitem__)  # puts shared beginnings together
     states = fast_forward(model) or _own_states(model)
     vectors = np.empty((len(inner) + 1, len(ids), model.config.hidden_size), dtype="float32")
     for start in range(0, len(ids), _TEXTS_AT_ONCE):
@@ -250,7 +249,7 @@ def last_states(
 
 
 def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
-    """Return a function from token ids to last states, by the model's own forward pass."""
+    """Return a function from token ids to last states that uses the model's own forward pass."""
     base: Any = model.base_model
 
     @torch.inference_mode()
@@ -274,7 +273,7 @@ def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
 def word_vectors(base: str) -> _Vectors:
     """Return the output vectors of a decoder's whole words, shape (words, width), in float32.
 
-    A whole word is a token of letters alone with a space before it: what a decoder can answer by.
+    A whole word is a token of letters with a space before it, so that a decoder can answer with it.
 
     Examples
     --------
@@ -294,25 +293,25 @@ def prompt_vectors(
     number: int | None = None,
     depth: int | None = None,
 ) -> _Vectors:
-    """Return what an untouched model makes of pairs, after every layer.
+    """Return an untouched model's vectors of pairs after every layer.
 
     Parameters
     ----------
     base : str
         ``"embedded"``, ``"smollm2"``, a folder or a hub id.
     pairs : tuple of (premise, hypothesis)
-        Each is tokenized as a pair, as the family's classifiers read it.
+        Each is tokenized as a pair, as the family's classifiers do.
     number : int, optional
-        Seed of random weights of the same shape, in the place of the model's own.
+        Seed of random weights of the same shape, which replace the model's own.
     depth : int, optional
-        After how many layers a decoder is left, which saves time; by default after all.
+        Number of layers after which a decoder stops, to save time; by default all.
 
     Returns
     -------
     ndarray of float32, shape (layers + 1, prompts, width)
-        After every layer, of the token that the family's classifiers read: the first one of an
-        encoder, the last one of a decoder, of an encoder-decoder's decoder and of XLNet. A
-        decoder's layers are normalised as its last one is.
+        After every layer, the state of the token that the family's classifiers read: the first one
+        in an encoder, the last one in a decoder, in an encoder-decoder's decoder and in XLNet.
+        Inner layers of a decoder are normalised like its last.
 
     Examples
     --------
@@ -341,19 +340,19 @@ def prompt_vectors(
 def pair_vectors(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Pair]
 ) -> _Vectors:
-    """Return what a model without a head makes of pairs, as :func:`prompt_vectors` of a base."""
+    """Return a headless model's vectors of pairs, as :func:`prompt_vectors` does for a base."""
     place = -1 if _reads_last(model.config) else 0
     vectors = np.empty((0, len(pairs), 0), dtype="float32")
     network: Any = model
 
     for chosen, batch in _batches(tokenizer, pairs):
         inputs = batch.to(model.device)
-        if model.config.model_type == "longformer":  # its classifiers' first token looks at all
+        if model.config.model_type == "longformer":  # the first token attends to all
             looks = torch.zeros_like(inputs["input_ids"])
             looks[:, 0] = 1
             inputs["global_attention_mask"] = looks
 
-        if hasattr(network, "_shift_right"):  # T5; BART does it by itself
+        if hasattr(network, "_shift_right"):  # T5; BART shifts by itself
             inputs["decoder_input_ids"] = network._shift_right(inputs["input_ids"])
 
         with torch.inference_mode():
@@ -373,7 +372,7 @@ def pair_vectors(
 
 
 def _normalised(model: Any, states: torch.Tensor) -> torch.Tensor:
-    """Return states of an inner layer as a decoder with so many layers would give them."""
+    """Return states of an inner layer as the output of a decoder with so many layers."""
     if not decodes(model.config):
         return states
     names = ("norm", "ln_f", "final_layer_norm", "final_layernorm")
@@ -388,7 +387,7 @@ def _normalised(model: Any, states: torch.Tensor) -> torch.Tensor:
 def _batches(
     tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Pair]
 ) -> Iterator[tuple[list[int], BatchEncoding]]:
-    """Yield which prompts are a batch, and their tokens: of one length, so nothing is padded."""
+    """Yield batches of prompts and their tokens, each of one length, so that none is padded."""
     options: dict[str, Any] = {"truncation": True, "verbose": False}
     premises, hypotheses = (list(texts) for texts in zip(*pairs, strict=True))
     lengths = [len(ids) for ids in tokenizer(premises, hypotheses, **options)["input_ids"]]
@@ -409,5 +408,5 @@ def is_decoder(base: str) -> bool:
 
 def _reads_last(config: PreTrainedConfig) -> bool:
     """Return whether the family's classifiers read the last token of a pair."""
-    summary = getattr(config, "summary_type", None) == "last"  # XLNet's and its kin's
+    summary = getattr(config, "summary_type", None) == "last"  # XLNet and its relatives
     return summary or config.is_encoder_decoder or decodes(config)

@@ -1,8 +1,8 @@
 """Response modes: the ways in which respondents answer.
 
-``MODES`` names each mode's class. :class:`psychometrics.modes.mode.Mode` says what a mode does and
-what it declares; to add one here, write a subclass and a line in ``MODES``. Another package adds a
-mode by an entry point::
+``MODES`` lists each mode's class. :class:`psychometrics.modes.mode.Mode` defines the interface of a
+mode; to add one here, write a subclass and a line in ``MODES``. Another package adds a mode by an
+entry point::
 
     [project.entry-points."psychometrics.modes"]
     coin = "wellbeing.coin:Coin"
@@ -47,12 +47,12 @@ MODES = {
     "simulated": "simulated.Simulated",
 }
 """Each mode's file and class; a file is imported when its mode is first used."""
-# Group of the entry points by which other packages add modes.
+# Group of the entry points through which other packages add modes.
 _ADDED = "psychometrics.modes"
 
 
 def mode_names() -> list[str]:
-    """Return the names of all modes: the package's own, then those that other packages add.
+    """Return the names of all modes: the package's own, then those of other packages.
 
     Examples
     --------
@@ -69,8 +69,8 @@ def mode_named(name: str) -> Mode:
     Parameters
     ----------
     name : str
-        One of :func:`mode_names`; a mode of another package is ignored if ``MODES`` has one of the
-        same name.
+        A name from :func:`mode_names`; the package's own mode takes precedence over another
+        package's mode of the same name.
 
     Raises
     ------
@@ -112,33 +112,33 @@ def load_respondent(
     Parameters
     ----------
     name_or_path : str or Path
-        Looked for in this order: a member of the embedded population, a local folder written by
-        ``save_pretrained``, a hub id such as ``"owner/model"``.
+        A member of the embedded population, a local folder written by ``save_pretrained``, or a hub
+        id such as ``"owner/model"``, looked up in this order.
     mode : str
-        How it answers: ``"nli"`` by entailment; ``"mlm"``, ``"causal"``, ``"nsp"`` and
-        ``"acceptability"`` by the probability that a language model gives to the prompt.
+        ``"nli"`` answers by entailment; ``"mlm"``, ``"causal"``, ``"nsp"`` and ``"acceptability"``
+        by a language model's probability of the prompt.
     device : str or torch.device, optional
-        Where it computes; by default the one that ``PSYCHOMETRICS_DEVICE`` names, else the GPU if
-        there is one, else the processor.
+        Device to compute on; by default the one in ``PSYCHOMETRICS_DEVICE``, else the GPU if there
+        is one, else the processor.
     dtype : {"float32", "bfloat16", "float16"}, optional
         Precision of its computations, by default float32. Probabilities are float32 either way.
     **conditions
-        Of the mode, such as ``mean`` of ``"causal"``.
+        Conditions of the mode, such as ``mean`` of ``"causal"``.
 
     Returns
     -------
     PromptRespondent
         Has ``.identity`` and ``.answer(prompts, progress=False)``. In mode ``nli`` prompts are
-        pairs of premise and hypothesis, and answers have three columns; in the others prompts
-        are triples of premise, hypothesis and intensifier, and answers have one.
+        pairs of premise and hypothesis, and answers have three columns; in the other modes prompts
+        are triples of premise, hypothesis and intensifier, and answers have one column.
 
     Raises
     ------
     RespondentError
-        The model is not found, is incomplete, would need pickle weights or remote code, is not
-        of the mode's kind, or the device or dtype is unknown.
+        The model is not found, is incomplete, needs pickle weights or remote code, is not of the
+        mode's kind, or the device or dtype is unknown.
     ParameterError
-        The mode is unknown or loads no model, or a condition is none of its own.
+        The mode is unknown or loads no model, or has no such condition.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def load_respondent(
 def identify(
     name_or_path: str | Path, mode: str = "nli", dtype: str | None = None, **conditions: object
 ) -> Identity:
-    """Say who a respondent is, without loading its weights.
+    """Return a respondent's identity without loading its weights.
 
     Parameters
     ----------
@@ -169,12 +169,12 @@ def identify(
     Returns
     -------
     Identity
-        As :class:`psychometrics.modes.mode.Identity` describes it.
+        The identity, as :class:`psychometrics.modes.mode.Identity` describes it.
 
     Raises
     ------
     RespondentError, ParameterError
-        As in :func:`load_respondent`, as far as it shows without the weights.
+        As in :func:`load_respondent`, except for faults of the weights.
 
     Examples
     --------

@@ -1,45 +1,46 @@
-"""Chat models, on this machine or over HTTP: each reply is stored the moment it arrives.
+"""Chat models, on this machine or over HTTP; each reply is stored as soon as it arrives.
 
 A model on this machine (``"smollm2"``, a folder, an adapter, a GGUF file) replies in this process,
 in batches. If ``endpoint`` is given, or the name is an endpoint's, requests are sent.
 
-Each request is a batch of statements in a run's order. Its reply goes into the store before it is
-used, under a key made from everything that produced it. A killed run resumes where it stopped: no
-request whose reply is stored is sent again. If two runs would send the same requests, the second
-waits for the first; so it is on all machines that share the folder of the store.
+Each request asks about a batch of statements in a run's order. Its reply is stored before use,
+under a key made from everything that determines it. A killed run resumes where it stopped: no
+request with a stored reply is sent again. If two runs would send the same requests, the second
+waits for the first, even on another machine that shares the store's folder.
 
 Conditions
 ----------
 ``role``, ``wording``, ``think``, ``labels``, ``cipher``, ``demonstrations`` and ``reply`` as in
 :func:`psychometrics.modes.messages.messages`; replies in cipher are deciphered before they are
-read. A ``wording`` of None is the questionnaire's own prompt where its file states one, else v1.
+read. A ``wording`` of None is the questionnaire's own prompt if its file has one, else v1.
 ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that the
-endpoint allows only such replies; not all endpoints support it.
-``order`` of the options: ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run.
-``temperature``, ``max_tokens``, ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of
-the first run; each further run has the next) go to the endpoint; None or ``"none"`` leaves them to
-it. The paper's temperature is 0, or 0.01 where 0 is not taken. ``body``: further fields of a
-request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or ``{"max_completion_tokens":
-500}``. ``shuffle``: whether each run has the statements in an order of its own, drawn with
-``seed``. ``batch_size``: statements per request. ``history``: whether a batch goes with the earlier
-batches of its run and their replies, as one conversation. ``runs``: how often the whole
-questionnaire is asked, each time in another order; once by default, ten times in the paper.
-``repeats``: how many runs after one another share an order, so that n orders with m repeats are n ·
-m runs. ``ask_again``: how often statements without a valid answer are put again, by themselves.
-``log``: whether answers come with what was ``sent``, the messages as JSON. ``endpoint``: an
-:class:`Endpoint`, whose settings may be conditions, too (``timeout=30``). ``constrained``: only for
-models on this machine, which then can write nothing but a line with a valid label for each
-statement, so that every reply can be read; what it chooses among them is its own. ``raw``: the
-model goes on from the text of the messages, without a chat template, as a base model does; an
-endpoint is asked for it at ``/completions``, with ``max_tokens`` as on this machine. ``judge``: a
-chat model, here or at the same endpoint, which reads what the rules leave unread; see
-:func:`psychometrics.asking.judge.judged`, whose column ``judge`` and the summary say how much it
+endpoint allows only such replies; not all endpoints support it. ``order`` of the options:
+``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run. ``temperature``, ``max_tokens``,
+``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of the first run; each further run
+has the next) go to the endpoint; None or ``"none"`` leaves the choice to it. The paper's
+temperature is 0, or 0.01 for endpoints that refuse 0. ``body``: further fields of a request, as a
+mapping or its JSON text, such as ``{"top_k": 20}`` or ``{"max_completion_tokens": 500}``.
+``shuffle``: whether each run has its own order of the statements, drawn with ``seed``.
+``batch_size``: statements per request. ``history``: whether a batch is sent with the earlier
+batches of its run and their replies, as one conversation. ``runs``: number of times that the whole
+questionnaire is asked, each in a new order; 1 by default, 10 in the paper. ``repeats``: number of
+consecutive runs that share an order, so that n orders with m repeats are n · m runs. ``ask_again``:
+number of times that statements without a valid answer are asked again, by themselves. ``log``:
+whether to add a column ``sent``, the messages as JSON. ``endpoint``: an :class:`Endpoint`; its
+settings can also be conditions (``timeout=30``). ``constrained``: only for models on this machine,
+which then can write only a line with a valid label for each statement, so that every reply can be
+read; the model still chooses among the labels. ``raw``: the model continues the text of the
+messages, without a chat template, as a base model does; an endpoint is asked at ``/completions``,
+with ``max_tokens`` as on this machine. ``judge``: a chat model, here or at the same endpoint, which
+reads the replies that the rules cannot read; see :func:`psychometrics.asking.judge.judged`. The
+column ``judge`` and the summary say how much it read, and how often it agrees with the rules on
+replies that both read.
 read, and how often it agrees with the rules where these read a reply.
 
-On this machine a ``temperature`` of None is 1, ``max_tokens`` of None as much as the lines need
-(and 512 tokens for thoughts), and each reply is drawn with a seed from ``seed``, its run and what
-is asked, whoever else is asked. Rounding in bfloat16 can still tell two batches apart; in float32
-it hardly ever does.
+On this machine a ``temperature`` of None means 1, and ``max_tokens`` of None means as many as the
+lines need (plus 512 for thinking). Each reply is drawn with a seed made from ``seed``, its run and
+the question, so it does not depend on other respondents. Batches can still change a reply through
+rounding in bfloat16, but hardly ever in float32.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ from ..questionnaires import Questionnaire
 from ..store import key_of
 from ..store.replies import Reply, StoredReplies, Turn
 from . import generation
-from .chat_endpoint import _ask_endpoint, _Job, _request_settings, _stored_replies, most_tokens
+from .chat_endpoint import _ask_endpoint, _Job, _most_tokens, _request_settings, _stored_replies
 from .conversations import _ConversationConditions, _ConversationMode
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking, Identity
@@ -78,12 +79,12 @@ if TYPE_CHECKING:
 
     _Writer = Callable[..., list[_WrittenReply]]
 
-# The template of a conversation that a base model goes on from.
+# The template of a conversation that a base model continues.
 _RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
 
 
 class _ChatConditions(_ConversationConditions):
-    """The conditions of a conversation, those of a request, and who reads the replies."""
+    """The conditions of a conversation and of a request, and the judge of the replies."""
 
     temperature: Annotated[FiniteFloat, Field(ge=0)] | None = 0.0
     max_tokens: PositiveInt | None = None
@@ -110,21 +111,21 @@ class Chat(_ConversationMode):
     }
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all conditions; refuse those that do not fit together."""
+        """Return all conditions; refuse conflicting ones."""
         given = Endpoint.gathered(given)
         off = [name for name in ("temperature", "max_tokens", "top_p") if given.get(name) == "none"]
         conditions = super().complete(given | dict.fromkeys(off))
 
         more_than_lines = conditions["think"] or conditions["reply"] != "lines"
         if conditions["constrained"] and more_than_lines:
-            raise ParameterError("Constrained replies are lines alone: leave think and reply out.")
+            raise ParameterError("Constrained replies are only lines: leave out think and reply.")
 
         endpoint = conditions["endpoint"]
         if endpoint is not None and endpoint.max_cost is not None:
             settings = _request_settings(conditions)
             if not (settings.get("max_tokens") or settings.get("max_completion_tokens")):
                 raise ParameterError(
-                    "max_cost needs max_tokens, else what a reply costs has no bound."
+                    "max_cost needs max_tokens to limit the cost of a reply: set it."
                 )
 
         return conditions
@@ -132,12 +133,12 @@ class Chat(_ConversationMode):
     def identify(
         self, respondent: str | Path, dtype: str | None = None, **conditions: Any
     ) -> Identity:
-        """Say which model is asked, before anything is sent."""
+        """Return the identity of the model, before anything is sent."""
         if not isinstance(respondent, str | Path) or not str(respondent).strip():
             raise ParameterError(f"A model is named by text or a folder, got {respondent!r}.")
 
         endpoint = conditions["endpoint"]
-        if conditions["judge"]:  # refused before anybody is asked
+        if conditions["judge"]:  # check the judge before asking anyone
             self.identify(conditions["judge"], dtype, **self.complete({"endpoint": endpoint}))
 
         source = model_here(respondent) if endpoint is None else None
@@ -157,13 +158,13 @@ class Chat(_ConversationMode):
         return self._who(name, "endpoint", key_of("chat-1", name), model)
 
     def open(self, respondent: str | Path, identity: Identity, **conditions: Any) -> Any:
-        """Return a model on this machine, loaded at its first question; else the name as it is."""
+        """Return a local model, loaded at its first question, or an endpoint's name unchanged."""
         if identity.source == "endpoint":
             return respondent
         return self._when_asked(lambda: _load(respondent, identity.precision, conditions["raw"]))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Put one questionnaire to a chat model, as :meth:`answer_all` does several."""
+        """Put one questionnaire to a chat model, as :meth:`answer_all` does for several."""
         (answers,) = self.answer_all([questionnaire], asking)
         return answers
 
@@ -175,9 +176,9 @@ class Chat(_ConversationMode):
         Parameters
         ----------
         questionnaires : iterable of Questionnaire
-            An endpoint gets the requests of all together.
+            Questionnaires; an endpoint gets the requests of all of them together.
         asking : Asking
-            Its bar moves on by the statements of a batch.
+            Its progress bar counts the statements of each batch.
 
         Yields
         ------
@@ -187,10 +188,10 @@ class Chat(_ConversationMode):
             (the order of the options shown), ``attempts``, ``raw`` (the last reply about the item)
             and the conditions. Statuses are those of
             :func:`psychometrics.modes.replies.parse_reply`, ``no_reply`` if none came,
-            ``no_choice`` if replies had no choices, ``unasked`` if the budget did not allow it,
-            ``cut_off`` if a reply reached ``max_tokens`` before the statement was answered,
-            ``refused`` also if the endpoint's filter ended it before (``content_filter``), and
-            ``tool_call`` if it calls a tool and says nothing.
+            ``no_choice`` if replies had no choices, ``unasked`` if the budget was too small,
+            ``cut_off`` if a reply reached ``max_tokens`` before answering the statement,
+            ``refused`` also if the endpoint's filter (``content_filter``) ended it first, and
+            ``tool_call`` if the reply only calls a tool.
 
         Raises
         ------
@@ -198,8 +199,8 @@ class Chat(_ConversationMode):
             A condition is impossible.
         RespondentError
             The endpoint refuses the key, the model or the request, or does not answer at all; or
-            the model here has no chat template. Earlier answers are stored, and the questionnaires
-            that were complete by then are yielded.
+            the local model has no chat template. Earlier answers are stored, and completed
+            questionnaires are yielded.
         StoreError
             Replies cannot be written or read.
 
@@ -236,14 +237,14 @@ class Chat(_ConversationMode):
 
     def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
         begin = functools.partial(self.talks, questionnaire, asking)
-        # Calls that differ in nothing but their number of runs would send the same requests.
+        # Calls that differ only in their number of runs would send the same requests.
         same = {key: value for key, value in asking.conditions.items() if key != "runs"}
         text = questionnaire.model_dump_json()
         key = key_of(asking.identity.fingerprint, text, repr(same))
         return _Job(questionnaire, begin, sum(len(batch.items) for batch, _ in begin()), key)
 
     def _ask_here(self, job: _Job, asking: Asking) -> list[Row]:
-        """Ask a model on this machine one questionnaire; each reply is saved at once."""
+        """Ask a local model one questionnaire; each reply is saved at once."""
         cut: set[str] = set()
         asking.bar.expect(job.questions)
 
@@ -259,7 +260,7 @@ class Chat(_ConversationMode):
                     if key not in replies.by_key:
                         new[key] = turn, request
 
-                # Requests of one length go together, since a reply depends on its own length alone.
+                # Requests of one length form a batch, since a reply depends only on its own length.
                 for length in sorted({request["max_tokens"] for _, request in new.values()}):
                     alike = {key: one for key, one in new.items() if one[1]["max_tokens"] == length}
                     _generate(alike, asking.respondent, replies)
@@ -272,8 +273,8 @@ class Chat(_ConversationMode):
         if cut:
             warnings.warn(
                 f"{asking.identity.respondent_id}: {len(cut)} replies about "
-                f"{job.questionnaire.id} were cut off; what was not answered by then is 'cut_off': "
-                "give more max_tokens, or fewer statements at a time (batch_size).",
+                f"{job.questionnaire.id} were cut off; the unanswered statements are 'cut_off': "
+                "give more max_tokens, or ask fewer statements at a time (batch_size).",
                 stacklevel=2,
             )
 
@@ -281,12 +282,12 @@ class Chat(_ConversationMode):
 
 
 def model_here(respondent: str | Path) -> Source | None:
-    """Find the model on this machine that a name means; return None where it is an endpoint's.
+    """Find the local model of this name; return None if the name is an endpoint's.
 
     Raises
     ------
     RespondentError
-        It is here and unusable, or there is neither a model nor an endpoint.
+        The local model is unusable, or there is neither a model nor an endpoint.
     """
     try:
         Endpoint().resolved()
@@ -296,10 +297,10 @@ def model_here(respondent: str | Path) -> Source | None:
 
     name = str(respondent).strip()
     here = isinstance(respondent, Path)
-    with contextlib.suppress(OSError, ValueError, RuntimeError):  # too long, or an unknown home
+    with contextlib.suppress(OSError, ValueError, RuntimeError):  # a long name, an unknown home
         here |= Path(name).expanduser().exists()
 
-    if here or "/" in name:  # a hub's id is asked of the endpoint, if there is one
+    if here or "/" in name:  # an endpoint, if there is one, gets a hub's id
         return find(respondent) if here or no_endpoint else None
 
     try:
@@ -317,9 +318,9 @@ def model_here(respondent: str | Path) -> Source | None:
 
 
 def _check_for_a_model_here(conditions: dict[str, Any]) -> None:
-    """Refuse conditions that only an endpoint keeps."""
+    """Refuse conditions that work only with an endpoint."""
     if conditions["reply"] == "json_schema":
-        raise ParameterError("Only an endpoint keeps a schema: use reply='json'.")
+        raise ParameterError("Only an endpoint can enforce a schema: use reply='json'.")
 
     for name in ("top_p", "reasoning_effort", "sampling_seed", "body"):
         if conditions[name] is not None:
@@ -327,18 +328,18 @@ def _check_for_a_model_here(conditions: dict[str, Any]) -> None:
 
 
 def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, str]:
-    """Say what determines a model's answers: its chat template, too.
+    """Return a model's precision and fingerprint, which covers its chat template, too.
 
     Raises
     ------
     RespondentError
-        It is an embedded member, which holds no conversation.
+        The model is an embedded member, which cannot hold a conversation.
     """
     if source.kind == "embedded":
         raise RespondentError(f"{source.name} judges pairs and cannot talk: name 'smollm2', say.")
     dtype = resolve_dtype(dtype)
     written = ""
-    if source.folder and source.kind != "packed":  # whose digest covers the template
+    if source.folder and source.kind != "packed":  # a packed model's digest covers it
         template = source.folder / "chat_template.jinja"
         written = template.read_text("utf-8") if template.is_file() else ""
     handling = "chat-here-1", generation.HANDLING
@@ -346,7 +347,7 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
 
 
 def _load(respondent: str | Path, dtype: str, raw: bool) -> _Writer:
-    """Return :func:`psychometrics.modes.generation.replies` of a model."""
+    """Return the function :func:`psychometrics.modes.generation.replies` for a model."""
     source = find(respondent)
     what = "a causal language model, which can reply"
     model, tokenizer = load_model(source, "causal", what=what)
@@ -358,13 +359,13 @@ def _load(respondent: str | Path, dtype: str, raw: bool) -> _Writer:
 
 
 def _local_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
-    """Return everything that a reply follows from."""
+    """Return everything that determines a reply."""
     conditions = as_filed(questionnaire, asking.conditions)
     temperature = conditions["temperature"]
     request = {
         "model": asking.identity.model,
         "temperature": 1.0 if temperature is None else float(temperature),
-        "max_tokens": conditions["max_tokens"] or most_tokens(conditions, len(turn.items)),
+        "max_tokens": conditions["max_tokens"] or _most_tokens(conditions, len(turn.items)),
         "messages": turn.messages,
     }
     if request["temperature"]:
@@ -382,7 +383,7 @@ def _local_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> 
 def _form(
     questionnaire: Questionnaire, items: Sequence[str], conditions: dict[str, Any]
 ) -> list[list[str]]:
-    """Return lines of numbers and labels, all that a constrained reply can be."""
+    """Return the permitted lines of numbers and labels for a constrained reply."""
     form = []
     for number, item in enumerate(items, start=1):
         options = questionnaire.choices(questionnaire.item(item))
@@ -395,7 +396,7 @@ def _form(
 def _generate(
     new: dict[str, tuple[Turn, dict[str, Any]]], write: _Writer, replies: StoredReplies
 ) -> None:
-    """Have requests replied to, and save each reply."""
+    """Generate the replies to requests, and save each."""
     keys = list(new)
     requests = [request for _, request in new.values()]
     began = time.perf_counter()
@@ -417,7 +418,7 @@ def _generate(
         [request["messages"] for request in requests],
         requests[0]["temperature"],
         requests[0]["max_tokens"],
-        # By what is asked and in which run, so that it does not matter who else is asked.
+        # The seed depends on the question and the run, so other respondents do not matter.
         seeds=[int(key[:15], 16) for key in keys],
         forms=[request.get("form") for request in requests],
         keep=keep,

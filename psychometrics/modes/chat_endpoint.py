@@ -1,6 +1,6 @@
-"""Conversations with an endpoint: what is announced, sent and stored.
+"""Hold conversations with an endpoint: announce, send and store the requests.
 
-An endpoint also says with which tokens its reply to a prompt would begin.
+An endpoint can also give the log-probabilities of a reply's first tokens.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .mode import Asking
 if TYPE_CHECKING:
     from .conversations import Row, Talk
 
-# Tokens that a reply may have where ``max_tokens`` is None.
+# Limit of a reply's tokens if ``max_tokens`` is None.
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
-# Conditions that a request says; an endpoint decides about those that are None.
+# Conditions that are sent in a request; the endpoint decides about None.
 _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
 
 
@@ -39,12 +39,12 @@ class _Job(NamedTuple):
     questionnaire: Questionnaire
     begin: Callable[[], list[tuple[_Batch, Talk]]]  # begins the conversations
     questions: int
-    key: str  # the same for all processes that would send the same requests
+    key: str  # equal for all processes that would send the same requests
 
 
 @contextlib.contextmanager
 def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
-    """Wait until no other process makes the same run, which would be paid twice; read its store."""
+    """Wait for other processes with the same run, to pay for it once; then read its store."""
     name = asking.identity.respondent_id
     manifest = {**asking.identity, **asking.conditions}
     waits = functools.partial(
@@ -75,13 +75,13 @@ def _ask_endpoint(
     rows: dict[str, list[Row]],
     settings: dict[str, Any],
 ) -> None:
-    """Hold all conversations with an endpoint; the answers go into ``rows``."""
+    """Hold all conversations with an endpoint; append the answers to ``rows``."""
     _, identity, store, bar, conditions = asking
     name = identity.respondent_id
     settings = {"model": identity.model, **settings}
     if conditions["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
-        # else 16 at most endpoints
-        settings["max_tokens"] = most_tokens(conditions, conditions["batch_size"])
+        # otherwise most endpoints take 16
+        settings["max_tokens"] = _most_tokens(conditions, conditions["batch_size"])
 
     async def converse(questionnaire: str, talk: Talk) -> None:
         turn = next(talk)
@@ -100,7 +100,7 @@ def _ask_endpoint(
                 return
 
     with contextlib.ExitStack() as stack:
-        in_order = sorted(jobs, key=lambda job: job.key)  # else two runs would block each other
+        in_order = sorted(jobs, key=lambda job: job.key)  # or two runs could block each other
         stored = {
             j.questionnaire.id: stack.enter_context(_stored_replies(j, asking)) for j in in_order
         }
@@ -121,12 +121,12 @@ def _begun(jobs: list[_Job]) -> list[tuple[str, Talk]]:
 
 
 def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Progress) -> None:
-    """Say how much will be sent to an endpoint that may cost something, and for how much.
+    """Announce the number of requests to a paid endpoint, and their price.
 
     Raises
     ------
     RespondentError
-        ``max_cost`` does not cover a single request, and the store has no reply either.
+        ``max_cost`` does not cover a single request, and no reply is stored either.
     """
     priced = endpoint.price_in is not None or endpoint.price_out is not None
     shown = not bar.disable and (priced or bool(endpoint.api_key))
@@ -158,20 +158,20 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     line += f"for about {forecast.cost:.4g}" if priced else "at a price not named (price_in=…)"
 
     if limit is not None and forecast.cost > limit:
-        line += f"; max_cost={limit:g} is less, so that some are left unasked"
+        line += f"; max_cost={limit:g} is less, so some will not be sent"
 
     bar.write(f"{line}.", file=sys.stderr)
 
 
 class _FirstTokens(NamedTuple):
-    """With which tokens a reply would begin.
+    """The tokens with which a reply would begin.
 
     Parameters
     ----------
     status : str
-        "ok", or why there are none: no_reply, no_choice, unasked, refused by a filter, tool_call.
+        "ok", or why there are none: no_reply, no_choice, unasked, refused (by a filter), tool_call.
     tokens : dict of str to float
-        Their log-probabilities.
+        Log-probabilities by token.
     """
 
     status: str
@@ -184,7 +184,7 @@ def _first_tokens(
     endpoint: Endpoint,
     prompts: dict[tuple[str, str], str],
 ) -> dict[tuple[str, str], _FirstTokens]:
-    """Ask an endpoint for the log-probabilities of the tokens with which its replies would begin.
+    """Ask an endpoint for the log-probabilities of its replies' first tokens.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def _first_tokens(
     asking : Asking
     endpoint : Endpoint
     prompts : dict
-        Items by the prompts about them, pairs of a system and a user text.
+        The prompts, pairs of a system and a user text, with their items.
 
     Returns
     -------
@@ -236,14 +236,14 @@ def _read_tokens(reply: Reply) -> _FirstTokens:
 
     if isinstance(tokens, dict) and tokens:
         return _FirstTokens("ok", tokens)
-    # All replies of one token end by their length.
+    # All replies of one token end at their length.
     if reply.finish_reason in ENDED_WITHOUT_ANSWER and reply.finish_reason != "length":
         return _FirstTokens(ENDED_WITHOUT_ANSWER[reply.finish_reason], {})
 
     raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
 
 
-def most_tokens(conditions: dict[str, Any], statements: int) -> int:
-    """Return the tokens that a reply about so many statements may have."""
+def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
+    """Return the most tokens of a reply about so many statements."""
     thought = _TOKENS["thought"] if conditions["think"] else 0
     return _TOKENS["statement"] * statements + _TOKENS["before"] + thought

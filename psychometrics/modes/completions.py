@@ -1,9 +1,9 @@
-"""Mining beliefs: templates, a lexicon, and a model's completions of a template.
+"""Mine beliefs: load templates and a lexicon, and collect a model's completions.
 
-Text that others own (HONEST templates, HurtLex) is downloaded. :func:`mine` finds out of which kind
-a model is (masked, causal or encoder-decoder), asks it for the K most likely completions of each
-template and saves them in the response store, so that a stopped run resumes where it was. Templates
-and lexicon are in this file, too, because only mining reads them.
+Texts owned by others (HONEST templates, HurtLex) are downloaded. :func:`mine` determines a model's
+kind (masked, causal or encoder-decoder), asks it for the K most likely completions of each template
+and saves them in the response store, so that a stopped run resumes where it stopped. Templates and
+lexicon are in this file, too, because only mining reads them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from ..models.sources import find
 from ..paths import data_dir
 from ..store import StoredAnswers, key_of
 
-_Completion = tuple[str, float]  # its text and log-probability
-# From the tokens that were added to several rows, and the rows that go on, to their next logits.
+_Completion = tuple[str, float]  # text and log-probability
+# A function from the new tokens of several rows, and the continued rows, to their next logits.
 _Step = Callable[[torch.Tensor, NDArray[np.intp]], torch.Tensor]
 
 MASK = "[M]"
-"""Stands in a template where the completion belongs."""
+"""Marks the place of the completion in a template."""
 _COLUMNS = ["template", "rank", "completion", "logprob"]
-# Tokens after which a word is cut off, should it not end.
+# Most tokens of a word; a longer word is cut off.
 _MAX_PIECES = 6
-# Version of all that this file does to a completion; part of the key of what is stored.
+# Version of this file's treatment of completions; part of the key of stored ones.
 _HANDLING = "mine-1"
 
 
@@ -57,9 +57,9 @@ def mine(
 ) -> pd.DataFrame:
     """Ask a model for the most likely completions of templates.
 
-    A masked model gives the K most likely tokens at the mask. A causal model reads the template
-    up to its mask; an encoder-decoder model reads all of it, with a sentinel at the mask. These two
-    take the K most likely first tokens and go on greedily from each, to the end of the word.
+    A masked model gives the K most likely tokens at the mask. A causal model reads the template up
+    to its mask; an encoder-decoder model reads all of it, with a sentinel at the mask. Both kinds
+    take the K most likely first tokens and continue each greedily to the end of the word.
 
     Parameters
     ----------
@@ -67,21 +67,21 @@ def mine(
         ``"embedded"`` for the project's masked model, ``"smollm2"`` for the conversational one
         (causal), a folder written by ``save_pretrained``, or a hub id.
     templates : sequence of T str
-        Each with one ``[M]``.
+        Templates, each with one ``[M]``.
     k : int
-        Completions for each template.
+        Number of completions per template.
     kind : {"auto", "masked", "causal", "encoder-decoder"}
-        "auto" goes by the model's configuration and its tokenizer's mask.
+        "auto" uses the model's configuration and its tokenizer's mask.
     whole_words : bool
-        Leave out tokens that only go on with a word, or are not words. A causal model keeps
-        K completions nevertheless, drawn from further down.
+        Whether to leave out tokens that only continue a word, or are not words. A causal model
+        still gives K completions, with less likely first tokens.
     batch_size : int
-        Templates at a time.
+        Number of templates per batch.
     store : str or Path, optional
         Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
         cache.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -92,8 +92,8 @@ def mine(
     Raises
     ------
     RespondentError
-        The model cannot be loaded, cannot complete in the way that is asked for, or a template is
-        longer than it reads.
+        The model cannot be loaded, cannot complete in the requested way, or a template is too long
+        for it.
     ParameterError
         A template is not a text or lacks its mask, or a number is out of range.
     StoreError
@@ -117,7 +117,7 @@ def mine(
     if kind == "auto":
         kind = "masked" if model == "embedded" else _model_kind(model)
 
-    # A length was once an option, and is a part of the keys.
+    # The length, once an option, is still a part of the keys.
     options = {"kind": kind, "k": k, "length": None, "whole_words": whole_words}
     asked = [_HANDLING, name, digest, json.dumps(options)]
     keys = {text: [key_of(*asked, text, str(rank + 1)) for rank in range(k)] for text in templates}
@@ -144,7 +144,7 @@ def mine(
 
 
 def _name_and_digest(model: str | Path) -> tuple[str, str]:
-    """Return the name of a model that completes texts, and the digest of its files."""
+    """Return the name of a completing model, and the digest of its files."""
     if model == "embedded":
         return "embedded", sha256(*sorted(embedded_head("mlm")[0].iterdir()))
 
@@ -181,13 +181,13 @@ def _complete(
 
 
 def templates(source: str | Path = "own") -> pd.DataFrame:
-    """Return templates whose mask, ``[M]``, is to be completed.
+    """Return templates with a mask ``[M]`` to complete.
 
     Parameters
     ----------
     source : {"own", "binary", "queer"} or path
-        The project's templates, half of the HONEST ones, or a CSV or TSV of yours with the column
-        ``template``; its other columns are groups, whatever they are called.
+        The project's templates, half of the HONEST ones, or your own CSV or TSV with the column
+        ``template``; all other columns are groups.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
     DataError
         The file cannot be fetched.
     ParameterError
-        It lacks the column, or a template does not have exactly one ``[M]``.
+        The file lacks the column, or a template does not have exactly one ``[M]``.
 
     Examples
     --------
@@ -220,33 +220,33 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
     wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
     if len(wrong):
         raise ParameterError(
-            f"{source}, template {wrong[0] + 1}: write {MASK} exactly once, where the words belong."
+            f"{source}, template {wrong[0] + 1}: write {MASK} exactly once, for the words."
         )
 
     return frame
 
 
 def lexicon(path: str | Path | None = None) -> pd.DataFrame:
-    """Return a lexicon of hurtful words: HurtLex, or one of your own.
+    """Return a lexicon of hurtful words: HurtLex, or your own.
 
     Parameters
     ----------
     path : str or Path, optional
-        A CSV, or TSV, with the columns ``lemma`` and ``category`` and, if it has levels,
-        ``level``, of which *conservative* is kept, in any language; "own" for the project's short
-        list; by default English HurtLex 1.2.
+        A CSV or TSV in any language with the columns ``lemma`` and ``category``, and optionally
+        ``level``, of which *conservative* is used; "own" for the project's short list; by default
+        English HurtLex 1.2.
 
     Returns
     -------
     DataFrame
-        ``lemma, category``; a lemma has a row for each of its categories. Offensive.
+        ``lemma, category``; a lemma has a row for each of its categories. The words are offensive.
 
     Raises
     ------
     DataError
         The file cannot be fetched.
     ParameterError
-        It lacks a column, or nothing is left of it.
+        The file lacks a column, or has no usable words.
 
     References
     ----------
@@ -269,7 +269,7 @@ def lexicon(path: str | Path | None = None) -> pd.DataFrame:
 
 
 def model_names(models: str) -> list[str]:
-    """Split names of models at the commas, each once, and refuse one that is not there.
+    """Split names of models at commas, drop duplicates, and refuse unknown models.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def model_names(models: str) -> list[str]:
 
 
 def _model_kind(model: str | Path) -> str:
-    """Return the kind of a model, by its configuration and its tokenizer's mask."""
+    """Return the kind of a model, from its configuration and its tokenizer's mask."""
     from transformers.models.auto import modeling_auto as auto
 
     config = load_config(model)
@@ -305,7 +305,7 @@ def _model_kind(model: str | Path) -> str:
 def _masked(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
-    """Return the top K tokens at the mask, by one forward pass a batch."""
+    """Return the top K tokens at the mask, by one forward pass per batch."""
     if tokenizer.mask_token is None:
         raise RespondentError("This model's tokenizer has no mask: use kind='causal'.")
 
@@ -314,7 +314,7 @@ def _masked(
     )
     places = inputs["input_ids"] == tokenizer.mask_token_id
     if not (places.sum(dim=1) == 1).all():
-        raise RespondentError("A template's mask was cut off: use shorter templates.")
+        raise RespondentError("A template is too long and lost its mask: use shorter ones.")
 
     logits = network(**inputs).logits.float()[places]
     ids, logprobs = _best(logits, _allowed(tokenizer, whole_words), k)
@@ -333,11 +333,11 @@ def _causal(
     allowed = _allowed(tokenizer, whole_words)
     answers = []
     for text in batch:
-        # A blank before the mask belongs to the token after it, so it is stripped here.
+        # A space before the mask belongs to the token after it, so it is stripped here.
         begun = [text.split(MASK)[0].rstrip()]
         ids = _encode(tokenizer, begun, network, more=_MAX_PIECES)["input_ids"]
         if not ids.shape[1]:
-            raise RespondentError(f"'{text}' begins with its mask: a causal model needs a start.")
+            raise RespondentError(f"'{text}' begins with its mask: put words before it.")
 
         logits, step = _read_on(network, ids)
         answers.append(_finish_words(step, logits, allowed, k, tokenizer, set()))
@@ -346,15 +346,15 @@ def _causal(
 
 
 def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
-    """Return logits after a text, and a step that reads on for some of several continuations.
+    """Return logits after a text, and a function that continues some of its continuations.
 
-    The states of tokens already read are kept, so that a step reads one token per row; a model
-    without such a cache reads all tokens again.
+    The states of earlier tokens are cached, so that a step reads one token per row; a model without
+    such a cache reads all tokens again.
     """
     out = network(input_ids=ids, use_cache=True)
     past = getattr(out, "past_key_values", None)
     past = past if hasattr(past, "batch_select_indices") else None
-    in_past: NDArray[np.intp] | None = None  # the continuations that it holds
+    in_past: NDArray[np.intp] | None = None  # indices of the cached continuations
 
     def step(added: torch.Tensor, rows: NDArray[np.intp]) -> torch.Tensor:
         nonlocal in_past
@@ -429,7 +429,7 @@ def _finish_words(
     tokenizer: Any,
     stops: set[int],
 ) -> list[_Completion]:
-    """Go on greedily from each of the best first tokens to the end of its word."""
+    """Continue each of the best first tokens greedily to the end of its word."""
     (ids,), (logprobs,) = _best(logits, allowed, k)
     added = ids[:, None]
     is_open = np.ones(len(ids), dtype=bool)
@@ -442,7 +442,7 @@ def _finish_words(
         for row, token in zip(rows, chosen.tolist(), strict=True):
             is_open[row] = token not in stops and not _starts_word(tokenizer, token)
 
-        following = torch.zeros_like(added[:, :1])  # of the rows that are over, never read
+        following = torch.zeros_like(added[:, :1])  # unused in finished rows
         following[rows, 0] = chosen
         added = torch.cat([added, following], dim=1)
         ends[is_open] += 1
@@ -457,7 +457,7 @@ def _finish_words(
 
 
 def _starts_word(tokenizer: Any, token: int) -> bool:
-    """Return whether a token begins a new word, or is punctuation, which ends one as well."""
+    """Return whether a token begins a new word, or is punctuation, which also ends a word."""
     piece = tokenizer.convert_ids_to_tokens(token)
     if piece is None or piece in tokenizer.all_special_tokens:
         return True
@@ -466,7 +466,7 @@ def _starts_word(tokenizer: Any, token: int) -> bool:
 
 
 def _allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
-    """Return which tokens may come first: no special ones, and only whole words if asked."""
+    """Return which tokens may come first: not special ones, and optionally only whole words."""
     size = len(tokenizer)
     allowed = np.ones(size, dtype=bool)
     allowed[[i for i in tokenizer.all_special_ids if i < size]] = False
@@ -501,7 +501,7 @@ def _best(
 def _encode(
     tokenizer: Any, texts: list[str], network: Any, more: int = 0
 ) -> dict[str, torch.Tensor]:
-    """Return what the model reads; ``more`` tokens are to follow."""
+    """Encode texts for the model; ``more`` tokens will follow."""
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     pads = len(texts) > 1
@@ -512,7 +512,7 @@ def _encode(
         return_tensors="pt",
         verbose=False,
     )
-    if not network.config.is_encoder_decoder:  # those read on, however long
+    if not network.config.is_encoder_decoder:  # encoder-decoders have no length limit here
         check_length(inputs["input_ids"].tolist(), network, tokenizer, more)
     names = ("input_ids", "attention_mask")
     return {name: inputs[name].to(network.device) for name in names if name in inputs}
@@ -521,9 +521,9 @@ def _encode(
 def _checked_templates(templates: Sequence[str] | None) -> list[str]:
     templates = [] if templates is None else list(templates)
     if not templates:
-        raise ParameterError("There are no templates to complete.")
+        raise ParameterError("There are no templates to complete: give at least one.")
     for text in templates:
         sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
         if not sound or text.count(MASK) != 1:
-            raise ParameterError(f"{text!r}: write {MASK} exactly once, where words are missing.")
+            raise ParameterError(f"{text!r}: write {MASK} exactly once, in the place of the words.")
     return templates

@@ -1,8 +1,8 @@
-"""Conversations about a questionnaire: its batches of statements, and how each batch is asked.
+"""Conversations about a questionnaire: its batches of statements, and the turns about each.
 
 A conversation is a generator: it yields turns, is sent their replies, and returns the answers. So
-whoever holds the connection (an endpoint's queue, a model on this machine, a function) decides how
-many conversations go on at once.
+the code that owns the connection (an endpoint's queue, a local model, a function) decides how many
+conversations run at once.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .mode import Asking, Conditions, Identity, Mode, Runs
 from .replies import parse_reply
 
 if TYPE_CHECKING:
-    Row = dict[str, Any]  # of a table of answers
-    Talk = Generator[Turn, Reply, list[Row]]  # yields turns, is sent their replies
-    Parser = Callable[..., Sequence[tuple[str, Any]]]  # as replies.parse_reply
+    Row = dict[str, Any]  # a row of the table of answers
+    Talk = Generator[Turn, Reply, list[Row]]  # yields turns, receives their replies
+    Parser = Callable[..., Sequence[tuple[str, Any]]]  # like replies.parse_reply
 
-# Conditions that make the messages.
+# Conditions that determine the messages.
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
 ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", "tool_call": "tool_call"}
-"""Statuses of statements without an answer, by the reason why their reply ended early."""
+"""Statuses of unanswered statements, by the reason for a reply's early end."""
 _Part = tuple[Item, tuple[int, ...], int]
 
 
@@ -76,14 +76,14 @@ class _ConversationConditions(Conditions):
 
 
 class _ConversationMode(Mode):
-    """A mode whose respondents are put messages and reply with text."""
+    """A mode that sends messages to its respondents and reads their replies."""
 
     conditions_type = _ConversationConditions
     sends = "messages"
     needs_options = True
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all conditions; refuse those that do not fit together."""
+        """Return all conditions; refuse conflicting ones."""
         conditions = super().complete(given)
         if conditions["reply"] == "json_schema" and conditions["cipher"]:
             raise ParameterError("A reply in cipher fits no schema: leave one of them out.")
@@ -92,7 +92,7 @@ class _ConversationMode(Mode):
     def check(
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
     ) -> None:
-        """Refuse a role, a wording or labels that the messages cannot have."""
+        """Refuse a role, a wording or labels that the messages cannot use."""
         super().check(questionnaire, identity, conditions)
         filed = as_filed(questionnaire, conditions)
         look = {name: filed[name] for name in _LOOK}
@@ -108,14 +108,14 @@ class _ConversationMode(Mode):
         questionnaire : Questionnaire
         asking : Asking
         parse : callable
-            Reads replies, as :func:`psychometrics.modes.replies.parse_reply` does.
+            A function that reads replies, as :func:`psychometrics.modes.replies.parse_reply` does.
 
         Returns
         -------
         list of (Batch, Talk)
-            A conversation asks a batch, then what is left of it, at most ``ask_again`` more times;
-            with ``history`` it asks all batches of a run, each with what was said before. It
-            returns one row per item.
+            A conversation asks a batch, then its unanswered items, at most ``ask_again`` more
+            times; with ``history`` it asks all batches of a run, each after the earlier messages
+            and replies. It returns one row per item.
 
         Raises
         ------
@@ -146,8 +146,8 @@ class _ConversationMode(Mode):
         Returns
         -------
         DataFrame
-            A row for each message: ``run``, ``request`` (from 1), ``items`` that it asks, ``role``
-            (``text`` where a base model goes on from it) and ``content``. With ``history``, the
+            A row for each message: ``run``, ``request`` (from 1), the ``items`` that it asks,
+            ``role`` (``text`` for a base model to continue) and ``content``. With ``history``, the
             earlier messages and replies of a run are sent, too.
 
         Examples
@@ -174,7 +174,7 @@ class _ConversationMode(Mode):
         return pd.DataFrame(rows)
 
     def _first_turns(self, questionnaire: Questionnaire, asking: Asking) -> Iterator[Turn]:
-        """Yield the turns of all conversations if no reply comes."""
+        """Yield the turns of all conversations, assuming that no reply comes."""
         for _, talk in self.talks(questionnaire, asking):
             turn = next(talk)
             with contextlib.suppress(StopIteration):
@@ -188,16 +188,16 @@ class _ConversationMode(Mode):
         asking: Asking,
         ask: Callable[[list[Turn]], list[Reply]],
     ) -> list[Row]:
-        """Hold conversations to their ends, one reply of each at a time; return a row per item.
+        """Hold conversations to their ends, one turn of each at a time; return a row per item.
 
         Parameters
         ----------
         talks : list of (Batch, Talk)
-            As :meth:`talks` returns them.
+            Conversations, as :meth:`talks` returns them.
         asking : Asking
-            Its bar moves on at the end of a conversation.
+            Its progress bar advances at the end of a conversation.
         ask : callable
-            Returns the replies to the turns of all conversations that go on.
+            A function that returns the replies to the turns of all open conversations.
         """
         rows: list[Row] = []
         waiting = [(batch, talk, next(talk), False) for batch, talk in talks]
@@ -220,7 +220,7 @@ class _ConversationMode(Mode):
     def table(
         self, rows: list[Row], questionnaire: Questionnaire, conditions: dict[str, Any]
     ) -> pd.DataFrame:
-        """Return the rows of all conversations tidily, by run and in the questionnaire's order."""
+        """Return the rows of all conversations as a table, by run and in item order."""
         conditions = as_filed(questionnaire, conditions)
         place = {item.id: i for i, item in enumerate(questionnaire.items)}
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
@@ -254,7 +254,7 @@ def _conversation(
     parse: Parser,
     history: list[dict[str, str]],
 ) -> Talk:
-    """Ask a batch; the history goes with it, and what is said now is added to it."""
+    """Ask a batch after the history so far, and add its turns to the history."""
     left = list(batch.items)
     rows: dict[str, Row] = {}
 
@@ -290,7 +290,7 @@ def _turn(
     run: int,
     attempt: int,
 ) -> Turn:
-    """Return what is sent about the items that are left."""
+    """Return the turn that asks the unanswered items."""
     items = [item for item, _, _ in left]
     orders = [order for _, order, _ in left]
     look = {name: conditions[name] for name in _LOOK}
@@ -313,7 +313,7 @@ def _read(
     conditions: dict[str, Any],
     parse: Parser,
 ) -> Sequence[tuple[str, Any]]:
-    """Read a reply; what it left out when it was ended early has the status of that ending."""
+    """Read a reply; an early ending is the status of the items that it left unanswered."""
     if reply.text is None:
         return [(reply.status, None)] * len(left)
 
@@ -344,14 +344,14 @@ def _read(
 
 
 def _batches(questionnaire: Questionnaire, conditions: dict[str, Any]) -> list[_Batch]:
-    """Split all runs into batches of items, each with its order of options and its place."""
+    """Split all runs into batches of items, with their option orders and their places."""
     plan = []
     count = len(questionnaire.items)
 
     size = conditions["batch_size"]
 
     for run in range(1, conditions["runs"] + 1):
-        # An order of its own, whatever the number of runs; with repeats several share it.
+        # Each order depends only on its number, not on the number of runs; repeats share it.
         rng = np.random.default_rng([conditions["seed"], (run - 1) // conditions["repeats"] + 1])
         places = rng.permutation(count) if conditions["shuffle"] else range(count)
         counts = {len(questionnaire.choices(item)) for item in questionnaire.items}
@@ -368,7 +368,7 @@ def _batches(questionnaire: Questionnaire, conditions: dict[str, Any]) -> list[_
 
 
 def _order(kind: str, count: int, rng: np.random.Generator) -> tuple[int, ...]:
-    """Return which option is shown at which place: as given, reversed or shuffled."""
+    """Return the option shown at each place: as given, reversed or shuffled."""
     if kind == "shuffled":
         return tuple(rng.permutation(count).tolist())
     return tuple(range(count)[::-1] if kind == "reversed" else range(count))
@@ -379,7 +379,7 @@ def _reply_schema(
 ) -> dict[str, Any]:
     """Return the ``response_format`` of a request to an OpenAI-compatible endpoint.
 
-    It is an object with a key for each statement's number, whose value is one of its labels.
+    It is an object with a key for each statement's number; the value is one of its labels.
     """
     properties: dict[str, Any] = {"explanation": {"type": "string"}} if think else {}
 

@@ -1,12 +1,12 @@
-"""Anything that turns messages into text: a library, a service, a script of one's own.
+"""Custom respondents: any function from messages to text, such as a library or a service.
 
 Conditions
 ----------
-All but ``parse`` as for chat models, see :mod:`psychometrics.modes.chat`. ``parse`` takes
-reply, questionnaire, items, labels and orders, and returns for each item a (status, value), or a
-dict with the probability of each label, such as ``{"A": 0.7, "B": 0.3}``; by
-default :func:`psychometrics.modes.replies.parse_reply`. Probabilities are divided by their sum.
-They give the expected value, and of a questionnaire with categories one row per option, as
+All conditions of chat models (:mod:`psychometrics.modes.chat`) and ``parse``: a function of reply,
+questionnaire, items, labels and orders. It returns for each item a (status, value), or a dict with
+the probability of each label, such as ``{"A": 0.7, "B": 0.3}``; the default is
+:func:`psychometrics.modes.replies.parse_reply`. Probabilities are divided by their sum. They give
+the expected value or, for a questionnaire with categories, one row per option, as
 ``choose="expected"`` does in mode ``options``.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class _CustomConditions(_ConversationConditions):
-    """The conditions of a conversation, and what reads a reply."""
+    """The conditions of a conversation, and the function that reads a reply."""
 
     parse: Callable[..., Any] | None = None
 
@@ -48,12 +48,12 @@ class Custom(_ConversationMode):
     def identify(
         self, respondent: Callable[..., Any], dtype: str | None = None, **conditions: Any
     ) -> Identity:
-        """Say which function answers.
+        """Return the identity of the function that answers.
 
         A function takes a list of messages (``role`` and ``content``) and returns the reply, or
         None for no reply. Its name is its attribute ``respondent_id``, or else the function's own
-        name. Replies are stored only if it has that attribute: it promises that the same name is
-        the same respondent.
+        name. Replies are stored only if it has that attribute, which promises that the same name
+        always means the same respondent.
         """
         if not callable(respondent):
             raise RespondentError(
@@ -65,7 +65,7 @@ class Custom(_ConversationMode):
         return self._who(name, source, key_of("custom-1", name), name)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Put a questionnaire to a function, and read what it returns like a chat model's reply.
+        """Put a questionnaire to a function, and read its replies like a chat model's.
 
         References
         ----------
@@ -89,7 +89,7 @@ class Custom(_ConversationMode):
             def reply_to_all(turns: list[Turn]) -> list[Reply]:
                 return [_reply(turn, asking, replies) for turn in turns]
 
-            for talk in talks:  # one after the other, as the bar moves on at the end of each
+            for talk in talks:  # in turn, so that the bar advances after each
                 rows += self.hold([talk], asking, reply_to_all)
 
         if any(isinstance(row["value"], dict) for row in rows):
@@ -99,7 +99,7 @@ class Custom(_ConversationMode):
 
 
 def _reply(turn: Turn, asking: Asking, replies: StoredReplies | None) -> Reply:
-    """Return the stored reply to a turn, else what the function returns."""
+    """Return the stored reply to a turn, else the function's."""
     text = json.dumps(turn.messages, sort_keys=True)
     key = replies.key(text, turn) if replies else ""
     if replies and key in replies.by_key:
@@ -112,7 +112,7 @@ def _reply(turn: Turn, asking: Asking, replies: StoredReplies | None) -> Reply:
 
     if not isinstance(written, str):
         raise RespondentError(
-            f"{asking.identity.respondent_id} gives {type(written).__name__} where text belongs: "
+            f"{asking.identity.respondent_id} returns {type(written).__name__} instead of text: "
             "return a str or None."
         )
 
@@ -125,7 +125,7 @@ def _reply(turn: Turn, asking: Asking, replies: StoredReplies | None) -> Reply:
 
 
 def _checked_parser(parse: Parser) -> Parser:
-    """Wrap a parser so that it is refused where it does not return a pair or dict for each item."""
+    """Wrap a parser to check that it returns a pair or a dict for each item."""
 
     def parse_all(
         text: str,
@@ -153,7 +153,7 @@ def _checked_parser(parse: Parser) -> Parser:
 def _probabilities(
     by_label: Mapping[Any, float], options: Sequence[Option], labels: str, order: tuple[int, ...]
 ) -> tuple[str, dict[float | str, float] | None]:
-    """Return the status and the probability of each value, from the probabilities of labels."""
+    """Return the status and the probability of each value, given the labels' probabilities."""
     places = dict(zip(option_labels(options, labels), order, strict=True))
     shares = {
         options[places[str(label)]].value: share
@@ -163,7 +163,7 @@ def _probabilities(
     are_numbers = all(0 <= share < float("inf") for share in shares.values())
     if len(shares) < len(by_label) or not are_numbers:
         raise ParameterError(
-            f"parse must give numbers from 0 for {', '.join(places)}, got {by_label}."
+            f"parse must give numbers of at least 0 for {', '.join(places)}, got {by_label}."
         )
 
     total = sum(shares.values())
@@ -173,7 +173,7 @@ def _probabilities(
 
 
 def _weighed(row: Row, questionnaire: Questionnaire) -> list[Row]:
-    """Return an answer by probabilities as its expected value, or as a row for each option."""
+    """Turn an answer by probabilities into its expected value, or into a row for each option."""
     shares = row["value"] if isinstance(row["value"], dict) else {row["value"]: 1.0}
     if row["status"] != "ok":
         return [row | {"value": None}]

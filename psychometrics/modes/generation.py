@@ -1,7 +1,7 @@
-"""Text that a model on this machine writes: replies to conversations, in batches.
+"""Text written by a local model: replies to conversations, in batches.
 
-:func:`replies` puts conversations through the tokenizer's chat template and lets the model go on.
-All text of the package is generated here, so that every caller gets the same reply.
+:func:`replies` puts conversations through the tokenizer's chat template and generates the
+continuation. All text of the package is generated here, so that every caller gets the same reply.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 HANDLING = "generate-1"
-"""Version of all that this file does to a reply; part of the key of what is stored."""
+"""Version of this file's treatment of replies; part of the key of stored ones."""
 
-# Kinds of models that take padding for text, so that they get one conversation at a time.
+# Kinds of models that treat padding as text, so that they get one conversation at a time.
 _SEES_PADDING = ("rwkv",)
 
 _Conversation = Sequence[dict[str, str]]
 _Form = Sequence[Sequence[str]]
-# A form's texts as tokens: parts of texts of tokens.
+# A form's texts as tokens: each part has texts, each text has tokens.
 _FormTokens = list[list[list[int]]]
 # A place in a form: its part, its text and its token.
 _Place = tuple[int, int, int]
@@ -37,8 +37,8 @@ _Place = tuple[int, int, int]
 class _WrittenReply(TypedDict):
     """A reply that a model on this machine wrote.
 
-    ``reply`` is without special tokens; ``finish_reason`` is "stop", or "length" if it was cut off
-    by ``max_tokens``; ``tokens`` is how many were generated.
+    ``reply`` is without special tokens; ``finish_reason`` is "stop", or "length" if ``max_tokens``
+    cut it off; ``tokens`` is the number of generated tokens.
     """
 
     reply: str
@@ -56,31 +56,31 @@ def replies(
     forms: Sequence[_Form | None] | None = None,
     keep: Callable[[int, _WrittenReply], None] | None = None,
 ) -> list[_WrittenReply]:
-    """Let a model reply to conversations.
+    """Generate a model's replies to conversations.
 
     Parameters
     ----------
     loaded : tuple
-        A causal language model in evaluation mode, and its tokenizer with a chat template, as
-        :func:`psychometrics.models.loading.load_model` gives them.
+        A causal language model in evaluation mode and its tokenizer with a chat template, as
+        :func:`psychometrics.models.loading.load_model` returns them.
     conversations : sequence of N conversations
-        Each a list of ``{"role": …, "content": …}``, of which the last is the user's. Where the
-        template takes no system text, that is put before the user's first.
+        Each is a list of ``{"role": …, "content": …}`` that ends with the user's. If the template
+        accepts no system text, that text is put before the user's first.
     temperature : float
-        0 takes the likeliest token each time; else tokens are drawn from all, at this temperature.
+        0 takes the likeliest token each time; otherwise tokens are drawn from the full distribution
+        at this temperature.
     max_tokens : int
         Most tokens of a reply.
     seeds : sequence of N int, optional
-        By default 0 to N - 1. A reply is drawn with its own seed, independent of the rest of the
-        batch.
+        By default 0 to N - 1. Each reply is drawn with its own seed, independently of its batch.
     batch : int
-        Conversations at a time; those of like length go together. Its size can change a reply only
-        by rounding: often in bfloat16, as good as never in float32.
+        Number of conversations per batch; a batch has similar lengths. Its size can change a reply
+        only by rounding: often in bfloat16, almost never in float32.
     forms : sequence of N forms or None, optional
-        What a reply must look like: a list of parts, each a list of texts of which one follows.
-        Only tokens that go on with such a text can be chosen. None leaves a reply free.
+        Form of each reply: a list of parts, each a list of alternative texts. Only tokens that
+        continue such a text can be chosen. None leaves a reply free.
     keep : callable, optional
-        Is called with a conversation's place and its reply as soon as its batch is done.
+        A function that is called with a conversation's index and its reply after each batch.
 
     Returns
     -------
@@ -89,10 +89,10 @@ def replies(
     Raises
     ------
     RespondentError
-        The tokenizer has no chat template or no token to end or to pad with, a conversation is
-        longer than the model reads, or memory runs out.
+        The tokenizer has no chat template or lacks a token to end or to pad with, a conversation is
+        too long for the model, or memory runs out.
     ParameterError
-        A number is impossible, or a form holds no text.
+        A number is impossible, or a form has no text.
 
     Examples
     --------
@@ -148,14 +148,14 @@ def replies(
 
 
 def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> list[int]:
-    """Return token ids of a conversation in the tokenizer's chat template, ready for the reply.
+    """Return a conversation's token ids in the tokenizer's chat template, ready for the reply.
 
-    Where the template takes no system text, that is put before the user's first text.
+    If the template accepts no system text, that text is put before the user's first.
 
     Raises
     ------
     RespondentError
-        The tokenizer has no chat template, or it cannot be filled.
+        The tokenizer has no chat template, or the template cannot be filled.
     """
     if not tokenizer.chat_template:
         name = getattr(tokenizer, "name_or_path", "") or "This model"
@@ -181,7 +181,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
 
 
 def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Return the tokens that end a reply, by the model's settings and its tokenizer's."""
+    """Return the tokens that end a reply, from the settings of the model and its tokenizer."""
     of_model = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     tokens = list(of_model) if isinstance(of_model, list | tuple) else [of_model]
     distinct = dict.fromkeys([*tokens, tokenizer.eos_token_id])
@@ -199,16 +199,16 @@ def _generate(
     padding: int | None,
     choose: _TokenChoice,
 ) -> list[list[int]]:
-    """Return the tokens that follow each text."""
+    """Generate the tokens that follow each text."""
     import torch
     from transformers import GenerationConfig
 
-    padding = ends[0] if padding is None else padding  # it is masked, so any token will do
+    padding = ends[0] if padding is None else padding  # padding is masked, so any token works
     generator: Any = model
     width = max(map(len, texts))
     ids = [[padding] * (width - len(text)) + text for text in texts]
     mask = [[0] * (width - len(text)) + [1] * len(text) for text in texts]
-    # Nothing of the model's own settings but its ends: no penalties, no cut of the distribution.
+    # Of the model's own settings only the end tokens: no penalties, no truncated sampling.
     settings = GenerationConfig(
         max_new_tokens=max_tokens, do_sample=False, eos_token_id=ends, pad_token_id=padding
     )
@@ -232,7 +232,7 @@ def _generate(
 
 
 class _TokenChoice:
-    """Keeps of each row's scores those that its form allows, or only the one that is drawn."""
+    """Keep only the scores of tokens that a row's form allows, or of the drawn token."""
 
     def __init__(
         self, temperature: float, seeds: Sequence[int], forms: Sequence[_FormTokens | None]
@@ -261,8 +261,8 @@ class _TokenChoice:
                 scores[row, allowed] = held
 
         if self.temperature:
-            # A race of exponential waiting times draws from the distribution, and of two that are
-            # almost equal it draws almost always the same.
+            # A race of exponential waiting times draws from the distribution; for two nearly equal
+            # distributions, it almost always draws the same token.
             size = scores.shape[1]
             drawn = [rng.standard_exponential(size, dtype=np.float32) for rng in self.generators]
             waits = torch.from_numpy(np.stack(drawn)).to(scores.device)
@@ -281,7 +281,7 @@ def _form_tokens(
         [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts] for texts in form
     ]
     if not all(part and all(part) for part in parts):
-        raise ParameterError(f"Each part of a form needs texts, none of them empty: {form!r}.")
+        raise ParameterError(f"A form's parts need texts, none empty: {form!r}.")
     return [*parts, [ends[:1]]]
 
 

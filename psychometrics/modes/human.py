@@ -1,8 +1,8 @@
-"""People, in the terminal; each answer is saved at once.
+"""People who answer in the terminal; each answer is saved at once.
 
 Conditions
 ----------
-``run``: number of the sitting. ``read`` and ``write``: functions in place of the terminal;
+``run``: number of the session. ``read`` and ``write``: functions that replace the terminal;
 ``read=None`` asks nobody and returns the stored answers.
 """
 
@@ -24,7 +24,7 @@ from .mode import Asking, Conditions, Identity, Mode
 
 
 class _HumanConditions(Conditions):
-    """The number of the sitting, and functions to use in place of the terminal."""
+    """The number of the session, and functions that replace the terminal."""
 
     run: PositiveInt = 1
     read: Callable[..., Any] | None = input
@@ -32,25 +32,25 @@ class _HumanConditions(Conditions):
 
 
 class Human(Mode):
-    """People, who answer in the terminal."""
+    """People who answer in the terminal."""
 
     conditions_type = _HumanConditions
     sends = "statements"
     needs_options = True
 
     def identify(self, respondent: str, dtype: str | None = None, **conditions: Any) -> Identity:
-        """Say who sits down to answer; a respondent is a person's name."""
+        """Return the identity of the person who answers, given by name."""
         if not isinstance(respondent, str) or not respondent.strip():
-            raise ParameterError(f"A person needs a name, got {respondent!r}.")
+            raise ParameterError(f"A person needs a name: give text, not {respondent!r}.")
         if _is_path(respondent):
             raise ParameterError(
-                f"{respondent}: this is a file or folder, not a person; name who answers, or read "
+                f"{respondent}: this is a file or folder, not a person; name a person, or read "
                 "a table of answers by --answers."
             )
         return self._who(respondent, "person", key_of("human-1", respondent))
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-        """Return what a person reads of each item: the statement and the options."""
+        """Return the statement and the options of each item as a person reads them."""
         self.complete(conditions)
         items = questionnaire.items
         texts = [
@@ -59,10 +59,10 @@ class Human(Mode):
         return pd.DataFrame({"items": [item.id for item in items], "content": texts})
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Ask a person in the terminal, who may go back; what is not answered is ``missing``.
+        """Ask a person in the terminal, with a way back; unanswered items are ``missing``.
 
-        A sitting that was left or killed resumes at the first item without an answer. The last
-        answer to an item counts.
+        An interrupted session resumes at the first item without an answer. The last answer to an
+        item counts.
         """
         how = asking.conditions
         sitting = _Sitting(questionnaire, asking.identity, how["run"], asking.store)
@@ -79,11 +79,11 @@ class Human(Mode):
 
 
 def _is_path(name: str) -> bool:
-    """Return whether a name is a file's; of folders, only one with a separator is meant so."""
+    """Return whether a name is a path; a folder counts only if the name has a separator."""
     try:
         path = Path(name).expanduser()
         return path.is_file() or ("/" in name and path.exists())
-    except (OSError, ValueError, RuntimeError):  # too long, or an unknown home
+    except (OSError, ValueError, RuntimeError):  # the name is too long, or an unknown home
         return False
 
 
@@ -110,18 +110,18 @@ class _Sitting:
         asked = {item.id: self._asked(item) for item in questionnaire.items}
         rows = self.stored.rows.query("run == @run").sort_values("number", kind="stable")
         for row in rows.itertuples():
-            if asked.get(row.item_id) == row.asked:  # else the item has been changed since
+            if asked.get(row.item_id) == row.asked:  # otherwise the item has changed
                 self.answers[row.item_id] = None if pd.isna(row.value) else row.value
 
             self.number = row.number
 
     def _asked(self, item: Item) -> str:
-        """Return a hash of what the person saw."""
+        """Return a hash of the text that the person saw."""
         options = [f"{o.value:g} {o.label}" for o in self.questionnaire.choices(item)]
         return key_of(self.questionnaire.statement(item), *options)
 
     def keep(self, item: Item, value: float | None) -> None:
-        """Save an answer; None for an item that was skipped."""
+        """Save an answer; None stands for a skipped item."""
         self.number += 1
         row = {
             "run": self.run,
@@ -130,7 +130,7 @@ class _Sitting:
             "value": float("nan") if value is None else float(value),
             "asked": self._asked(item),
         }
-        # The time keeps two sittings at once apart.
+        # The time separates two simultaneous sessions.
         key = key_of(self.identity.fingerprint, item.id, str(self.number), str(time.time_ns()))
         self.stored.add(pd.DataFrame([row], index=pd.Index([key], name="key")))
         self.answers[item.id] = value

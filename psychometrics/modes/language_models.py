@@ -1,4 +1,4 @@
-"""Language models that give each prompt one probability: modes mlm, causal, nsp, acceptability."""
+"""Language models that give each prompt a probability: modes mlm, causal, nsp, acceptability."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class LanguageMode(PromptMode):
             if self.name == "mlm":
                 weights = digest_text(weights, str(embedded_head("mlm")[1]))
 
-        # as in mode nli; since 3 batches are checked for padding
+        # as in mode nli; since version 3, batches are checked for effects of padding
         handling = "lm-2" if source.kind in ("embedded", "packed") else "lm-3"
         return digest_text(weights, self.name, dtype, handling, *map(str, conditions.values()))
 
@@ -94,7 +94,7 @@ class LanguageMode(PromptMode):
             model, tokenizer = load_model(source, self.head, what=f"a model for mode '{self.name}'")
 
         if self.name == "acceptability" and model.config.num_labels != 2:
-            raise RespondentError(f"{source.name} has not two outputs: name a CoLA classifier.")
+            raise RespondentError(f"{source.name} needs two outputs: name a CoLA classifier.")
         score: _Score = functools.partial(self.score, **conditions)
         pads = source.kind == "embedded" or self._may_pad(
             functools.partial(score, model), tokenizer
@@ -105,7 +105,7 @@ class LanguageMode(PromptMode):
 
 
 class _CausalConditions(Conditions):
-    """Rule by which the probabilities of an intensifier's tokens become one."""
+    """The rule that combines the probabilities of an intensifier's tokens."""
 
     mean: Literal["product", "geometric", "harmonic"] = "product"
 
@@ -122,8 +122,8 @@ def _masked(
 ) -> Probabilities:
     """Return the probability of the intensifier, shape (n,).
 
-    It is the product over the intensifier's tokens, from left to right, of each token's
-    probability while the tokens after it are still masked.
+    It is the product of the probabilities of the intensifier's tokens, from left to right, each
+    with all later tokens still masked.
     """
     encoded, spans = _encode_and_locate(model, tokenizer, prompts)
     inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
@@ -137,7 +137,7 @@ def _masked(
         rows = [row for row, span in enumerate(spans) if len(span) > step]
         places = torch.tensor([spans[row][step] for row in rows], device=model.device)
         truth = ids[rows, places]
-        # Prompts that differ in a masked intensifier alone are one input.
+        # Prompts that differ only in a masked intensifier are the same input.
         asked = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
         asked, where = torch.unique(asked, dim=0, return_inverse=True)
         mask = torch.zeros(len(asked), ids.shape[1], dtype=torch.long, device=model.device)
@@ -156,16 +156,16 @@ def _causal(
     prompts: Sequence[Prompt],
     mean: str = "product",
 ) -> Probabilities:
-    """Return the probability that the text goes on with the intensifier, shape (n,).
+    """Return the probability that the intensifier continues the text, shape (n,).
 
-    ``mean`` combines the probabilities of the intensifier's tokens. The geometric and the
-    harmonic mean, unlike the product, do not penalise words of several tokens.
+    ``mean`` combines the probabilities of the intensifier's tokens. The geometric and the harmonic
+    mean, unlike the product, do not penalise words of several tokens.
     """
     encoded, spans = _encode_and_locate(model, tokenizer, prompts)
     begin = getattr(text_config(model.config), "bos_token_id", None) or 0
 
     for row, ids in enumerate(encoded):
-        if ids[0] not in tokenizer.all_special_ids:  # the first word needs something before it
+        if ids[0] not in tokenizer.all_special_ids:  # the first word needs a token before it
             encoded[row] = [begin, *ids]
             spans[row] = [place + 1 for place in spans[row]]
 
@@ -195,7 +195,7 @@ def _next_sentence(
 ) -> Probabilities:
     """Return the probability that the hypothesis follows the premise, shape (n,).
 
-    The first of the head's outputs means that it follows (Devlin et al., 2019).
+    The head's first output is the probability that it follows (Devlin et al., 2019).
     """
     premises, hypotheses, _ = (list(texts) for texts in zip(*prompts, strict=True))
     inputs = tokenizer(premises, hypotheses, padding=True, return_tensors="pt").to(model.device)
@@ -210,7 +210,7 @@ def _acceptable(
 ) -> Probabilities:
     """Return the probability that premise and hypothesis are well formed, shape (n,).
 
-    It is the second of the two outputs of a classifier trained on CoLA.
+    It is the second output of a two-way classifier trained on CoLA.
     """
     texts = [f"{premise} {hypothesis}" for premise, hypothesis, _ in prompts]
     inputs = tokenizer(texts, padding=True, return_tensors="pt").to(model.device)
@@ -232,10 +232,11 @@ _SCORES: dict[str, tuple[str, Callable[..., Probabilities]]] = {
 def _logits_at(
     model: Any, ids: torch.Tensor, mask: torch.Tensor, places: torch.Tensor
 ) -> torch.Tensor:
-    """Return a masked LM's logits over the vocabulary, shape (n, V), at a place of each text."""
+    """Return a masked LM's logits over the vocabulary at one place of each text, shape (n, V)."""
     rows = range(len(ids))
     if hasattr(model, "cls"):
-        # The vocabulary costs as much as the encoder: BERT's head is put on one token a text.
+        # The vocabulary layer costs as much as the encoder, so BERT's head is applied to one token
+        # a text.
         hidden = model.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
         logits: torch.Tensor = model.cls(hidden[rows, places])
     else:
@@ -247,7 +248,7 @@ def _logits_at(
 def _encode_and_locate(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Return token ids of premise and hypothesis as one text, and places of the intensifier."""
+    """Return token ids of premise and hypothesis as one text, and the intensifier's places."""
     texts = []
     spans = []
     for premise, hypothesis, intensifier in prompts:
@@ -260,7 +261,7 @@ def _encode_and_locate(
 
     if not tokenizer.is_fast:
         raise RespondentError(
-            "The tokenizer does not tell the place of a token: name a model with tokenizer.json."
+            "The tokenizer does not report the place of a token: name a model with tokenizer.json."
         )
 
     encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
@@ -277,7 +278,7 @@ def _is_decoder(source: Source) -> bool:
 
 
 def _without_intensifier(prompt: Prompt) -> tuple[int, str]:
-    """Return a sort key: by length, prompts that differ only in the intensifier together."""
+    """Return a sort key: length, then the prompt without its intensifier."""
     premise, hypothesis, intensifier = prompt
     text = re.sub(re.escape(intensifier), "", f"{premise} {hypothesis}", flags=re.IGNORECASE)
     return len(text), text

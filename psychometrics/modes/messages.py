@@ -1,8 +1,9 @@
 """The messages that put statements to a chat model.
 
-Roles, wordings, chain of thought, option labels and a cipher make the messages; their texts, in
-each language, are in ``data/messages.yml``. Roles and wordings follow the paper's in purpose and
-structure; the sentences are the project's own, so results are comparable in kind, not to the word.
+Roles, wordings, chain of thought, option labels and a cipher make up the messages;
+``data/messages.yml`` has their texts in each language. Roles and wordings follow the paper's in
+purpose and structure; the sentences are the project's own, so only the kind of results is
+comparable.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from ..exceptions import ParameterError
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire
 
-# Of its wordings v1 has the structure of the paper's own, v2 to v5 that of the four it compares.
+# Wording v1 has the structure of the paper's own, v2 to v5 of the four that it compares.
 _LANGUAGES = yaml.safe_load((data_dir() / "messages.yml").read_text(encoding="utf-8"))
 ROLES: dict[str, str] = _LANGUAGES["en"]["roles"]
-"""System texts by role; another text may be given instead of a name."""
+"""System texts by role; a text may also be given instead of a name."""
 PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person: premises for respondents that answer by inference."""
-# How replies are to be written; ``json_schema`` also gives an endpoint their form, and ``choice``
-# is for a single statement, answered by the choice alone.
+# Forms of a reply; ``json_schema`` also sends the form to an endpoint, and ``choice`` is for a
+# single statement, answered by the choice alone.
 _REPLIES = ("lines", "json", "json_schema", "choice")
 Labels = Literal["numeric", "alphabetical", "lowercase"]
-"""What stands before the options."""
+"""Separators between statement and options."""
 _LABELS = get_args(Labels)
 
 
@@ -38,10 +39,10 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     Parameters
     ----------
     options : sequence of Option
-        In the questionnaire's order.
+        Options in the questionnaire's order.
     labels : {"numeric", "alphabetical", "lowercase"}
         The options' values in rising order, or A, B, C, or a, b, c and so on. Labels belong to
-        positions: where options are shown in another order, the first place still has the first.
+        positions: even if options are shown in another order, the first place has the first label.
 
     Examples
     --------
@@ -59,10 +60,10 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
 
 
 def as_filed(questionnaire: Questionnaire, conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return conditions with the ``wording`` settled: the file's own, if it states one, else v1.
+    """Fill in the ``wording`` of conditions: the file's own if it has one, else v1.
 
-    A file's own prompt comes with its labels, and asks one item at a time where it has a place for
-    one ``{question}``.
+    A file's own prompt has its own labels, and asks one item at a time if it contains
+    ``{question}``.
 
     Examples
     --------
@@ -102,26 +103,27 @@ def messages(
     ----------
     questionnaire : Questionnaire
     items : sequence of Item
-        In the order in which they are numbered.
+        Items in the order of their numbers.
     role, wording : str
-        Names in ``ROLES`` and of wordings, or texts of the user's; a wording has ``{statements}``
+        Names in ``ROLES`` and of wordings, or the user's own texts; a wording has ``{statements}``
         and may have ``{instructions}``, ``{levels}``, ``{range}`` and ``{things}``. The default
         role is the questionnaire's own system text, if it has one. The wording ``"file"`` is the
-        questionnaire's own prompt, word by word: its ``prompt``, else its instructions and below
-        them the numbered statements, as PsychoBench sends them; nothing is said of the reply.
+        questionnaire's own prompt, word for word: its ``prompt``, or else its instructions followed
+        by the numbered statements, as PsychoBench sends them, without a sentence on the reply's
+        form.
     think : bool
-        Ask for an explanation before the scores.
+        Whether to ask for an explanation before the scores.
     labels : {"numeric", "alphabetical"}
     orders : sequence of tuple of int, optional
-        For each item, which option is shown at which place; by default as given.
+        For each item, the index of the option at each place; by default as given.
     reply : {"lines", "json", "json_schema", "choice"}
-        Ask for a line for each statement, for one JSON object, or for the choice alone.
+        Form of the reply: a line for each statement, one JSON object, or the choice alone.
     cipher : int
-        Number of places by which each letter of the user's message is shifted; the system text says
-        so.
+        Number of places by which each letter of the user's message is shifted; the system text
+        announces it.
     demonstrations : int
-        Number of statements of fact shown first, each with the right reply (the highest option if
-        it is true, else the lowest); enciphered, if there is a cipher. At most 4.
+        Number of true or false statements shown first, at most 4, each with the right reply (the
+        highest option if it is true, else the lowest), and in cipher if there is one.
 
     Returns
     -------
@@ -131,11 +133,11 @@ def messages(
     Raises
     ------
     ParameterError
-        The role, wording, labels or form of the reply are unknown.
+        The role, wording, labels or reply form are unknown.
 
     References
     ----------
-    Huang et al. (2024), section 3.1 and Table 21, in the project's own words.
+    Huang et al. (2024), section 3.1 and Table 21; the sentences are the project's own.
 
     Examples
     --------
@@ -210,7 +212,7 @@ def _language_of(questionnaire: Questionnaire) -> dict[str, Any]:
 
 
 def _own_system(questionnaire: Questionnaire, labels: str, reply: str) -> str:
-    """Return the questionnaire's own system text; it names numbers only where these are asked."""
+    """Return the questionnaire's own system text; numbers stay only if replies use them."""
     text = questionnaire.system or ""
     is_plain = labels == "numeric" and reply == "lines"
     return text if is_plain else _without_numbers(text)
@@ -234,7 +236,7 @@ def _parts(
     labels: str,
     phrases: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return what fills the gaps of a wording: instructions, options and statements."""
+    """Return the texts for a wording's gaps: instructions, options and statements."""
     options = [questionnaire.choices(item) for item in items]
     listed = [
         _list_options(choices, order, labels)
@@ -259,7 +261,7 @@ def _parts(
 def _shown_turns(
     statements: Sequence[str], names: Sequence[str], values: Sequence[float], reply: str
 ) -> list[tuple[str, str]]:
-    """Return statements of fact, true and untrue by turns, each with the reply that is wanted."""
+    """Return true and untrue statements in turn, each with the right reply."""
     turns = []
     for number, statement in enumerate(statements):
         wanted = min(values) if number % 2 else max(values)
@@ -271,10 +273,10 @@ def _shown_turns(
 
 
 def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:
-    """Return a questionnaire's own system text where one item at a time is answered by its label.
+    """Return a questionnaire's own system text for answering one item at a time by its label.
 
-    Its sentence about the form of a longer reply is left out, because a statement's index would be
-    taken for a label; where labels are letters, its numbers are left out, too.
+    The sentence about the form of a longer reply is left out, because a statement's index could be
+    mistaken for a label; if labels are letters, its numbers are left out, too.
 
     Examples
     --------
@@ -317,14 +319,14 @@ def _filed_messages(
         ]
         parts |= {"question": items[0].text, "choices": "\n".join(lines)}
     elif orders and any(list(order) != sorted(order) for order in orders):
-        raise ParameterError(f"The prompt of {questionnaire.id} names its options in their order.")
+        raise ParameterError(f"The prompt of {questionnaire.id} fixes the order of its options.")
 
     user = {"role": "user", "content": _fill(template, parts)}
     return [{"role": "system", "content": system}, user] if system else [user]
 
 
 def _role_text(language: dict[str, Any], role: str) -> str:
-    """Return a role's text, by its name or as it is."""
+    """Return a role's text, by its name or as given."""
     text: str = language["roles"].get(role, role) if isinstance(role, str) else role
     if text is role and (not isinstance(role, str) or " " not in role.strip()):
         raise ParameterError(f"There is no role {role!r}: write a sentence, or {', '.join(ROLES)}.")
@@ -334,7 +336,7 @@ def _role_text(language: dict[str, Any], role: str) -> str:
 def _system_text(
     role_text: str, phrases: Mapping[str, str], reply: str, think: bool, label: str
 ) -> str:
-    """Return the role, and what the reply is to look like."""
+    """Return the role, followed by the form of the reply."""
     if reply in ("lines", "choice"):
         form = f"{phrases['explain' if think else 'alone']} {phrases[reply]}"
         form += f" {phrases['last']}" if think else ""
@@ -349,9 +351,9 @@ def _system_text(
 
 
 def _without_numbers(instructions: str) -> str:
-    """Leave out the sentences of instructions that say which number means what.
+    """Remove the sentences of instructions that explain the numbers.
 
-    The prompt itself says what its labels mean, in its order of options; such a sentence would
+    The prompt itself explains its labels, in its order of options, and such a sentence would
     contradict it.
 
     Examples
@@ -366,7 +368,7 @@ def _without_numbers(instructions: str) -> str:
 
 
 def _list_options(options: Sequence[Option], order: Sequence[int], labels: str) -> str:
-    """Return options in an order, each behind its label."""
+    """List options in the given order, each after its label."""
     names = option_labels(options, labels)
     return ", ".join(f"{n} = {options[i].label}" for n, i in zip(names, order, strict=True))
 
@@ -377,7 +379,7 @@ def _fill(template: str, parts: dict[str, str]) -> str:
 
 
 def caesar(text: str, shift: int = 3) -> str:
-    """Move each Latin letter on by some places; minus as many places turns it back.
+    """Shift each Latin letter forward by some places; a negative shift reverses this.
 
     Examples
     --------

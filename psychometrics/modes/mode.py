@@ -1,4 +1,4 @@
-"""The interface of every response mode, through which respondents are asked."""
+"""The interface that every response mode implements."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 Runs = Annotated[int, Field(gt=0, le=100_000)]
-"""How often each item is asked; more than the limit is a slip, and would fill the memory."""
+"""Most times that each item may be asked; more is a mistake, and would fill the memory."""
 
 
 @dataclass(frozen=True)
 class Identity(Mapping[str, Any]):
-    """Who answers: what the answers of a respondent are known by.
+    """The identity of a respondent, under which its answers are stored.
 
-    It also reads as a mapping, which leaves ``device`` and ``by`` out where they are None; so a
-    manifest holds it as it is.
+    It is also a mapping, without ``device`` and ``by`` if they are None, so that a manifest can
+    store it unchanged.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ class Identity(Mapping[str, Any]):
 
     @property
     def precision(self) -> str:
-        """Precision of a model's computations: float32 unless it is named."""
+        """Precision of a model's computations, float32 by default."""
         return self.dtype or "float32"
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Identity:
-        """Return the identity that an object of a user's own, or another package's mode, has.
+        """Return the identity of a user's own object, or of another package's mode.
 
         Examples
         --------
@@ -100,12 +100,12 @@ class Identity(Mapping[str, Any]):
 
 
 class Asking(NamedTuple):
-    """Who is asked, and how: what all questions to a respondent share.
+    """The respondent and the conditions that all questions to it share.
 
     Parameters
     ----------
     respondent
-        As :meth:`Mode.open` returns it.
+        The respondent, as :meth:`Mode.open` returns it.
     identity : Identity
     store : str or Path, optional
         Folder or URL of the store.
@@ -122,9 +122,9 @@ class Asking(NamedTuple):
 
 
 class Conditions(BaseModel):
-    """Conditions that may be varied in asking; each mode has a subclass with a field for each.
+    """Conditions of a mode; each mode has a subclass with a field for each condition.
 
-    A value is checked and then used as it was given, since answers are stored by it.
+    A value is checked and then used unchanged, since answers are stored by it.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
@@ -136,7 +136,7 @@ class Conditions(BaseModel):
 
 
 class Mode:
-    """A way of answering. Each mode is a subclass, which says of itself what others need to know.
+    """A way of answering. Each mode is a subclass that declares the attributes below.
 
     A method raises RespondentError if this respondent cannot answer (the others are still asked),
     and ParameterError if a condition does not fit (nobody is asked). Its conditions are complete.
@@ -145,17 +145,17 @@ class Mode:
     ----------
     name : str
     conditions_type : type of Conditions
-        What may be varied: a field for each condition, with its type and its default.
+        A field for each condition, with its type and its default.
     conditions : dict
         The defaults of all conditions.
     answers : {"prompts", "items"}
-        What a row of answers is about: a prompt of the prompt table, or an item.
+        The unit of a row of answers: a prompt of the prompt table, or an item.
     sends : {"prompts", "messages", "statements", "nothing"}
-        What a respondent reads, which :meth:`preview` shows.
+        The texts that a respondent reads; :meth:`preview` shows them.
     takes_populations : bool
-        Whether its respondents are named models, so that a population may be named.
+        Whether its respondents are named models, so that a population can be asked.
     asked_once : dict
-        Conditions under which each item is asked once, alone, and in its order.
+        Conditions that ask each item once, alone and in order.
     needs_options : bool
         Whether each item must have options, because an answer is one of them.
     """
@@ -176,12 +176,12 @@ class Mode:
         cls.conditions = cls.conditions_type.defaults()
 
     def named(self, text: str) -> object:
-        """Return the respondents that a text means, such as an option of the command.
+        """Return the respondents named by a text, such as an option of the command.
 
         Raises
         ------
         ParameterError
-            The text names none.
+            The text names no respondents.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class Mode:
         return text
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the conditions that were given with the defaults of all others.
+        """Complete the given conditions with the defaults of all others.
 
         Raises
         ------
@@ -214,18 +214,18 @@ class Mode:
         return self.conditions | given
 
     def identify(self, respondent: Any, dtype: str | None = None, **conditions: Any) -> Identity:
-        """Say who answers, cheaply and before any question."""
+        """Return a respondent's identity, cheaply and before any question."""
         raise NotImplementedError
 
     def check(
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
     ) -> None:
-        """Refuse what this questionnaire cannot be asked with, before a model is loaded.
+        """Refuse a questionnaire that these conditions cannot ask, before a model is loaded.
 
         Raises
         ------
         ParameterError, QuestionnaireError
-            A condition does not fit the questionnaire, or it lacks what the mode asks.
+            A condition does not fit the questionnaire, or the questionnaire lacks a required part.
 
         Examples
         --------
@@ -237,24 +237,24 @@ class Mode:
             questionnaire.ends(item)
 
     def open(self, respondent: Any, identity: Identity, **conditions: Any) -> Any:
-        """Return what :meth:`answer` gets as the respondent; called once per respondent.
+        """Prepare the respondent for :meth:`answer`; called once per respondent.
 
-        A model is loaded at its first question and then serves all questionnaires.
+        A model is loaded at its first question and then answers all questionnaires.
         """
         return respondent
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-        """Return what a respondent would be sent about a questionnaire; nobody is asked.
+        """Return the texts that a respondent would be sent about a questionnaire; ask nobody.
 
         Raises
         ------
         ParameterError
             The mode sends no text, or a condition does not fit.
         """
-        raise ParameterError(f"Mode '{self.name}' sends no text: name one whose respondents read.")
+        raise ParameterError(f"Mode '{self.name}' sends no text: name a mode that does.")
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Put one questionnaire to one respondent; save every answer in the store as it comes."""
+        """Put one questionnaire to one respondent, and store every answer as it comes."""
         raise NotImplementedError
 
     def answer_all(
@@ -266,7 +266,7 @@ class Mode:
 
     @staticmethod
     def _when_asked(load: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """Return what loads a model at its first question and keeps it for all questionnaires."""
+        """Wrap a loader so that it loads a model at its first question and keeps it."""
         loaded = functools.cache(load)
 
         def ask(*asked: object, **options: object) -> object:
@@ -283,5 +283,5 @@ class Mode:
         revision: str | None = None,
         dtype: str | None = None,
     ) -> Identity:
-        """Return what :meth:`identify` does."""
+        """Return the same as :meth:`identify`."""
         return Identity(name, source, model, revision, self.name, dtype, fingerprint)

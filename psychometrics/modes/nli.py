@@ -1,9 +1,10 @@
 """Respondents that answer by natural language inference: does the premise entail the hypothesis?
 
-:meth:`NLI.load` loads a classifier and finds out what each of its outputs means;
+:meth:`NLI.load` loads a classifier and determines the meaning of each output;
 :meth:`NLIRespondent.answer` turns pairs of premise and hypothesis into probabilities of entailment,
-neutral and contradiction. A classifier has an output for each; a decoder says one of three words.
-A classifier of two outputs, entailment or not, pools the other two, which are missing then.
+neutral and contradiction. A classifier has an output for each; a decoder answers with one of three
+words. For a classifier with two outputs, entailment or not, the other two probabilities are
+missing.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     from .prompting import Probabilities, Prompt
 
 PROBABILITIES = ("entailment", "neutral", "contradiction")
-_Features = dict[str, list[int]]  # of a text: token ids, and perhaps their types and a mask
+_Features = dict[str, list[int]]  # a text's token ids, optionally with types and a mask
 
 
 class NLIRespondent(_PromptRespondent):
     """A classifier that answers pairs of premise and hypothesis.
 
-    A pair that is longer than the model reads is cut at the end of its longer side, with a warning.
+    A pair that is too long for the model is cut at the end of its longer side, with a warning.
 
     Examples
     --------
@@ -91,8 +92,8 @@ class NLIRespondent(_PromptRespondent):
     def model(self) -> PreTrainedModel:
         """The model in transformers.
 
-        An embedded member on the encoder answers without it, as importing its class takes longer
-        than a questionnaire; once it was asked for, the answers are this model's.
+        An embedded member on the encoder answers without it, since importing its class takes longer
+        than a questionnaire; once the model has been requested, it gives the answers.
         """
         model, _ = load_embedded(self.identity.respondent_id)
         device = torch.device(self.identity.device or "cpu")
@@ -101,12 +102,12 @@ class NLIRespondent(_PromptRespondent):
         return model
 
     def accuracy(self) -> tuple[float, float, float, float]:
-        """Return the share of the project's plain labelled pairs that are answered rightly.
+        """Return the share of correct answers to the project's plain labelled pairs.
 
         Returns
         -------
         value, low, high, guess : float
-            With the 95 % interval (Wilson), and what guessing gives.
+            The share with its 95 % interval (Wilson), and the share from guessing.
         """
         from statsmodels.stats.proportion import proportion_confint
 
@@ -153,16 +154,16 @@ class NLIRespondent(_PromptRespondent):
                 )
 
             order = order[len(batch) :]
-            # What a model of two outputs does not tell apart is missing.
+            # Probabilities that a model with two outputs does not separate are missing.
             pooled = np.full((len(values), 3 - values.shape[1]), np.nan, dtype=values.dtype)
             yield [unique[i] for i in batch], np.hstack([values, pooled])
 
     def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
-        """Return an order: longest first, so that memory runs out at once or never."""
+        """Return the order, longest first, so that memory runs out at the start or never."""
         return sorted(range(len(pairs)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
 
     def _encode(self, pairs: list[Prompt]) -> list[_Features]:
-        """Return token ids of each pair, unpadded; cut a pair that is too long, with a warning."""
+        """Return unpadded token ids of each pair; cut pairs that are too long, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
         ids = [features["input_ids"] for features in encoded]
         limit = token_limit(ids, self._reads, self.tokenizer, self.identity.respondent_id)
@@ -218,11 +219,11 @@ class NLIRespondent(_PromptRespondent):
 
 
 class _WordsRespondent(NLIRespondent):
-    """A causal model that answers a pair by the word it goes on with, such as yes, maybe or no.
+    """A causal model that answers a pair by its next word, such as yes, maybe or no.
 
-    ``recipe.json`` of its adapter says how a pair is put into words (``wording``, with
-    ``{premise}`` and ``{hypothesis}``) and which three words mean entailment, neutral and
-    contradiction (``answers``, a token each).
+    Its adapter's ``recipe.json`` has the ``wording`` of a pair, with ``{premise}`` and
+    ``{hypothesis}``, and the three words for entailment, neutral and contradiction (``answers``,
+    one token each).
     """
 
     def __init__(
@@ -241,7 +242,7 @@ class _WordsRespondent(NLIRespondent):
         if [len(of_word) for of_word in ids] != [1, 1, 1] or not places:
             raise RespondentError(
                 f"{identity.respondent_id}, recipe.json: wording must have {{premise}} and "
-                "{hypothesis} in it, and answers be three words of a token each; correct it."
+                "{hypothesis} in it, and answers must be three one-token words; correct it."
             )
 
         self.words = [of_word[0] for of_word in ids]
@@ -254,12 +255,12 @@ class _WordsRespondent(NLIRespondent):
         fill = self.wording.format
         texts = [fill(premise=p.strip(), hypothesis=h.strip()) for p, h in pairs]
         rows: list[list[int]] = self.tokenizer(texts, padding=False, verbose=False)["input_ids"]
-        if options.get("truncation"):  # its end is the question: what is cut is the beginning
+        if options.get("truncation"):  # cut the beginning, since the question is at the end
             rows = [row[-options["max_length"] :] for row in rows]
         return [{"input_ids": row} for row in rows]
 
     def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
-        """Return an order: longest first, pairs of one premise together to read it once."""
+        """Return the order, longest first, with pairs of one premise together to read it once."""
         longest: dict[str, int] = {}
         for (premise, _), features in zip(pairs, encoded, strict=True):
             longest[premise] = max(longest.get(premise, 0), len(features["input_ids"]))
@@ -289,9 +290,9 @@ def _by_length(
     compute: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     device: torch.device,
 ) -> torch.Tensor:
-    """Return what a model computes of texts, those of one length at a time, in float32.
+    """Run a model on texts, in batches of equal length, in float32.
 
-    Nothing is padded: many families notice padding, each in its own way.
+    Nothing is padded: many families react to padding, each in its own way.
     """
     lengths = [len(one["input_ids"]) for one in features]
     order = sorted(range(len(features)), key=lengths.__getitem__)
@@ -311,9 +312,9 @@ def _by_length(
 def _tokenize_once(
     tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Prompt]
 ) -> list[_Features] | None:
-    """Tokenize pairs, splitting each text once, however many pairs it is in.
+    """Tokenize pairs, splitting each text only once.
 
-    Return None if the tokenizer does not split both texts alone and then join them.
+    Return None if the tokenizer does not simply split both texts separately and join them.
     """
     parts = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
 
@@ -342,11 +343,11 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
     if isinstance(numbers, dict):
         named = {int(i): name for name, i in numbers.items()}
         names = written.get("id2label")
-        if not names:  # transformers ignores label2id alone, and would expect two outputs
+        if not names:  # given only label2id, transformers expects two outputs
             config.id2label = named
         elif named != {int(i): name for i, name in names.items()}:
             raise RespondentError(
-                f"{source.name} has an id2label at odds with its label2id: correct one.",
+                f"{source.name} has an id2label that contradicts its label2id: correct one.",
                 kind="labels",
             )
 
@@ -361,7 +362,7 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
     pair = tokenizer("One.", "Two.")["input_ids"]
     if config.is_encoder_decoder and end is not None and end not in pair:
         raise RespondentError(
-            f"{source.name} has a tokenizer that ends no text with {tokenizer.eos_token}, where "
+            f"{source.name} has a tokenizer that adds no {tokenizer.eos_token} after a text, where "
             "its head reads: save it with a tokenizer that adds this token.",
             kind="incomplete",
         )
@@ -373,8 +374,8 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
         )
 
     if model.config.pad_token_id is None:
-        # A decoder's head reads the last token that is no padding. Without a token for it, as
-        # nothing is padded here, that is the last one.
+        # A decoder's head reads the last token that is not padding. Without a padding token, and as
+        # nothing is padded here, that is the last token.
         padding = tokenizer.pad_token_id
         model.config.pad_token_id = -1 if padding is None else padding
 
@@ -389,8 +390,8 @@ class NLI(PromptMode):
 
     def digest(self, source: Source, dtype: str, **conditions: Any) -> str:
         """Return the fingerprint of a model that was found."""
-        # The version of all that this file does to an answer; raise it with that. Since 3 nothing
-        # is padded.
+        # The version of this file's treatment of answers; raise it with every change. Since 3
+        # nothing is padded.
         handling = "nli-1" if source.kind in ("embedded", "packed") else "nli-3"
         return digest_text(source.digest, dtype, handling)
 
@@ -417,19 +418,19 @@ class NLI(PromptMode):
         return NLIRespondent(model, tokenizer, identity)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Return the prompt table with one respondent's answers, from the store or asked now.
+        """Return the prompt table with one respondent's answers, stored or new.
 
         Warns
         -----
         UserWarning
-            The answers differ by less than their precision resolves, so that what is computed
-            from them is rounding error.
+            The answers differ by less than their precision, so that statistics of them are rounding
+            error.
         """
         table = super().answer(questionnaire, asking)
         identity = asking.identity
 
         if _all_equal(table["entailment"]):
-            return table  # there was a warning about it
+            return table  # a warning was given
         entailment = table["entailment"].to_numpy(dtype="float64")
         dtype = identity.precision
         step = {"bfloat16": 2**-8, "float16": 2**-11}.get(dtype, 0.0)
@@ -438,7 +439,7 @@ class NLI(PromptMode):
         if spread < 4 * finest:
             warnings.warn(
                 f"{identity.respondent_id} gives {questionnaire.id} answers that differ by "
-                f"{spread:.1g} (standard deviation), where {dtype} tells {finest:.1g} apart: ask "
+                f"{spread:.1g} (standard deviation), and {dtype} resolves only {finest:.1g}: ask "
                 "it with dtype='float32'.",
                 stacklevel=3,
             )

@@ -1,5 +1,4 @@
-"""Assign a meaning to each output of an NLI classifier: by the outputs' names, or else by plain
-pairs."""
+"""Assign a meaning to each output of an NLI classifier, by output names or plain pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def labels_from_names(names: Sequence[str | None], model: str = "The model") -> list[int] | None:
-    """Read from the outputs' names what each output means.
+    """Read the meaning of each output from the outputs' names.
 
     Parameters
     ----------
@@ -30,13 +29,13 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     Returns
     -------
     list of int or None
-        Positions of entailment, neutral and contradiction; None where a name is missing or means
-        nothing (``LABEL_0``).
+        Positions of entailment, neutral and contradiction; None if a name is missing or has no
+        meaning (``LABEL_0``).
 
     Raises
     ------
     RespondentError
-        The names say that this is another kind of classifier.
+        The names belong to another kind of classifier.
 
     Examples
     --------
@@ -53,7 +52,7 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     places = [[i for i, name in enumerate(plain) if name.startswith(stem)] for stem in stems]
     if any(len(positions) != 1 for positions in places):
         raise RespondentError(
-            f"{model} tells {', '.join(map(str, names))} apart, not entailment, neutral and "
+            f"{model} has the outputs {', '.join(map(str, names))}, not entailment, neutral and "
             "contradiction: name an NLI model, or correct id2label in its config.json.",
             kind="labels",
         )
@@ -62,7 +61,7 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
 
 
 def _entailment_of_two(outputs: dict[int, str]) -> int | None:
-    """Return the place of entailment where the other of two outputs is all the rest.
+    """Return the position of entailment if the other of two outputs means everything else.
 
     Examples
     --------
@@ -81,14 +80,14 @@ def _labels_from_pairs(
     """Infer the meaning of each output from answers to plain pairs with known labels.
 
     The most accurate of the six possible assignments must be right for at least two thirds of the
-    pairs, and for a quarter of the pairs more than the next best. Guessing gets a third right.
+    pairs, and beat the next best by a quarter of the pairs. Guessing gets a third right.
 
     Parameters
     ----------
     answers : ndarray, shape (n, 3)
         Probabilities in the model's own order of outputs.
     labels : sequence of str
-        The n pairs' labels: entailment, neutral or contradiction.
+        Labels of the n pairs: entailment, neutral or contradiction.
     model : str
         Name of the model in an error.
 

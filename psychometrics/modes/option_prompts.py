@@ -1,4 +1,4 @@
-"""The options of an item as they are shown, and the replies whose probabilities make an answer."""
+"""The options of an item as shown, and the replies whose probabilities make an answer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .messages import _system_for_choice, messages, option_labels
 
 
 def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-    """Return a row for every prompt to a language model, and reply to be scored.
+    """Return a row for every prompt to a language model and every reply to score.
 
     Returns
     -------
     DataFrame
         ``item_id, permutation, position, option, label, value, reply``, the ``prompt`` (system and
-        user text), and whether it ``is_baseline``.
+        user text), and ``is_baseline``.
     """
     voice = conditions["wording"] == "voice"
     baseline = conditions["baseline"]
@@ -28,7 +28,7 @@ def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) ->
     for item in questionnaire.items:
         options = questionnaire.choices(item)
         names = option_labels(options, conditions["labels"])
-        orders = [tuple(range(len(options)))]  # a voice shows no options
+        orders = [tuple(range(len(options)))]  # a voice prompt shows no options
 
         if not voice:
             orders = _orders_of(len(options), conditions["permutations"])
@@ -60,7 +60,7 @@ def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) ->
 def _choice_prompt(
     questionnaire: Questionnaire, item: Item, conditions: dict[str, Any], order: tuple[int, ...]
 ) -> tuple[str, str]:
-    """Return system and user text about an item; of a voice only the text that it goes on from."""
+    """Return system and user text about an item; for a voice, only the text to continue."""
     if conditions["wording"] == "voice":
         statement = questionnaire.statement(item)
         persona = conditions["persona"]
@@ -80,13 +80,13 @@ def _choice_prompt(
 
 
 def _as_text(prompt: tuple[str, str]) -> str:
-    """Return what a base model goes on from."""
+    """Return the text that a base model continues."""
     system, user = prompt
     return f"{system}\n{user}\nAnswer:" if system else user
 
 
 def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-    """Return a row for every prompt to an endpoint, and label to be looked for."""
+    """Return a row for every prompt to an endpoint and every label to look for."""
     own_system = _system_for_choice(questionnaire, conditions["labels"])
     if conditions["role"] == "default" and conditions["wording"] != "file" and own_system:
         conditions = conditions | {"role": own_system}
@@ -103,7 +103,7 @@ def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) 
 
 
 def _option_sentence(label: str) -> str:
-    """Return a response option as a sentence in the first person, to follow a statement.
+    """Turn a response option into a sentence in the first person that follows a statement.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def _option_sentence(label: str) -> str:
 
 
 def _voice_sentence(label: str) -> str:
-    """Return a response option as the sentence by which a speaker goes on after a statement.
+    """Turn a response option into the sentence with which a speaker continues a statement.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def _voice_sentence(label: str) -> str:
 
 
 def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
-    """Return orders of options: the option at each place.
+    """Return orders of options, each as the option at each place.
 
     Examples
     --------

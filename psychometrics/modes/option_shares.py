@@ -1,9 +1,9 @@
-"""Probabilities of options: by an NLI classifier, a language model here, or an endpoint."""
+"""Probabilities of options from an NLI classifier, a local language model, or an endpoint."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .prompting import Prompt
 
 _BATCH = 16
-# Fewest tokens at which it pays to read the common beginning of a batch by itself.
+# Shortest common beginning of a batch that is worth reading separately.
 _LEAST_SHARED = 32
 
 
@@ -48,24 +48,8 @@ def _by_entailment(
         ],
         columns=["item_id", "statement", "option", "label", "value"],
     )
-    statements = rows.pop("statement")
+    pairs = _option_pairs(rows.pop("statement"), rows["label"], conditions)
     persona = conditions["persona"]
-    baseline = conditions["baseline"]
-
-    if persona is not None:
-        pairs = [(persona, statement) for statement in statements]
-    else:
-        wording = conditions["wording"]
-        if wording == "sentence":
-            sentences = [_option_sentence(label) for label in rows["label"]]
-        else:
-            sentences = [wording.replace("{label}", label) for label in rows["label"]]
-
-        pairs = list(zip(statements, sentences, strict=True))
-
-        if baseline is not None:
-            pairs += [(baseline, sentence) for sentence in sentences]
-
     rows["sent"] = pairs[: len(rows)]
     fingerprint = asking.identity.fingerprint
     keys: dict[Prompt, str] = {pair: key_of(fingerprint, *pair) for pair in pairs}
@@ -85,14 +69,35 @@ def _by_entailment(
     e = e.astype(float)
     c = c.astype(float)
     scores = e if conditions["score"] == "entailment" else e / (e + c)
-    shares = scores[: len(rows)] / (scores[len(rows) :] if baseline is not None else 1.0)
+    has_baseline = conditions["baseline"] is not None
+    shares = scores[: len(rows)] / (scores[len(rows) :] if has_baseline else 1.0)
     return rows.assign(probability=_shares(shares, rows["item_id"].to_numpy()))
+
+
+def _option_pairs(
+    statements: Iterable[str], labels: Iterable[str], conditions: dict[str, Any]
+) -> list[tuple[str, str]]:
+    """Return the pairs that an NLI classifier judges; those of a baseline come last."""
+    if conditions["persona"] is not None:
+        return [(conditions["persona"], statement) for statement in statements]
+
+    wording = conditions["wording"]
+    if wording == "sentence":
+        sentences = [_option_sentence(label) for label in labels]
+    else:
+        sentences = [wording.replace("{label}", label) for label in labels]
+
+    pairs = list(zip(statements, sentences, strict=True))
+    if conditions["baseline"] is not None:
+        pairs += [(conditions["baseline"], sentence) for sentence in sentences]
+
+    return pairs
 
 
 def _by_logits(
     questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return options with their probabilities as a model's next words, per permutation."""
+    """Return options with their probabilities as a model's next words, by permutation."""
     model = asking.respondent
     bar = asking.bar
     rows = _scored_replies(questionnaire, conditions)
@@ -102,7 +107,7 @@ def _by_logits(
     ]
     new = rows[[key not in stored for key in rows["key"]]].drop_duplicates("key")
     bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
-    groups = [group for _, group in new.groupby("prompt")]  # alike ones together
+    groups = [group for _, group in new.groupby("prompt")]  # prompts of similar length together
     for start in range(0, len(groups), _BATCH):
         chunk = groups[start : start + _BATCH]
         asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
@@ -113,7 +118,7 @@ def _by_logits(
         stored.collect(done, list(whole["key"]), len(done))
         bar.update(len(done))
 
-    # Kept as logarithms: probabilities of long texts would be 0.
+    # Kept as logarithms, because probabilities of long texts would round to 0.
     logs = stored.rows.loc[rows["key"], "log_probability"]
     rows["log_probability"] = logs.to_numpy(dtype=float)
     return _within_prompts(rows.drop(columns="key"))
@@ -124,8 +129,7 @@ def _by_endpoint(
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return options with the probabilities of their labels, and the statuses of failed items.
 
-    If there is no reply about an item, its rows have no probabilities, but the prompt that was to
-    be sent.
+    If there is no reply about an item, its rows have the prompt but no probabilities.
     """
     rows = _endpoint_replies(questionnaire, conditions)
     items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
@@ -161,18 +165,18 @@ def _by_endpoint(
 def _label_shares(
     tokens: dict[str, float], labels: set[str]
 ) -> tuple[dict[str, float], float, float, float]:
-    """Return what an endpoint's likeliest tokens say of labels.
+    """Return the labels' log-probabilities from an endpoint's likeliest tokens.
 
     Returns
     -------
     dict of str to float
-        Log-probabilities of the labels; of those that are not there, the last token's.
+        Log-probabilities of the labels; an absent label gets the last token's.
     float
-        Probability of the labels that were seen.
+        Probability of the labels that are present.
     float
-        How many are there.
+        Number of labels that are present.
     float
-        Upper bound of the unseen labels' share of the probability of all labels.
+        Upper bound of the absent labels' share of the probability of all labels.
     """
     shares = dict.fromkeys(labels, 0.0)
 
@@ -191,7 +195,7 @@ def _label_shares(
 
 
 def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Take away the baseline, and make the options' probabilities sum to one for each prompt."""
+    """Subtract the baseline, and normalise the options' probabilities for each prompt."""
     is_baseline = rows.pop("is_baseline")
     if is_baseline.any():
         without = rows.loc[is_baseline, "log_probability"].to_numpy()
@@ -203,14 +207,14 @@ def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]:
-    """Return probabilities that sum to one within groups, from log-probabilities.
+    """Turn log-probabilities into probabilities that sum to one within groups.
 
     Examples
     --------
     >>> _shares_of_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])])
     array([0.5, 0.5, 1. ])
     """
-    # Scaled within each group, so that not all of a group underflow.
+    # Scaled within each group, so that no group underflows as a whole.
     odds = np.exp((logs - logs.groupby(by).transform("max")).to_numpy())
     return _shares(odds, [part.to_numpy() for part in by])
 
@@ -241,7 +245,7 @@ class _ReplyScorer:
     def __call__(
         self, asked: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
     ) -> NDArray[np.float64]:
-        """Return the log-probability of each reply, summed over its tokens or their mean."""
+        """Return the log-probability of each reply, summed or averaged over its tokens."""
         sequences = []
         for prompt, replies in asked:
             context, space = self._context(prompt)
@@ -262,7 +266,7 @@ class _ReplyScorer:
     def _context(self, prompt: tuple[str, str]) -> tuple[list[int], str]:
         """Return the token ids of the prompt, and of the text between prompt and reply."""
         system, user = prompt
-        voice = not system and not self.decodes  # a text that is continued
+        voice = not system and not self.decodes  # a text to continue
         if not voice and getattr(self.tokenizer, "chat_template", None):
             turns = [{"role": "system", "content": system}, {"role": "user", "content": user}]
             return self._tokens(fill_template(self.tokenizer, turns)), ""
@@ -276,7 +280,7 @@ class _ReplyScorer:
         return ids, "" if user[-1:].isspace() else " "
 
     def _causal(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
-        """Score replies; those of one token share a single pass over their prompt."""
+        """Score replies; replies of one token share a single pass over their prompt."""
         groups: dict[tuple[int, ...], list[int]] = {}
         for number, (context, ids) in enumerate(sequences):
             groups.setdefault(tuple(context + ids[:-1]), []).append(number)
@@ -300,12 +304,12 @@ class _ReplyScorer:
         return [scored[number] for number in range(len(sequences))]
 
     def _logits_from(self, rows: list[tuple[int, ...]], first: int) -> torch.Tensor:
-        """Return the logits from one place on, (rows, places, V), as the vocabulary is large.
+        """Return the logits from one place on, (rows, places, V), since the vocabulary is large.
 
         The common beginning of all rows is read once: prompts differ only in their last line.
         """
         least = min(rows)
-        greatest = max(rows)  # these two differ earliest
+        greatest = max(rows)  # least and greatest differ earliest
         pairs = enumerate(zip(least, greatest, strict=False))
         shared = min(first, next((i for i, (a, b) in pairs if a != b), len(least)))
         width = max(map(len, rows))
@@ -316,7 +320,7 @@ class _ReplyScorer:
 
         if shared >= _LEAST_SHARED and len(rows) > 1:
             begun = self.model(input_ids=ids[:1, :shared], use_cache=True)
-            past = getattr(begun, "past_key_values", None)  # Mamba and RWKV keep another state
+            past = getattr(begun, "past_key_values", None)  # not in Mamba and RWKV
 
         if hasattr(past, "batch_repeat_interleave"):
             past.batch_repeat_interleave(len(rows))

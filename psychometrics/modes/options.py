@@ -2,44 +2,43 @@
 
 For a language model it is the probability that the option comes next; for an NLI classifier, that a
 sentence made from the option follows. A chat endpoint that gives the log-probabilities of its
-likeliest first tokens (``logprobs``, ``top_logprobs``) is asked for those of the options' labels; a
-label that is not among the 20 likeliest counts as the last of them. ``mass`` is the probability of
-all labels that are seen, averaged over the orders of options; ``labels_seen`` is their number, in
-the order with the fewest. An answer is the most probable option, a drawn one, or the mean of all.
-An endpoint's reply is no answer if the labels that are not seen could have more than a twentieth of
-the labels' probability (status ``unseen_labels``), if fewer than a tenth of its replies would begin
-with a label (``little_mass``), or if its most probable options are tied after the average over all
-orders, as they are where it likes a label whatever it stands for (``tied``; with ``"argmax"``).
-``choose="none"`` returns the probabilities all the same. The questionnaire's own system text, if it
-has one, goes to an endpoint in the place of the role ``"default"``.
+likeliest first tokens (``logprobs``, ``top_logprobs``) is asked for the options' labels; a label
+that is not among the 20 likeliest counts as the last of them. ``mass`` is the probability of all
+labels seen, averaged over the orders of options; ``labels_seen`` is their number, in the order with
+the fewest. An answer is the most probable option, a random draw, or the mean of all. An endpoint's
+reply is not an answer if the unseen labels could have more than a twentieth of the labels'
+probability (status ``unseen_labels``), if fewer than a tenth of its replies would begin with a
+label (``little_mass``), or if, with ``"argmax"``, its most probable options are tied after
+averaging over all orders, as for an endpoint that prefers a label whatever its meaning (``tied``).
+``choose="none"`` always returns the probabilities. The questionnaire's own system text, if it has
+one, replaces the role ``"default"`` for an endpoint.
 
 Conditions
 ----------
-Of both kinds of respondent: ``choose``, ``"argmax"`` for the most probable option (the first of
+For both kinds of respondent: ``choose``, ``"argmax"`` for the most probable option (the first of
 equals), ``"draw"`` for one drawn with ``seed`` in each of ``runs``, ``"expected"`` for the mean of
 the values weighted by their probabilities, ``"none"`` for the probabilities themselves, one row per
-option (every respondent is drawn with the same stream); ``baseline``, a sentence without content in
-the item's place: each option's score is divided by its score there, which takes away a liking for
-the option's words, label or place whatever the item.
+option (all respondents share one random stream); ``baseline``, a sentence without content to
+replace the item: each option's score is divided by its baseline score, which removes a preference
+for the option's words, label or place that does not depend on the item.
 
-Of language models: ``role``, ``wording`` and ``labels`` as in
+For language models: ``role``, ``wording`` and ``labels`` as in
 :func:`psychometrics.modes.messages.messages`; ``permutations``, the orders of the options shown,
-``"given"``, ``"reversed"`` or ``"cyclic"`` (each option stands at every place once); ``score``,
-what is scored as the reply: the option's ``"label"``, its
-``"text"``, or ``"text_mean"``, the mean over the text's tokens, which does not put long texts at a
-disadvantage. ``wording="voice"`` asks nothing: the statement is the beginning of a text, which goes
-on with a sentence for each option, and the chat template is left out. A ``persona``,
-sentences in the first person, then precedes the statement, and that of ``baseline``.
-An endpoint shows labels of one character each, and takes ``endpoint``, ``body`` and ``raw`` as in
-mode chat: with ``raw`` it goes on from a text that ends in *Answer:*, as a base model here does;
-``body={"top_logprobs": 5}`` asks for so many tokens, where it does not give 20.
+``"given"``, ``"reversed"`` or ``"cyclic"`` (each option is at every place once); ``score``, the
+text scored as the reply: the option's ``"label"``, its ``"text"``, or ``"text_mean"``, the mean
+over the text's tokens, which does not penalise long texts. ``wording="voice"`` asks no question: a
+text begins with the statement and continues with a sentence for each option, without the chat
+template. A ``persona``, sentences in the first person, then precedes the statement and the
+``baseline``. An endpoint shows labels of one character, and takes ``endpoint``, ``body`` and
+``raw`` as in mode chat: with ``raw`` it continues a text that ends in *Answer:*, as a local base
+model does; ``body={"top_logprobs": 5}`` asks for fewer tokens if it does not return 20.
 
-Of NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default one
-that fits the label; ``score``, the probability of ``"entailment"``, or ``"contrast"``,
-entailment over entailment and contradiction; ``persona``, which makes it another question: it is
-the premise, the item is the hypothesis, and the answer is where the persona would stand. With
-:math:`p = (1 + P_e - P_c) / 2` the options have the probabilities of a binomial distribution over
-their ranks. The rule is this project's own and not from the papers.
+For NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default one that
+fits the label; ``score``, the probability of ``"entailment"``, or ``"contrast"``, entailment over
+entailment and contradiction; ``persona``, which changes the question: the persona is the premise,
+the item the hypothesis, and the answer is the persona's own. With :math:`p = (1 + P_e - P_c) / 2`
+the options have the probabilities of a binomial distribution over their ranks. This rule is the
+project's own and not from the papers.
 """
 
 from __future__ import annotations
@@ -68,19 +67,18 @@ from .nli import NLI, NLIRespondent
 from .option_prompts import _choice_prompt, _endpoint_replies, _scored_replies
 from .option_shares import _by_endpoint, _by_entailment, _by_logits, _ReplyScorer, _shares_of_logs
 
-# Version of all that these files do to an answer; part of the fingerprint, so raise it with them.
+# Version of these files' treatment of answers; part of the fingerprint, so raise it with them.
 _HANDLING = "options-1"
 _SCORES_OF_LOGITS = ("label", "text", "text_mean")
 _SENTENCE = Annotated[str, Field(pattern=r"\S")] | None
-# Least probability of an endpoint's labels together that makes an answer.
+# Least total probability of an endpoint's labels that makes an answer.
 _LEAST_MASS = 0.1
-# Most that labels which an endpoint does not show may have of all labels' probability.
+# Largest share of all labels' probability that unseen labels may have.
 _MOST_UNSEEN = 0.05
 
 
 class _OptionsConditions(Conditions):
-    """Conditions of mode options: what is shown and scored, how an option is chosen, and the
-    endpoint."""
+    """Conditions of mode options: prompts, scores, the choice of an option, the endpoint."""
 
     role: Any = "default"
     wording: Any = None
@@ -107,16 +105,16 @@ class Options(Mode):
     needs_options = True
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all conditions; the settings of an endpoint are gathered."""
+        """Return all conditions, with an endpoint's settings gathered into one."""
         return super().complete(Endpoint.gathered(given))
 
     def identify(
         self, respondent: str | Path | NLIRespondent, dtype: str | None = None, **conditions: Any
     ) -> Identity:
-        """Say who answers, by logits or by entailment, and refuse conditions that do not fit.
+        """Return the respondent's identity by kind, and refuse conditions that do not fit.
 
-        A classifier answers by entailment, a causal or an encoder-decoder model by its logits. The
-        latter are computed in float32 unless ``dtype`` says otherwise.
+        A classifier answers by entailment, a causal or an encoder-decoder model by its logits,
+        which are computed in float32 unless ``dtype`` says otherwise.
         """
         by = "entailment"
 
@@ -137,7 +135,7 @@ class Options(Mode):
         return replace(who, mode=self.name, by=by, fingerprint=fingerprint)
 
     def _endpoint(self, model: str, conditions: dict[str, Any]) -> Identity:
-        """Say which model behind an endpoint answers."""
+        """Return the identity of the model behind an endpoint."""
         endpoint = (conditions["endpoint"] or Endpoint()).resolved()
         name = endpoint.respondent_id(model)
         digest = key_of("options-endpoint-1", name, conditions["body"] or "")
@@ -147,7 +145,7 @@ class Options(Mode):
     def check(
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
     ) -> None:
-        """Refuse a role, a wording or labels that the prompts cannot have."""
+        """Refuse a role, a wording or labels that the prompts cannot use."""
         super().check(questionnaire, identity, conditions)
         item = questionnaire.items[0]
         order = tuple(range(len(questionnaire.choices(item))))
@@ -156,16 +154,16 @@ class Options(Mode):
             _choice_prompt(questionnaire, item, complete, order)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-        """Return the messages about each item, in each order of its options.
+        """Return the messages about each item, for each order of its options.
 
-        They are those to an endpoint where the environment or a condition names one, else those to
-        a language model on this machine; NLI classifiers are asked by other sentences.
+        These are the messages to an endpoint if the environment or a condition names one, else the
+        messages to a local language model; NLI classifiers get other sentences.
 
         Returns
         -------
         DataFrame
             A row for each message: ``request`` (from 1), ``items``, ``permutation``, ``role``
-            (``text`` of what a model goes on from) and ``content``.
+            (``text`` for a text to continue) and ``content``.
         """
         conditions = as_filed(questionnaire, self.complete(conditions))
         names_endpoint = any(conditions[name] for name in ("endpoint", "body", "raw"))
@@ -204,13 +202,12 @@ class Options(Mode):
         -------
         DataFrame
             ``respondent_id, questionnaire, mode, run, item_id, value, status``, ``probability`` (of
-            the option chosen; missing with ``"expected"``), of an endpoint ``mass`` and
-            ``labels_seen``, then ``by`` and the conditions. With
-            ``choose="none"``, and of a questionnaire with categories, whose values are names, with
-            ``"expected"``, one row per option, its ``value`` and ``probability``, ``option``
-            (place in the questionnaire, from 1) and ``label``; of logits once per ``permutation``,
-            with the ``position`` where it was shown and its ``log_probability``, which
-            :func:`pooled` averages.
+            the chosen option; missing with ``"expected"``), for an endpoint ``mass`` and
+            ``labels_seen``, then ``by`` and the conditions. With ``choose="none"``, and with
+            ``"expected"`` for a questionnaire with categories, whose values are names, one row per
+            option with its ``value`` and ``probability``, ``option`` (number in the questionnaire,
+            from 1) and ``label``; for logits one row per option and ``permutation``, with the
+            ``position`` shown and its ``log_probability``, which :func:`pooled` averages.
 
         References
         ----------
@@ -255,7 +252,7 @@ class Options(Mode):
         conditions: dict[str, Any],
         endpoint: Endpoint,
     ) -> tuple[pd.DataFrame, dict[str, str]]:
-        """Return the options with their probabilities, and the statuses of items without."""
+        """Return options with their probabilities, and the statuses of items without any."""
         identity = asking.identity
         left: dict[str, str] = {}
 
@@ -285,7 +282,7 @@ def _answers(
     identity: Identity,
     conditions: dict[str, Any],
 ) -> pd.DataFrame:
-    """Return a row per option, or the chosen ones with the items that have no answer."""
+    """Return a row per option, or the chosen options, and the items without an answer."""
     choose = conditions["choose"]
     if choose == "none" or (choose == "expected" and questionnaire.categories):
         return tidy(shares, questionnaire)
@@ -296,7 +293,7 @@ def _answers(
 
 
 def _shown(conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the conditions that the table of answers shows."""
+    """Return the conditions to show in the table of answers."""
     hidden = ["runs", "seed", "log"]
     hidden += [name for name in ("body", "raw") if not conditions.get(name)]
     return {name: value for name, value in conditions.items() if name not in hidden}
@@ -312,15 +309,15 @@ def _has_endpoint() -> bool:
 
 
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
-    """Average the permutations of options shown to a language model, in log-probabilities.
+    """Average log-probabilities over the permutations of options shown to a language model.
 
-    A constant that the model adds to the log-probability of a place is the same for all options
-    after all cyclic shifts, and so cancels exactly.
+    A constant that the model adds to a place's log-probability is the same for all options over all
+    cyclic shifts, and so cancels exactly.
 
     Parameters
     ----------
     shares : DataFrame
-        Of ``ask(..., mode="options", choose="none")``.
+        Result of ``ask(..., mode="options", choose="none")``.
 
     Returns
     -------
@@ -369,10 +366,10 @@ def _choose(
 
 
 def _check_conditions(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the conditions that the kind of respondent has, with its own defaults."""
+    """Return the conditions for this kind of respondent, with its own defaults."""
     own = dict(conditions)
     if by != "endpoint" and any([own.pop(name) for name in ("endpoint", "body", "raw")]):
-        raise ParameterError("endpoint, body and raw are for models behind one: leave them out.")
+        raise ParameterError("endpoint, body and raw are only for an endpoint: leave them out.")
 
     if by == "entailment":
         _complete_entailment(own)
@@ -383,7 +380,7 @@ def _check_conditions(by: str | None, conditions: dict[str, Any]) -> dict[str, A
 
 
 def _complete_logits(conditions: dict[str, Any], scores: tuple[str, ...]) -> None:
-    """Check the conditions of a language model, and put in its defaults."""
+    """Check the conditions of a language model, and fill in its defaults."""
     is_voice = conditions["wording"] == "voice"
     conditions["score"] = conditions["score"] or ("text" if is_voice else "label")
     conditions["wording"] = conditions["wording"] or "v1"
@@ -392,11 +389,11 @@ def _complete_logits(conditions: dict[str, Any], scores: tuple[str, ...]) -> Non
     if is_voice and conditions["score"] == "label":
         raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
     if conditions["persona"] is not None and not is_voice:
-        raise ParameterError("A persona speaks in a voice: use role, or wording='voice'.")
+        raise ParameterError("A persona needs wording='voice': set it, or use role.")
 
 
 def _complete_entailment(conditions: dict[str, Any]) -> None:
-    """Check the conditions of an NLI classifier, and put in its defaults."""
+    """Check the conditions of an NLI classifier, and fill in its defaults."""
     for name in ("role", "labels", "permutations"):
         if conditions.pop(name) != Options.conditions[name]:
             raise ParameterError(f"{name} is a condition of a language model: leave it out.")
@@ -409,7 +406,7 @@ def _complete_entailment(conditions: dict[str, Any]) -> None:
     if wording != "sentence" and "{label}" not in str(wording):
         raise ParameterError(f"wording must have {{label}} in it, got {wording!r}.")
     if conditions["persona"] is not None and (conditions["baseline"] or wording != "sentence"):
-        raise ParameterError("A persona takes neither baseline nor wording: leave them out.")
+        raise ParameterError("A persona excludes baseline and wording: leave them out.")
 
 
 def _with_unanswered(
@@ -444,12 +441,12 @@ def _with_unanswered(
 def _usable(
     shares: pd.DataFrame, left: dict[str, str], choose: str
 ) -> tuple[pd.DataFrame, dict[str, str], pd.DataFrame]:
-    """Separate the items whose labels an endpoint shows well enough from the others.
+    """Separate the items with sufficiently visible labels at an endpoint from the others.
 
     Returns
     -------
     DataFrame
-        The options of these items.
+        The options of the usable items.
     dict of str to str
         The statuses of the others.
     DataFrame
@@ -470,7 +467,7 @@ def _usable(
 
 
 def _tied(shares: pd.DataFrame) -> list[str]:
-    """Return the items of which two options are the most probable."""
+    """Return the items whose most probable options are tied."""
     probability = shares["probability"]
     highest = probability.groupby(shares["item_id"]).transform("max")
     count = np.isclose(probability, highest, rtol=1e-9, atol=0)

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
     from ..questionnaires import Questionnaire
 
-    Prompt = tuple[str, ...]  # premise and hypothesis, and perhaps the intensifier
+    Prompt = tuple[str, ...]  # premise, hypothesis and, if separate, the intensifier
     Probabilities = NDArray[np.floating[Any]]
 
 
 _Row = TypeVar("_Row")
 _Computed = TypeVar("_Computed")
 
-# Share of a probability that batches of other shapes may move it by, in float32.
+# Relative change of a probability that rounding in other batch shapes may cause, in float32.
 _ROUNDING = 5e-5
-# Share of an answer by which others may differ from it and count as the same.
+# Relative difference below which answers count as the same.
 _SAME = 1e-6
-# Prompts of several lengths, by which a model shows whether it notices padding.
+# Prompts of several lengths, which show whether a model reacts to padding.
 _PROBES: tuple[Prompt, ...] = (
     ("It was.", "I was late.", "late"),
     ("It rained all day.", "I was late.", "late"),
@@ -75,7 +75,7 @@ class PromptMode(Mode):
         raise NotImplementedError
 
     def identify(self, respondent: Any, dtype: str | None = None, **conditions: Any) -> Identity:
-        """Say who answers, in which mode, version and precision; nothing is loaded."""
+        """Return the respondent's identity for this mode, version and precision; load nothing."""
         if hasattr(respondent, "answer"):
             identity = Identity.of(respondent.identity)
             if identity.mode != self.name:
@@ -114,12 +114,12 @@ class PromptMode(Mode):
         answer: Callable[[PreTrainedTokenizerBase, list[Prompt]], Probabilities],
         tokenizer: PreTrainedTokenizerBase,
     ) -> bool:
-        """Return whether prompts' answers are the same in a batch, on either side of the padding.
+        """Return whether padding leaves prompts' answers unchanged on one of the two sides.
 
         A decoder that counts positions from the left needs its padding on the right, XLNet needs it
-        on the left, the convolutions of ConvBERT see it anywhere, and Funnel, which pools tokens,
-        sees it at some lengths only. The tokenizer is set to the side; ``answer`` is a function of
-        it and n prompts.
+        on the left, the convolutions of ConvBERT react to it anywhere, and Funnel, which pools
+        tokens, reacts at some lengths only. The tokenizer is set to the side; ``answer`` is a
+        function of it and n prompts.
         """
         parts = slice(len(self.question_columns))
         probes = [probe[parts] for probe in _PROBES]
@@ -128,14 +128,14 @@ class PromptMode(Mode):
         for side in (usual, "left" if usual == "right" else "right"):
             tokenizer.padding_side = side
             together = answer(tokenizer, probes)
-            if not (np.abs(together - alone) > _ROUNDING * alone).any():  # nor if not numbers
+            if not (np.abs(together - alone) > _ROUNDING * alone).any():  # also fails for NaN
                 return True
 
         tokenizer.padding_side = usual
         return False
 
     def open(self, respondent: Any, identity: Identity, **conditions: Any) -> Any:
-        """Return a function from questions to batches of them with their answers."""
+        """Return a function from questions to batches of questions with their answers."""
         if hasattr(respondent, "batches"):
             return respondent.batches
         if hasattr(respondent, "answer"):
@@ -144,17 +144,17 @@ class PromptMode(Mode):
         return self._when_asked(lambda: load().batches)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-        """Return the prompt table, whose premises and hypotheses are what is sent."""
+        """Return the prompt table; its premises and hypotheses are the texts sent."""
         self.complete(conditions)
         return prompts(questionnaire)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Return the prompt table with one respondent's answers, from the store or asked now.
+        """Return the prompt table with one respondent's answers, stored or new.
 
         Warns
         -----
         UserWarning
-            All answers are the same number, so that the respondent does not read the prompts.
+            All answers are the same number, so the respondent does not read the prompts.
         """
         table, questions, keys, stored = self._open_store(questionnaire, asking)
         columns = list(self.answer_columns)
@@ -177,7 +177,7 @@ class PromptMode(Mode):
             warnings.warn(
                 f"{asking.identity.respondent_id} gives all {len(table)} prompts of "
                 f"{questionnaire.id} the same answer ({columns[0]} {values[0, 0]:.4g}), so that "
-                f"scores of it mean nothing: {mend}.",
+                f"its scores mean nothing: {mend}.",
                 stacklevel=3,
             )
 
@@ -188,7 +188,7 @@ class PromptMode(Mode):
         table, questions, keys, stored = self._open_store(questionnaire, asking)
         distinct = dict(zip(questions, keys, strict=True))
         asked = dict(list(distinct.items())[part])
-        # Repeated questions count for the first part.
+        # Repeated questions belong to the first part.
         count = len(asked) + (0 if part.start else len(table) - len(distinct))
         with stored:
             self.ask_missing(asking, asked, stored, count)
@@ -196,7 +196,7 @@ class PromptMode(Mode):
     def ask_missing(
         self, asking: Asking, keys: dict[Prompt, str], stored: StoredAnswers, count: int
     ) -> None:
-        """Ask the questions that are not in the store, which collects the answers.
+        """Ask the questions whose answers are not stored, and store the answers.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class PromptMode(Mode):
             Key of the answer to each question.
         stored : StoredAnswers
         count : int
-            Number of questions for the progress bar, repeated ones included.
+            Number of questions for the progress bar, including repeated ones.
         """
         respondent = asking.respondent
         bar = asking.bar
@@ -249,7 +249,7 @@ class _PromptRespondent:
     Attributes
     ----------
     identity : Identity
-        As :func:`psychometrics.modes.identify` returns it, and the ``device``.
+        The identity from :func:`psychometrics.modes.identify`, with the ``device``.
     """
 
     parts: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
@@ -265,8 +265,8 @@ class _PromptRespondent:
         """Return the probabilities for each prompt.
 
         Identical prompts are asked once. Answers do not depend on the order of the prompts. In
-        float32 they do not depend on the other prompts either, up to rounding (1e-6); bfloat16
-        carries about three decimal digits.
+        float32 they do not depend on the other prompts either, up to rounding (1e-6); bfloat16 has
+        about three decimal digits.
 
         Parameters
         ----------
@@ -274,19 +274,19 @@ class _PromptRespondent:
             n pairs of premise and hypothesis in mode nli; in the other modes n triples of premise,
             hypothesis and intensifier.
         progress : bool
-            Show a progress bar.
+            Whether to show a progress bar.
 
         Returns
         -------
         ndarray of float32, shape (n, 3) or (n, 1)
-            In input order: entailment, neutral and contradiction, summing to one, in mode nli (the
-            latter two missing where a model has two outputs); one probability in the other modes.
+            In input order: in mode nli entailment, neutral and contradiction, summing to one (the
+            last two missing for a model with two outputs); in the other modes one probability.
 
         Raises
         ------
         RespondentError
-            There are no prompts, one is not made of non-empty strings or is too long, or a single
-            prompt does not fit into memory.
+            There are no prompts, a prompt is too long or has an empty part, or a single prompt does
+            not fit into memory.
         """
         checked = _checked_prompts(prompts, self.parts)
         total = len(set(checked))
@@ -306,7 +306,7 @@ class _PromptRespondent:
     def compute_first(
         self, rows: list[_Row], compute: Callable[[list[_Row]], _Computed]
     ) -> tuple[list[_Row], _Computed]:
-        """Return as many of the first rows as memory allows, and what is computed of them."""
+        """Compute as many of the first rows as memory allows; return the number and result."""
         while True:
             try:
                 return rows, compute(rows)
@@ -323,7 +323,7 @@ class _PromptRespondent:
                 if len(rows) == 1:
                     raise RespondentError.of(self.identity.respondent_id, error) from None
 
-            # Outside of the except block, where the error no longer holds on to tensors.
+            # Outside of the except block, where the error no longer keeps tensors alive.
             rows = rows[: len(rows) // 2]
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
@@ -332,7 +332,7 @@ class _PromptRespondent:
 
 
 def _all_equal(answers: pd.Series) -> bool:
-    """Return whether several answers are one number, but for rounding in float32.
+    """Return whether several answers are one number, up to rounding in float32.
 
     Examples
     --------
@@ -344,9 +344,9 @@ def _all_equal(answers: pd.Series) -> bool:
 
 
 def _checked_prompts(prompts: Iterable[object], parts: tuple[str, ...]) -> list[Prompt]:
-    """Return prompts as tuples of strings; name the first that is not one.
+    """Return prompts as tuples of strings; name the first invalid one.
 
-    A hypothesis may be empty if the intensifier is a part of its own.
+    A hypothesis may be empty if the intensifier is a separate part.
     """
     checked: list[Prompt] = []
     for number, given in enumerate(prompts, start=1):

@@ -1,6 +1,6 @@
 """Read the replies of chat models.
 
-Replies are read strictly: what is not plainly an answer is recorded as such, never guessed.
+Replies are read strictly: a reply without a plain answer gets a status, never a guess.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SAID_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _REMARK = re.compile(r"\s*(?:[(\[,;–—\n]|[.:]\s|\s-\s)")
-# What a remark behind an answer must not have: it could take the answer back.
+# Words that a remark after an answer must not contain, because they could revoke the answer.
 _DOUBT = re.compile(
     r"\d|\b(or|not|perhaps|maybe|between|o|no|quizás?|tal vez|entre|oder|nicht|vielleicht|ou|pas|"
     r"peut-être|one|two|three|four|five|six|seven|eight|nine|ten)\b",
@@ -62,7 +62,7 @@ _NUMBER_WORDS = {
     "es": "cero uno dos tres cuatro cinco seis siete ocho nueve diez",
     "fr": "zéro un deux trois quatre cinq six sept huit neuf dix",
 }
-# Numbers by their words, in any language: a reply need not be in the questionnaire's.
+# Number words in all languages: a reply need not be in the questionnaire's language.
 _SPELLED = {
     word: str(number)
     for words in _NUMBER_WORDS.values()
@@ -70,8 +70,8 @@ _SPELLED = {
 }
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
-# Most characters beside thinking that are read: a longer reply is a model that did not come to an
-# end, and would take seconds for nothing.
+# Most characters, without thinking, that are read: a longer reply comes from a model that did not
+# stop, and would cost seconds for nothing.
 _LONGEST = 100_000
 _OTHER_DIGITS = re.compile(r"(?![0-9])\d")
 _CORRECTION = re.compile(
@@ -93,42 +93,42 @@ def parse_reply(
 ) -> list[tuple[str, float | str | None]]:
     """Return the status and value of each item, from one reply, in lines or in JSON.
 
-    A statement is answered by a line with its number, a separator and the label or the whole text
-    of an option (also both, if they agree), and nothing else but the statement's own text, marks of
+    An item is answered by a line with its number, a separator and the label or the whole text of an
+    option (or both, if they agree), and nothing else but the statement's own text, marks of
     emphasis, the highest label (``4/5``), words such as *I rate it* before it, and a remark in
-    brackets or after a comma, dash, colon or stop that has no number, doubt, refusal or other
-    option in it. A label may be a word, *four*. A line may open with *Sure!* and the like. Several
-    such answers may share a line, with commas between them; in a table, a row has the number and
-    one answer. Labels alone answer the statements in their order if they are as many lines as
-    statements, and not 1, 2, 3 and so on. For a single statement, the label or text alone suffices.
-    A statement answered twice, differently, is ``ambiguous``, even if the second is a correction; a
+    brackets or after a comma, dash, colon or stop that contains no number, doubt, refusal or other
+    option. A label may be a word, *four*. A line may open with *Sure!* and the like. Several such
+    answers may share a line, separated by commas; in a table, a row has the number and one answer.
+    Labels alone answer the statements in order if there are as many lines as statements, and the
+    labels are not 1, 2, 3 and so on. For a single statement, the label or text alone suffices. A
+    statement with two different answers is ``ambiguous``, even if the second is a correction; a
     number that is not a label is ``out_of_range``; a line with the statement's number and anything
-    else ``unreadable``. Text in ``<think>`` is never an answer, even if the thinking does not end.
-    Where the rest is missing, words of refusal make it ``refused``; a reply with no answer at all
-    is ``unreadable``, and so is one of more than 100,000 characters beside its thinking; an empty
-    one is ``missing``.
+    else is ``unreadable``. Text in ``<think>`` is never an answer, even if the thinking does not
+    end. Other statements are ``refused`` if the reply has words of refusal, and otherwise
+    ``missing``; a reply without any answer, or with more than 100,000 characters besides its
+    thinking, is ``unreadable``; an empty one is ``missing``.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
-    its text, also within an object (``{"answers": {"1": 4}}``), or an entry of a list that has both
-    (``[{"id": 1, "answer": 4}]``). A value may be an object with an ``answer``. A key given twice
-    counts twice; of an object that is cut off the whole entries count.
+    its text, also within an object (``{"answers": {"1": 4}}``), or a list's entry that has both
+    (``[{"id": 1, "answer": 4}]``). A value may be an object with an ``answer``. A repeated key
+    counts twice; a truncated object's complete entries count.
 
     Parameters
     ----------
     reply : str or None
-        As the model gave it; deciphered if it was in cipher.
+        The model's reply, deciphered if it was in cipher.
     questionnaire : Questionnaire
     items : sequence of Item
-        In the order in which they were numbered, from 1.
+        Items in the order of their numbers, from 1.
     labels : {"numeric", "alphabetical"}
         Kind of label before the options.
     orders : sequence of tuple of int, optional
-        Per item, the option at each place.
+        For each item, the index of the option at each place.
 
     Returns
     -------
     list of (status, value)
-        One per item; value None where the status is not ``ok``.
+        One per item; the value is None unless the status is ``ok``.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def parse_reply(
     if not text:
         return [("missing", None)] * len(items)
 
-    text = _THOUGHTS.sub("\n", text.replace("：", ":"))  # full-width, as its digits
+    text = _THOUGHTS.sub("\n", text.replace("：", ":"))  # full-width signs, too
     if len(text) > _LONGEST:
         return [("unreadable", None)] * len(items)
 
@@ -172,12 +172,12 @@ def parse_reply(
 def _answers_by_number(
     text: str, readers: list[_Reader], in_json: list[_Numbered]
 ) -> dict[int, set[_Answer]]:
-    """Return all that is answered to each statement, in JSON and in numbered lines."""
+    """Return all answers to each statement, from JSON and from numbered lines."""
     answers: dict[int, set[_Answer]] = {}
     for number, answer in in_json:
         answers.setdefault(number, set()).add(answer)
 
-    for written in dict.fromkeys(text.splitlines()):  # the same line says the same
+    for written in dict.fromkeys(text.splitlines()):  # identical lines count once
         line = _OPENING_WORDS.sub("", written)
         for number, answer in _numbered(line, readers):
             answers.setdefault(number, set()).add(answer)
@@ -192,7 +192,7 @@ def _answers_by_number(
 
 
 def _labels_in_order(text: str, readers: list[_Reader]) -> list[_Answer]:
-    """Return the answers of lines that are labels alone, one a statement; else none."""
+    """Return the answers of lines with only a label, one per statement; otherwise none."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(readers) == 1:
         lines = [text]
@@ -208,7 +208,7 @@ def _labels_in_order(text: str, readers: list[_Reader]) -> list[_Answer]:
 
 
 def refuses(text: str) -> bool:
-    """Return whether a reply has words of refusal in it.
+    """Return whether a reply contains words of refusal.
 
     Examples
     --------
@@ -262,7 +262,7 @@ class _Reader:
             return "ok", next(iter(values))
 
         before, _, number = _bare(text).rpartition(":")
-        number = number.strip() if not re.search(r"\d", before) else ""  # of another answer
+        number = number.strip() if not re.search(r"\d", before) else ""  # part of another answer
         if not values and (_NUMBER.fullmatch(number) or _NUMBER.fullmatch(plain)):
             return "out_of_range", None
         if not values and plain in _SPELLED and self.highest.isdigit():
@@ -273,7 +273,7 @@ class _Reader:
         return "unreadable", None
 
     def _before_a_remark(self, text: str) -> set[float | str]:
-        """Return the values of an answer, if the remark behind it takes nothing back."""
+        """Return the values of an answer whose remark does not revoke it."""
         text = re.sub(_SAID_BEFORE, "", _bare(text))
         beginning = _REMARK.search(text)
         if not beginning:
@@ -296,15 +296,15 @@ _ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option
                 "respuesta", "puntuación", "valor")  # fmt: skip
 _ITEM_KEYS = ("number", "no", "id", "item", "statement", "question", "index", "afirmación")
 _OPENING = re.compile(r"[{\[]")
-_OPENINGS = 200  # brackets that are tried
-_DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # a key that is given twice stays twice
+_OPENINGS = 200  # most brackets to try
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # keeps repeated keys
 
 
 _reader = functools.lru_cache(maxsize=4096)(_Reader)  # an item has many replies
 
 
 def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]:
-    """Return a reply without its JSON, and what the JSON answers."""
+    """Return a reply without its JSON, and the answers in the JSON."""
     rest = ""
     answers: list[_Numbered] = []
     start = 0
@@ -325,7 +325,7 @@ def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]
 
 
 def _decoded(text: str, begin: int) -> tuple[Any, int]:
-    """Return JSON that begins at a place, and its end; of an object cut off, the whole entries."""
+    """Decode JSON at a place, and return its end; of a truncated object, the complete entries."""
     try:
         return _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
@@ -370,7 +370,7 @@ def _is_object(content: object) -> bool:
 
 
 def _number_of(name: object, readers: list[_Reader]) -> int | None:
-    """Return which statement a key or entry of JSON names, by number, id or text."""
+    """Return the statement that a key or entry of JSON names, by number, id or text."""
     text = str(name).strip()
     match = re.fullmatch(
         r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
@@ -394,7 +394,7 @@ def _json_answer(number: int, value: Any, readers: list[_Reader]) -> list[_Numbe
         if value is None:
             return [(number, ("unreadable", None))]
 
-    if value is None:  # null is no answer
+    if value is None:  # null is not an answer
         return []
     if isinstance(value, list):
         return [(number, ("unreadable", None))]
@@ -403,7 +403,7 @@ def _json_answer(number: int, value: Any, readers: list[_Reader]) -> list[_Numbe
 
 
 def _numbered(line: str, readers: list[_Reader]) -> list[_Numbered]:
-    """Return the answers on a line: as a table's row or as a whole, else between its commas."""
+    """Return the answers on a line: as a table's row, as a whole, or between its commas."""
     cells = [cell.strip() for cell in _bare(line).strip("|").split("|")]
     number = _number_of(cells[0], readers) if len(cells) > 1 else None
     if number:
@@ -436,14 +436,14 @@ def _settled(answers: set[_Answer], rest: str) -> _Answer:
         return rest, None
     good = {answer for answer in answers if answer[0] == "ok"}
     if len(good) == 1 and all(answer[0] in ("ok", "unreadable") for answer in answers):
-        return next(iter(good))  # the other lines are prose that begins with the number
+        return next(iter(good))  # other lines with the number are prose
     if len(answers) > 1:
         return "ambiguous", None
     return next(iter(answers))
 
 
 def _bare(text: str) -> str:
-    """Return a text without marks of emphasis, quotes and bullets around it."""
+    """Return a text without surrounding emphasis, quotes and bullets."""
     plain = re.sub(r"[*_`\"“”]", "", text)
     # A minus right before a digit is the number's sign.
     return re.sub(r"^(?:[•>\s]|-(?!\d))+(?=[^\d\s]|\d+\s*[:=.)])", "", plain).strip()
@@ -451,6 +451,6 @@ def _bare(text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)  # each reply has the same statements and options
 def _plain(text: str) -> str:
-    """Return a text for comparison: lower case, words and signs alone."""
+    """Return a text for comparison: lower case, only words and signs."""
     text = re.sub(r"[()\[\]:;,.!?=–—]|\s-\s", " ", _bare(text).lower())
     return re.sub(r"\s+", " ", text).strip()

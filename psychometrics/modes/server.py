@@ -1,8 +1,8 @@
-"""A chat endpoint on this machine behind which a simulated respondent sits.
+"""A local chat endpoint with a simulated respondent behind it.
 
-It speaks as much of the OpenAI protocol as asking needs, reads the prompt as a model would, and
-answers from known traits, with known bad habits. So everything from prompt to score can be checked
-against known values. It is a real server, so any client and any process can ask it.
+It implements the part of the OpenAI protocol that asking needs, reads the prompt as a model would,
+and answers from known traits, with known bad habits. So everything from prompt to score can be
+checked against known values. It is a real server for any client and any process.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def simulated_endpoint(
         user = caesar(user, -int(shift[1])) if shift else user
 
         digest = digest_text(model, system, user)
-        with lock:  # the draw depends on what is asked, not on which thread comes first
+        with lock:  # the draw depends on the question, not on the order of threads
             asked[digest] += 1
             rng = np.random.default_rng([seed, int(digest[:8], 16), asked[digest]])
 
@@ -105,8 +105,7 @@ def simulated_endpoint(
 
 
 def _lines(questionnaire: Questionnaire, user: str, values: pd.Series) -> str:
-    """Return an answer to each numbered statement of the prompt, by the labels that the prompt
-    gives."""
+    """Return an answer to each numbered statement of the prompt, with the prompt's labels."""
     lines = []
     for item in questionnaire.items:
         statement = re.escape(questionnaire.statement(item))

@@ -1,17 +1,17 @@
-"""Simulated respondents, whose traits are known.
+"""Simulated respondents with known traits.
 
-Their answers are computed from the seed faster than they could be read, so they are not stored.
+Computing their answers from the seed is faster than reading them, so they are not stored.
 
 Conditions
 ----------
-``discrimination``: slope of the items. ``difficulty_sd``: standard deviation over items of what
-moves their thresholds. ``acquiescence``: standard deviation over respondents of a tendency to
-agree, whatever the key. ``missing``: share of answers that are left out, at random. ``runs``: how
-often each is asked; traits stay the same, and ``seed`` draws new chances for each run.
+``discrimination``: slope of the items. ``difficulty_sd``: standard deviation over items of the
+shift of their thresholds. ``acquiescence``: standard deviation over respondents of a tendency to
+agree, whatever the key. ``missing``: share of answers left out at random. ``runs``: number of times
+each respondent is asked; traits stay the same, and ``seed`` gives each run new draws.
 
-With one seed, the first respondents are the same however many are asked, and their first runs are
-the same however many follow: what is drawn for traits, items, answers and gaps has a stream of
-random numbers each, in the order of the respondents.
+With the same seed, more respondents leave the first ones unchanged, and more runs leave the first
+runs unchanged: traits, items, answers and gaps each have a separate stream of random numbers, in
+the order of the respondents.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _SimulatedConditions(Conditions):
 class Simulated(Mode):
     """Simulated respondents with known traits.
 
-    A respondent is how many there are, with traits drawn, or a DataFrame of their trait levels in
+    The respondents are a number of them, with traits drawn, or a DataFrame of their trait levels in
     standard units, as :func:`draw_traits` returns it.
     """
 
@@ -56,15 +56,15 @@ class Simulated(Mode):
     needs_options = True
 
     def named(self, text: str) -> int:
-        """Return how many respondents a text asks for."""
+        """Return the number of respondents in a text."""
         if not text.isdecimal():
-            raise ParameterError(f"Simulated --respondents are a number, got '{text}'.")
+            raise ParameterError(f"Simulated --respondents must be a number, got '{text}'.")
         return int(text)
 
     def identify(
         self, respondent: int | pd.DataFrame, dtype: str | None = None, **conditions: Any
     ) -> Identity:
-        """Say which simulated respondents answer, and refuse impossible traits."""
+        """Return the identity of the simulated respondents, and refuse impossible traits."""
         if isinstance(respondent, pd.DataFrame):
             _check_traits(respondent)
             content = respondent.to_csv()
@@ -99,14 +99,14 @@ def draw_traits(
     respondents : int
         Number of respondents.
     correlation : float
-        Between any two traits, from 0 to below 1.
+        Correlation between any two traits, from 0 to below 1.
     seed : int
 
     Returns
     -------
     DataFrame, shape (respondents, scales)
-        Standard normal levels; columns are the scales' ids (the categories where answers add to
-        categories, ``trait`` where there are neither), the index names the respondents.
+        Standard normal levels; columns are the scales' ids (the categories' if answers add to
+        categories, ``trait`` if there are neither), the index names the respondents.
 
     Raises
     ------
@@ -136,13 +136,13 @@ def draw_traits(
 
 
 def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: Any) -> pd.DataFrame:
-    """Draw the answers of simulated respondents whose trait levels are known.
+    """Draw the answers of simulated respondents with known trait levels.
 
     Items follow the graded-response model: the same slope for all, reversed for reverse-keyed
-    items, and evenly spread thresholds shifted by an amount drawn for each item. Where answers add
-    to categories instead of scales, an option's log-odds are the sum over categories of trait
-    times the option's score (a nominal model). An item in several scales follows the first that
-    holds it; one in none follows chance alone.
+    items, and evenly spread thresholds with a random shift for each item. If answers add to
+    categories instead of scales, an option's log-odds are the sum over categories of trait times
+    the option's score (a nominal model). An item in several scales follows the first scale that has
+    it; an item without a scale follows chance alone.
 
     Parameters
     ----------
@@ -216,14 +216,14 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
 def _check_covered(
     questionnaire: Questionnaire, traits: pd.DataFrame, places: list[tuple[str | None, int]]
 ) -> None:
-    """Refuse traits without a scale of the items, or without a category that items add to."""
+    """Refuse traits that lack a scale of the items, or a category that items add to."""
     needed = {scale for scale, _ in places if scale is not None}
     if any(scale is None for scale, _ in places):  # some items add to categories
         needed |= set(questionnaire.categories)
 
     lacking = needed - set(traits.columns)
     if lacking:
-        raise ParameterError(f"traits lacks the column '{min(lacking)}', a scale or category.")
+        raise ParameterError(f"traits lacks the column '{min(lacking)}': add this scale.")
 
 
 def _options(
@@ -249,7 +249,7 @@ def _options(
 
 
 def _stream(*numbers: int) -> np.random.Generator:
-    """Return the random numbers of a seed and a stream, and perhaps a run."""
+    """Return the random generator for a seed, a stream and optionally a run."""
     return np.random.default_rng(numbers)
 
 
@@ -280,7 +280,7 @@ def _check_traits(traits: pd.DataFrame) -> None:
             raise ParameterError(f"traits has a {part} twice: {index[index.duplicated()][0]}.")
     numbers = traits.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     if not len(traits) or not np.isfinite(numbers).all():
-        raise ParameterError("traits must have at least one row, and a number in each place.")
+        raise ParameterError("traits must have at least one row, and only numbers.")
 
 
 def _graded(

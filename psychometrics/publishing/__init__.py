@@ -1,4 +1,4 @@
-"""Execute notebooks, keep a record of their numbers, and build pages and the book."""
+"""Execute notebooks, record their numbers, and build pages and the book."""
 
 import pkgutil
 

@@ -16,7 +16,6 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from importlib.metadata import distributions, version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..asking.population import population, population_table
 from ..exceptions import DataError, PsychometricsError
@@ -26,32 +25,28 @@ from .claims import VERDICTS, counts, expectations, scorecard
 from .exercises import answer
 from .exercises import listed as exercises
 from .plans import plan as plan
+from .record import _mistakes
 from .record import figure as figure
-from .record import mistakes
 from .record import read as read
 from .record import table as table
 from .runs import _execute_notebook
 
-if TYPE_CHECKING:
-    pass
-
 
 def _notebook_names() -> list[str]:
-    """Return the names of the book's notebooks, in the order of the chapters; the others make
-    reports."""
+    """Return the names of the book's chapters in order; other notebooks make reports."""
     return sorted(path.stem for path in notebooks_dir().glob("[0-9b]*.ipynb"))
 
 
 def build_book(progress: bool = True) -> Path:
     """Execute every notebook with its own parameters and build the HTML.
 
-    A chapter whose executed copy is there is executed again only if it has changed, or if the
-    package, the data, the questionnaires or an installed package have.
+    An executed chapter is executed again only if it has changed, or if the package, the data, the
+    questionnaires or an installed package has changed.
 
     Parameters
     ----------
     progress : bool
-        Show progress bars while the notebooks run.
+        Whether to show progress bars while the notebooks run.
 
     Returns
     -------
@@ -61,8 +56,8 @@ def build_book(progress: bool = True) -> Path:
     Raises
     ------
     PsychometricsError
-        A notebook or the build failed (a warning of the build is a failure), or, said once the
-        pages are there, a sentence's number is not as the sentence says.
+        A notebook or the build failed (a warning of the build is a failure), or a number
+        contradicts its sentence, which is reported after the pages are written.
     """
     book = book_dir()
     chapters = book / "chapters"
@@ -83,7 +78,7 @@ def build_book(progress: bool = True) -> Path:
         shutil.rmtree(doctrees, ignore_errors=True)  # a cached page does not warn again
 
     if result.returncode or not page.is_file():
-        raise PsychometricsError("The book was not built: mend what is named above.")
+        raise PsychometricsError("The book was not built: correct the errors above.")
     said = _wrong(chapters)
     if said:
         raise PsychometricsError("\n".join(said))
@@ -92,7 +87,7 @@ def build_book(progress: bool = True) -> Path:
 
 
 def _wrong(chapters: Path) -> list[str]:
-    """Return what the executed chapters do not show as prose, exercises and sentences need it.
+    """Return the mistakes of executed chapters in prose, exercises and sentences.
 
     Parameters
     ----------
@@ -105,7 +100,7 @@ def _wrong(chapters: Path) -> list[str]:
         One sentence each.
     """
     names = [path.stem for path in sorted(chapters.glob("*.ipynb"))]
-    said = [sentence for name in names for sentence in mistakes(name, chapters)]
+    said = [sentence for name in names for sentence in _mistakes(name, chapters)]
     sentences = expectations(chapters)
     said += [
         f"{row.chapter}: '{row.sentence}' does not hold: {row.cell} is {row.value}, and the rule "
@@ -125,23 +120,22 @@ def _wrong(chapters: Path) -> list[str]:
 def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     """Execute all chapters that have changed into a folder, two at a time.
 
-    A chapter computes with one core for much of its time, and two want no more memory than a small
-    machine has. Those that take longest come first: one fills the store that later chapters read,
-    the other trains. A notebook whose metadata list chapters under ``reads``, by names in which a
-    star stands for any text, comes after all others, in order; it is executed again if one of the
-    chapters that it reads has changed.
+    A chapter mostly uses one core, and two chapters fit into the memory of a small machine. The
+    slowest come first: one fills the store that later chapters read, the other trains. A notebook
+    whose metadata list chapters under ``reads`` (names in which a star matches any text) comes
+    after all others, in order; it is executed again if one of these chapters has changed.
 
     Parameters
     ----------
     folder : Path
         Folder of the executed copies, each with a folder of its tables.
     progress : bool
-        Show a progress bar over the chapters.
+        Whether to show a progress bar over the chapters.
 
     Returns
     -------
     dict of float
-        Seconds of each chapter.
+        Execution time of each chapter in seconds.
 
     Raises
     ------
@@ -174,7 +168,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
                 for name in chapters
             ]
 
-            if names and example is None:  # it runs beside the last chapters of the first round
+            if names and example is None:  # it runs along with the last chapters of the first round
                 page = book_dir() / "_static" / "profile-example.html"
                 example = pool.submit(_write_example, page)
 
@@ -194,7 +188,7 @@ def _chapters_read(text: str, names: Sequence[str]) -> list[str]:
 
 
 def _seconds_of_unchanged(folder: Path, inputs: dict[str, str]) -> dict[str, float]:
-    """Return the seconds of each executed copy whose inputs are the same; remove the others."""
+    """Return the seconds of executed copies with unchanged inputs; remove the others."""
     seconds = {}
     for path in folder.glob("*.ipynb"):
         metadata = json.loads(path.read_text("utf-8"))["metadata"]
@@ -208,7 +202,7 @@ def _seconds_of_unchanged(folder: Path, inputs: dict[str, str]) -> dict[str, flo
 
 
 def _await_chapters(running: list[Future], bar, pool: ProcessPoolExecutor) -> dict[str, float]:
-    """Return the seconds of each chapter; if one fails, those that wait are not begun."""
+    """Return the seconds of each chapter; if one fails, cancel the waiting ones."""
     seconds = {}
     try:
         for done in as_completed(running):
@@ -228,7 +222,7 @@ def _share_cores() -> None:
 
 
 def _digest_of_what_is_read() -> str:
-    """Return a digest of all that any chapter reads, except itself and other chapters."""
+    """Return a digest of everything that all chapters read, apart from chapters."""
     root = notebooks_dir().parent
     found = []
     for folder in (
@@ -248,8 +242,7 @@ def _digest_of_what_is_read() -> str:
 
 
 def _digest_of_file(path: Path) -> str:
-    """Return the digest of a file; of a program without comments and docstrings, which change no
-    number."""
+    """Return the digest of a file; comments and docstrings of a program do not count."""
     if path.suffix != ".py":
         return sha256(path)
 
@@ -263,7 +256,7 @@ def _digest_of_file(path: Path) -> str:
 
 
 def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
-    """Execute a chapter as it is, and note in its copy what it read; its seconds."""
+    """Execute a chapter unchanged, record its inputs in the copy, and return its seconds."""
     name = source.stem
     began = time.perf_counter()
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -277,7 +270,7 @@ def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
 
 
 def _write_example(page: Path) -> None:
-    """Return the page that `psychometrics profile` writes of a model, to look at in the book."""
+    """Write the page that `psychometrics profile` makes for a model, as the book's example."""
     ask = ["profile", "minilm-both-l6-s1", "--questionnaires", "gad7", "--output", str(page)]
     start = "from psychometrics.cli import main; main()"
     command = [sys.executable, "-c", start, *ask]
@@ -286,7 +279,7 @@ def _write_example(page: Path) -> None:
         raise PsychometricsError(result.stderr.strip().splitlines()[-1])
 
 
-# Chapters that are executed at the same time.
+# Number of chapters executed at the same time.
 _AT_ONCE = 2
 _LONGEST = ("06-other-explanations", "07-interventions")
 """Chapters that are executed first."""
@@ -319,26 +312,16 @@ def _execution_page(seconds: dict[str, float]) -> str:
         for name in ("torch", "transformers", "peft", "pandas", "pingouin", "jupyter-book")
     )
     members = population_table().set_index("respondent_id").loc[population()]
-    low = members["accuracy"].min()
-    high = members["accuracy"].max()
+    template = Path(__file__).parent / "templates" / "execution.md"
 
-    return (
-        "(execution)=\n# How this book was executed\n\n"
-        "Every number and figure of the chapters came out of the notebooks when the book was "
-        "built. This page was written then, too.\n\n"
-        f"- on {time.strftime('%Y-%m-%d')}, with Python {platform.python_version()} on "
-        f"{platform.system()} ({platform.machine()}), {os.cpu_count()} processor cores\n"
-        f"- answers from the embedded population of {len(members)} respondents, accuracy on "
-        f"held-out MNLI from {low:.3f} to {high:.3f}\n\n"
-        "- every answer in float32, in an order that does not depend on other respondents, so "
-        "that other processors print the same numbers\n\n"
-        "Two chapters are executed at a time. A chapter is quick when its answers are in the "
-        "response store already. What takes longest is shipped: answers of decoders, of encoders "
-        "to the placebos, of untrained heads on the decoder, null populations and studies. Shipped "
-        "answers are used only where weights, prompts and wording have the digests with which they "
-        "were made; else they are computed. Each run of the tests asks a tenth of the untrained "
-        "heads' prompts and of the encoders' placebos again. The encoders' answers to the "
-        "questionnaires are collected at build time.\n\n"
-        f"| chapter | seconds |\n| --- | ---: |\n{rows}\n\n"
-        f"| package | version |\n| --- | --- |\n{packages}\n"
+    return template.read_text(encoding="utf-8").format(
+        day=time.strftime("%Y-%m-%d"),
+        python=platform.python_version(),
+        system=f"{platform.system()} ({platform.machine()})",
+        cores=os.cpu_count(),
+        members=len(members),
+        low=members["accuracy"].min(),
+        high=members["accuracy"].max(),
+        rows=rows,
+        packages=packages,
     )

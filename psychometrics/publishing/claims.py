@@ -1,8 +1,8 @@
-"""Claims of papers, results that sentences of the book rest on, and findings of the chapters.
+"""Claims of papers, results behind sentences of the book, and findings of the chapters.
 
-``data/claims/*.csv`` lists the claims, one file a study; ``data/expectations.csv`` lists the
-sentences of the book that depend on a number. Both point at cells of shown tables, by
-the addresses of :mod:`psychometrics.publishing.record`.
+``data/claims/*.csv`` lists the claims, one file per study; ``data/expectations.csv`` lists the
+sentences of the book that depend on a number. Both refer to cells of the displayed tables by the
+addresses of :mod:`psychometrics.publishing.record`.
 
 One file: claims of papers and sentences of the book are judged by the same rules.
 """
@@ -22,7 +22,7 @@ from ..checks import check_kinds
 from ..data import available
 from ..exceptions import DataError
 from ..paths import book_dir, data_dir
-from .record import _starred, cell, number, own_folder, with_interval
+from .record import _own_folder, _starred, cell, number, with_interval
 
 STUDIES = {
     "empalc": "EMPALC",
@@ -46,8 +46,8 @@ BASES = {
     "feature parity": "features of this package",
 }
 SENTENCE_VERDICTS = ("holds here", "cannot be said here", "does not hold here")
-"""What a sentence of the book is worth for another run, from the mildest to the worst."""
-_LEVELS = {"psychobench": 0.01}  # the level of significance that a paper states; else .05
+"""Verdict on a sentence of the book for another run, from the mildest to the worst."""
+_LEVELS = {"psychobench": 0.01}  # a paper's own level of significance; otherwise .05
 _RULES = ("equal", "above", "below", "untestable")
 _NULL = ["null", "null_low", "null_high"]
 _FOUND = ["value", "low", "high", *_NULL, "p"]
@@ -59,19 +59,19 @@ def published() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by ``claim_id``: ``study, claim, source`` (citation key), ``place`` in it,
+        Indexed by ``claim_id``: ``study, claim, source`` (citation key), its ``place`` there,
         ``published`` (the number, if it has one), ``rule`` with its ``bar`` and ``tolerance``,
         ``bar_of`` (``paper`` or ``ours``), ``made`` (whether the rule was committed ``before`` or
         ``after`` its result), ``cluster`` (the sentence or table that claims share), ``chapter``,
         ``reason`` (why it cannot be tested), ``basis`` (of :data:`BASES`), ``support``
-        (``arithmetic`` on published numbers or a ``feature`` needs no interval), ``no_null`` (why
-        a null that reaches the value says nothing against the claim, such as a claim of an
-        absence), ``cell``, the address of what the chapter found, and ``level`` of significance.
+        (``arithmetic`` on published numbers or a ``feature`` needs no interval), ``no_null`` (why a
+        null that reaches the value is no evidence against the claim, such as a claim of an
+        absence), ``cell``, the address of the chapter's result, and ``level`` of significance.
 
     Raises
     ------
     DataError
-        A claim is listed twice, or lacks what its rule needs.
+        A claim is listed twice, or lacks a field that its rule needs.
 
     Examples
     --------
@@ -120,13 +120,13 @@ def published() -> pd.DataFrame:
 def verdicts(claims: pd.DataFrame) -> pd.Series:
     r"""Return the verdict on each claim.
 
-    A claim ``above`` (``below``) a bar is *reproduced* if the whole 95 % interval lies on this
-    side and the test reaches the ``level``, *contradicted* if the interval lies on the other side,
-    and *inconclusive* otherwise. With a ``support`` the value alone decides. A claim
-    ``equal`` to a number is reproduced within the ``tolerance``, inconclusive if an interval holds
-    the number nevertheless, and otherwise contradicted. A reproduced claim is *also in the null* if
-    the null's central 95 % reaches the value, or, for ``equal``, contains it. Where ``no_null``
-    gives a reason, such a null is *set aside*, which is a verdict of its own.
+    A claim ``above`` (``below``) a bar is *reproduced* if the whole 95 % interval lies on this side
+    and the test reaches the ``level``, *contradicted* if the interval lies on the other side, and
+    *inconclusive* otherwise. With a ``support`` the value alone decides. A claim ``equal`` to a
+    number is reproduced within the ``tolerance``, inconclusive if an interval still contains the
+    number, and otherwise contradicted. A reproduced claim is *also in the null* if the null's
+    central 95 % reaches the value, or, for ``equal``, contains it. If ``no_null`` gives a reason,
+    such a null is *set aside*, which is a separate verdict.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        One of :data:`VERDICTS` each.
+        One of :data:`VERDICTS` for each claim.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     within = (low - near <= claims["published"]) & (claims["published"] <= high + near)
     held = np.where(equal, met & (exact | low.notna()), (above > 0) & (exact | enough))
     against = np.where(equal, ~met & ~within, (above <= 0) & (exact | enough))
-    # A null of few orders often holds the value itself: a tie whatever its last bit.
+    # A null of few orders often equals the value itself: count this as a tie despite rounding.
     reached_up = claims["null_high"] >= value - 1e-9
     reached_down = claims["null_low"] <= value + 1e-9
     reached = reached_up & reached_down
@@ -174,25 +174,25 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
 
 
 def scorecard(runs: str | Path = "book") -> pd.DataFrame:
-    """Return every claim with what the executed chapters found, and its verdict.
+    """Return every claim with its result in the executed chapters, and its verdict.
 
     Parameters
     ----------
     runs : str or Path
-        The folder of executed chapters; ``"book"`` is where ``psychometrics book`` puts them. A
-        claim of a chapter that is not in the folder, and is not being executed, is not tested.
+        The folder of executed chapters; ``"book"`` is where ``psychometrics book`` puts them.
+        Claims of chapters that are neither there nor being executed are not tested.
 
     Returns
     -------
     DataFrame
-        As :func:`published`, with ``value, low, high, null, null_low, null_high``, ``verdict``
-        and ``p``, two-sided against the bar (the chapter's ``p of the claim``, or from the
-        interval, taken as normal) and 1 on the side that is not claimed.
+        The columns of :func:`published`, with ``value, low, high, null, null_low, null_high``,
+        ``verdict`` and ``p``, two-sided against the bar (the chapter's ``p of the claim``, or a
+        normal approximation from the interval) and 1 on the side not claimed.
 
     Raises
     ------
     DataError
-        No chapter was executed, or a chapter does not show a cell that a claim points at.
+        No chapter was executed, or a chapter does not show a cell that a claim refers to.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     if not executed:
         raise DataError(f"{runs} has none: run the chapters first, with `psychometrics book`.")
     claims = published()
-    now = own_folder()  # a chapter's own claims
+    now = _own_folder()  # a chapter's own claims
     executed.add(now.name)
     testable = claims[(claims["rule"] != "untestable") & claims["chapter"].isin(executed)]
     folders = testable["chapter"].map(lambda name: now.parent if name == now.name else runs)
@@ -225,20 +225,20 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     Parameters
     ----------
     runs : str or Path
-        The folder of chapters that were executed with their default parameters.
+        The folder of chapters executed with their default parameters.
 
     Returns
     -------
     DataFrame
-        ``data/expectations.csv``: ``chapter``; ``sentence``, a quotation from the chapter's text
-        or captions; ``cell``, in which a star stands for every label; ``rule``, which is
-        ``above``, ``below``, ``at least``, ``below a hundredth of``, ``within a tenth of``,
-        ``equal``, ``has the sign of``, ``nearer zero than`` or ``farther from zero than``, or, of
-        the cell's interval, ``excludes`` or ``includes``; ``bar``, a number or an address, whose
-        stars stand for the cell's; and ``needs``, external data without which the chapter shows
-        something else. Also ``value`` (None if the chapter does not show the cell) and ``holds``.
-        A cell with stars has a row for each match.
-        Chapters that are not in the folder are left out, and sentences whose data are not at hand.
+        ``data/expectations.csv``: ``chapter``; ``sentence``, a quotation from the chapter's text or
+        captions; ``cell``, in which a star matches any label; ``rule``, which is ``above``,
+        ``below``, ``at least``, ``below a hundredth of``, ``within a tenth of``, ``equal``, ``has
+        the sign of``, ``nearer zero than`` or ``farther from zero than``, or, for the cell's
+        interval, ``excludes`` or ``includes``; ``bar``, a number or an address, whose stars get the
+        labels of the cell's; and ``needs``, external data that change the chapter's result. Also
+        ``value`` (None if the chapter does not show the cell) and ``holds``. A cell with stars has
+        a row for each match. Sentences whose chapter is not in the folder, or whose data are
+        missing, are left out.
 
     Examples
     --------
@@ -261,7 +261,7 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
 
 
 def own_parameters(executed: str | Path) -> dict[str, object]:
-    """Return the parameters of an executed chapter that are not the published ones.
+    """Return the parameters of an executed chapter that differ from the published ones.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def own_parameters(executed: str | Path) -> dict[str, object]:
     Returns
     -------
     dict
-        Values by name; empty if the copy was run as the book runs it, or papermill did not say.
+        Values by name; empty for the book's own parameters, or if papermill recorded none.
     """
     notebook = _notebook(executed)
     given = notebook.get("metadata", {}).get("papermill", {}).get("parameters") or {}
@@ -285,20 +285,20 @@ def own_parameters(executed: str | Path) -> dict[str, object]:
 
 
 def judged_sentences(executed: str | Path) -> pd.DataFrame:
-    """Return what the book's sentences about a chapter are worth for another run of it.
+    """Judge which of the book's sentences about a chapter hold for another run of it.
 
     Parameters
     ----------
     executed : str or Path
-        A copy that papermill wrote; the tables of its run lie in the folder of its name.
+        A copy that papermill wrote; the run's tables are in the folder of the same name.
 
     Returns
     -------
     DataFrame
         One row per sentence of ``data/expectations.csv`` about this chapter: ``sentence``,
         ``verdict`` (of :data:`SENTENCE_VERDICTS`; a sentence holds if it holds in each of its
-        cells), ``why`` (the first cell that decides) and ``shown``, the table or figure of that
-        cell. Empty for a notebook that is not a chapter.
+        cells), ``why`` (the first decisive cell) and ``shown``, the table or figure of that cell.
+        Empty for a notebook that is not a chapter.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
 
 
 def _chapter_of(executed: Path) -> str:
-    """Return the name of the notebook that a copy was executed from."""
+    """Return the name of the notebook behind an executed copy."""
     if executed.is_file():
         notebook = _notebook(executed)
         source = notebook.get("metadata", {}).get("papermill", {}).get("input_path")
@@ -331,18 +331,18 @@ def _chapter_of(executed: Path) -> str:
 def counts(table: pd.DataFrame) -> pd.DataFrame:
     """Count claims, or clusters, by study and verdict, separately for each kind of data.
 
-    A number that is computed again from the authors' data and a finding that is looked for in
-    other models are different tests, so that there is no sum over them.
+    A number recomputed from the authors' data and a finding sought in other models are different
+    tests, so there is no total over them.
 
     Parameters
     ----------
     table : DataFrame
-        As :func:`scorecard` returns it, or one row a cluster.
+        The result of :func:`scorecard`, or one row per cluster.
 
     Returns
     -------
     DataFrame
-        :data:`BASES` and studies (and ``all``, where a basis has several) by :data:`VERDICTS` and
+        :data:`BASES` and studies (and ``all``, if a basis has several) by :data:`VERDICTS` and
         ``claims``, their sum.
 
     Examples
@@ -371,7 +371,7 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def listed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return claims as a reader wants them: the paper's number, ours, the null's and the verdict.
+    """Return claims for readers: the paper's number, ours, the null's and the verdict.
 
     Parameters
     ----------
@@ -381,8 +381,8 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``verdict, claim, place, paper, ours, null, rule made, bar, cell``, all of them words; the
-        place begins with the study.
+        ``verdict, claim, place, paper, ours, null, rule made, bar, cell``, all as text; the place
+        begins with the study.
 
     Examples
     --------
@@ -416,7 +416,7 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _notebook(executed: str | Path) -> dict:
-    """Return an executed notebook; refuse a file that is none."""
+    """Read an executed notebook; refuse any other file."""
     check_kinds(locals(), {"executed": str | Path})
     try:
         notebook = json.loads(Path(executed).read_text(encoding="utf-8"))
@@ -436,8 +436,7 @@ def _folder(runs: str | Path) -> Path:
 
 
 def _p_values(claims: pd.DataFrame) -> pd.Series:
-    """Return the two-sided p against the bar, 1 on the side not claimed; from the interval if not
-    given."""
+    """Return the two-sided p against the bar (1 on the side not claimed), if need be computed."""
     from scipy.special import ndtr  # slow to load
 
     value = claims["value"]
@@ -487,7 +486,7 @@ def _judged_cells(row: tuple, executed: Path) -> list[tuple[str, str, str]]:
 
     here = row._replace(cell=address, bar=_within(row.bar, row.chapter))
     if any("/" in text.partition("[")[0] for text in (here.cell, here.bar) if "[" in text):
-        return [(SENTENCE_VERDICTS[1], "it is about another chapter, too", shown)]
+        return [(SENTENCE_VERDICTS[1], "it also depends on another chapter", shown)]
 
     rows = _written_out(here, executed.parent, executed.stem)
     return [(*_judged_cell(one, executed), shown) for one in rows]
@@ -506,7 +505,7 @@ def _judged_cell(row: tuple, executed: Path) -> tuple[str, str]:
 
 
 def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:
-    """Return a rule for each row of the table that its stars match; as it is if there is none."""
+    """Return a rule for each row of the table that its stars match, or the rule unchanged."""
     if "*" not in row.cell:
         return [row]
 
@@ -520,7 +519,7 @@ def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:
 
 
 def _filled(address: str, labels: list[str]) -> str:
-    """Return an address with labels in the place of its stars."""
+    """Replace the stars of an address by labels."""
     for label in labels:
         written = f'"{label}"' if "," in label else label
         address = address.replace("*", written, 1)
@@ -530,7 +529,7 @@ def _filled(address: str, labels: list[str]) -> str:
 def _rule_met(row: tuple, runs: Path, chapter: str) -> tuple[object, object, bool | None]:
     """Return the value of a sentence's cell, its bar, and whether the rule holds (None: no value).
 
-    The rules ``excludes`` and ``includes`` are about the interval of the cell.
+    The rules ``excludes`` and ``includes`` use the interval of the cell.
     """
     value = _shown(row.cell, runs, chapter)
     bar = _shown(row.bar, runs, chapter) if "[" in row.bar else row.bar
@@ -550,7 +549,7 @@ def _rule_met(row: tuple, runs: Path, chapter: str) -> tuple[object, object, boo
 
     try:
         return value, bar, _holds(value, row.rule, bar)
-    except (TypeError, ValueError):  # a word where the published run has a number
+    except (TypeError, ValueError):  # a word instead of the published run's number
         return value, bar, None
 
 
@@ -559,7 +558,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _within(address: str, chapter: str) -> str:
-    """Return an address without its chapter where this is the sentence's own."""
+    """Remove the sentence's own chapter from an address."""
     where, slash, rest = address.partition("/")
     return rest if slash and chapter.startswith(where) else address
 
@@ -569,13 +568,13 @@ def _assigned(code: str) -> dict[str, object]:
     values = {}
     for node in ast.parse(code).body:
         if isinstance(node, ast.Assign):
-            with contextlib.suppress(ValueError):  # an expression, which no default is
+            with contextlib.suppress(ValueError):  # an expression cannot be a default
                 values[node.targets[0].id] = ast.literal_eval(node.value)
     return values
 
 
 def _words(value: float, low: float = math.nan, high: float = math.nan) -> str:
-    """Return a value with its interval, whose ends have two digits of the interval's width."""
+    """Format a value with its interval, whose ends have two digits of the interval's width."""
     if math.isnan(value):
         return ""
     value, low, high = (round(one, 4) + 0.0 for one in (value, low, high))  # 0.00002 is 0

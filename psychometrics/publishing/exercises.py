@@ -1,7 +1,7 @@
-"""Answers of exercises, and a check of typed answers.
+"""Answers to exercises, and a check of typed answers.
 
-``data/exercises.csv`` gives each answer as the address of a cell that a chapter shows, or, where it
-takes a pencil alone, as itself.
+``data/exercises.csv`` gives each answer as the address of a cell that a chapter shows or, if pencil
+and paper suffice, as a value.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from .record import cell
 
 
 def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, float]:
-    """Return the answer of an exercise and how far a number may lie from it.
+    """Return the answer to an exercise, and the tolerance of a number.
 
     Parameters
     ----------
     exercise : str
-        Its label, such as ``"ex-first-range"``.
+        The exercise's label, such as ``"ex-first-range"``.
     runs : str or Path, optional
-        The folder of executed chapters whose tables are read; by default the kept tables.
+        The folder of executed chapters with the tables; by default the stored tables.
 
     Returns
     -------
     answer : float or str
     tolerance : float
-        If the file names none: 0 for a whole number, else 0.005 or one per cent, whichever is
-        more. Missing for a text.
+        By default 0 for a whole number, otherwise 0.005 or one per cent, whichever is larger.
+        Missing for a text.
 
     Raises
     ------
     ParameterError
         There is no such exercise.
     DataError
-        Its chapter does not show the cell.
+        The exercise's chapter does not show the cell.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, 
     if exercise not in table.index:
         near = difflib.get_close_matches(exercise, table.index, n=5, cutoff=0.3)
         known = ", ".join(near or table.index)
-        raise ParameterError(f"There is no exercise to check '{exercise}': take one of {known}.")
+        raise ParameterError(f"There is no exercise to check '{exercise}': name one of {known}.")
 
     row = table.loc[exercise]
     found = row["answer"]
@@ -74,16 +74,16 @@ def listed() -> pd.DataFrame:
 
 
 def is_right(exercise: str, said: str) -> bool:
-    """Return whether a typed text is the answer of an exercise.
+    """Return whether a typed text is the answer to an exercise.
 
-    A number may have a decimal point or comma, commas or spaces between its thousands, a sign of
-    per cent, or be a fraction such as 1/3. Of words, only letters and digits count, in upper or
-    lower case; an answer may name alternatives with ``|`` between them.
+    A number may have a decimal point or comma, commas or spaces between thousands, a per cent sign,
+    or be a fraction such as 1/3. In words, only letters and digits count, in upper or lower case;
+    an answer may have alternatives separated by ``|``.
 
     Parameters
     ----------
     exercise : str
-        Its label, such as ``"ex-column-factor"``.
+        The exercise's label, such as ``"ex-column-factor"``.
     said : str
         The typed answer.
 
@@ -95,7 +95,7 @@ def is_right(exercise: str, said: str) -> bool:
     Raises
     ------
     ParameterError
-        There is no such exercise, or its answer is a number and no number was typed.
+        There is no such exercise, or the answer is a number and the text is not.
 
     Examples
     --------
@@ -109,13 +109,13 @@ def is_right(exercise: str, said: str) -> bool:
         return _letters(said) in {_letters(one) for one in right.split("|")}
     readings = _readings(said)
     if not readings:
-        raise ParameterError(f"The answer is a number, such as 0.42; '{said}' is none.")
+        raise ParameterError(f"The answer is a number, but '{said}' is not: type one such as 0.42.")
     slack = tolerance + 1e-9 * max(1, abs(right))
     return any(abs(reading - right) <= slack for reading in readings)
 
 
 def hints(exercise: str) -> dict[float, str]:
-    """Return sentences on typical mistakes in an exercise, by the number that they lead to.
+    """Return hints at typical mistakes in an exercise, by the number that they lead to.
 
     Examples
     --------
@@ -132,12 +132,12 @@ def hints(exercise: str) -> dict[float, str]:
 
 
 def hint(exercise: str, said: str) -> str:
-    """Return what to look at in a wrong answer, or an empty text.
+    """Return a hint for a wrong answer, or an empty text.
 
     Parameters
     ----------
     exercise : str
-        Its label, such as ``"ex-self-report-1"``.
+        The exercise's label, such as ``"ex-self-report-1"``.
     said : str
         The typed answer.
 
@@ -155,8 +155,7 @@ def hint(exercise: str, said: str) -> str:
 
 
 def _readings(said: str) -> list[float]:
-    """Return the numbers that may be meant: ``1,515`` is one and a half, or one and a half
-    thousand."""
+    """Return the possible readings of a number: ``1,515`` is 1.515 or 1515."""
     text = re.sub(r"\s", "", said).replace("\N{MINUS SIGN}", "-")
     share = text.endswith("%")
     text = text.removesuffix("%")

@@ -1,4 +1,4 @@
-"""Write an executed notebook as one HTML page: the numbers of its prose filled in, no network."""
+"""Write an executed notebook as one HTML page, with its numbers filled in and no network use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TURN_SLIDES = (_TEMPLATES / "slides.js").read_text(encoding="utf-8")
 
 
 def _policy(script: str = "") -> str:
-    """Return the element that forbids a page whatever is not in it, but for one script.
+    """Return the element that lets a page load nothing but its own content and one script.
 
     Examples
     --------
@@ -55,14 +55,15 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     Parameters
     ----------
     executed : str or Path
-        The copy that papermill wrote; the tables of its run lie in the folder of its name.
+        The copy that papermill wrote; the run's tables are in the folder of the same name.
     output : str or Path, optional
-        The HTML file, by default beside the copy; or a PDF file, which Chromium or Chrome prints.
+        The HTML file, by default in the copy's folder; or a PDF file, printed by Chromium or
+        Chrome.
     kind : {"page", "report", "slides"}
-        A page with its code in open cells, a report with all code folded, or slides with a slide
+        A page with its code in open cells, a report with all code folded, or slides with one slide
         for each table and figure, its headline, and the text as speaker's notes. No page loads
-        anything from elsewhere, even if others wrote the notebook: widgets, scripts and pictures of
-        other hosts are left out.
+        anything from elsewhere, even from a foreign notebook: its widgets, scripts and remote
+        pictures are left out.
 
     Returns
     -------
@@ -107,7 +108,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     text = _exported(notebook, executed, kind)
     text = re.sub(r"<style.*?</style>", _without_comments, text, flags=re.S)
     text = re.sub(r"HELD[0-9a-f]{24}", lambda match: held.get(match[0], match[0]), text)
-    text = text.encode("utf-8", "replace").decode()  # no file can hold half a character
+    text = text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be written
 
     with writing(output):
         if output.suffix == ".pdf":
@@ -122,7 +123,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
 
 
 def _exported(notebook, executed: Path, kind: str) -> str:
-    """Return the notebook as HTML, without tags and addresses that could do harm."""
+    """Return the notebook as HTML, without harmful tags and addresses."""
     import bleach
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter, SlidesExporter
@@ -139,7 +140,7 @@ def _exported(notebook, executed: Path, kind: str) -> str:
     else:
         exporter = HTMLExporter(template_file="page.html.j2", extra_loaders=loaders)
 
-    exporter.sanitize_html = True  # a reply, a name or another's notebook may hold anything
+    exporter.sanitize_html = True  # replies, names and foreign notebooks may contain anything
     clean = partial(
         bleach.clean, tags=_TAGS, attributes=_is_harmless, protocols=_PROTOCOLS, strip=True
     )
@@ -153,12 +154,12 @@ def _exported(notebook, executed: Path, kind: str) -> str:
 
 
 def _without_comments(style: re.Match) -> str:
-    """Return a style sheet without its comments, which name the hosts its colours come from."""
+    """Remove the comments of a style sheet, which name the hosts of its colours."""
     return re.sub(r"/\*.*?\*/", "", style[0], flags=re.S)
 
 
 def _is_harmless(tag: str, name: str, value: str) -> bool:
-    """Return whether an attribute of another's HTML may stay: it loads nothing from elsewhere."""
+    """Return whether an attribute of foreign HTML is harmless: it loads nothing from elsewhere."""
     value = value.strip()
     if name == "href":
         return not value.lower().startswith("data:")
@@ -175,8 +176,7 @@ def _is_harmless(tag: str, name: str, value: str) -> bool:
 
 
 def _plain(notebook, executed: Path, kind: str):
-    """Return a copy of a notebook in plain Markdown, and the HTML that its placeholders stand
-    for."""
+    """Return a copy of a notebook in plain Markdown, and the HTML behind its placeholders."""
     from nbformat.v4 import new_markdown_cell
 
     cells = []
@@ -206,16 +206,15 @@ def _plain(notebook, executed: Path, kind: str):
 
 
 def _few_brackets(text: str) -> str:
-    """Return Markdown whose brackets are plain signs if there are more than any chapter has.
+    """Escape the brackets of Markdown that has more than any chapter.
 
-    The library that reads Markdown tries each opening bracket with all that follow.
+    The Markdown library pairs each opening bracket with all following ones, which is slow.
     """
     return text if text.count("[") < 2000 else text.replace("[", "&#91;")
 
 
 def _slides(cells: list) -> list:
-    """Return a slide for each output, under its headline; the text that follows is for the
-    speaker."""
+    """Return a slide for each output, under its headline, with the following text as notes."""
     from nbformat.v4 import new_markdown_cell as new
 
     text = "\n\n".join(c.source for c in cells if "outputs" not in c).partition("# Exercises")[0]
@@ -238,7 +237,7 @@ def _slides(cells: list) -> list:
 
 
 def _headline(cell, text: str) -> str:
-    """Return the first bold words of the paragraph on a table or figure, or else its caption."""
+    """Return the first bold words about a table or figure, or else its caption."""
     parts = "\n".join(str(one.get("data", {}).get("text/markdown")) for one in cell.outputs)
     own = parts.replace(f"{FOR_THE_PUBLISHED_RUN} ", "")
     caption = re.search(r"^\*\*(\w+ \d+)\.\*\* (.+?)[.:](?=\s|$)", own, re.M)

@@ -25,20 +25,19 @@ from ..questionnaires.model import Questionnaire
 
 
 def check_parameters(notebook: str, values: dict[str, object] | None = None) -> None:
-    """Check the parameters of a notebook; the second line of its set-up cell.
+    """Check the parameters of a notebook, from the second line of its set-up cell.
 
     Parameters
     ----------
     notebook : str
-        Its name, such as ``"03-assessment"``.
+        The notebook's name, such as ``"03-assessment"``.
     values : dict, optional
-        Values by name; by default those of the notebook that is running. Names that are left out
-        are not checked.
+        Values by name, by default the running notebook's. Omitted names are not checked.
 
     Raises
     ------
     ParameterError
-        A value is impossible (every one is named), or there is no such parameter.
+        A value is impossible (the message names all such values), or there is no such parameter.
     QuestionnaireError, RespondentError, DataError
         A questionnaire, a respondent or a file is missing.
 
@@ -74,8 +73,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
 
 
 def _running(chapter: type[BaseModel]) -> dict[str, object]:
-    """Return the values in the running notebook, and names that papermill was given besides
-    them."""
+    """Return the running notebook's values, with other names that papermill received."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -109,9 +107,9 @@ def _identify_all(names: str) -> None:
         identify(name)
 
 
-# Greatest number of draws, epochs and the like: more is a slip, and would never end.
+# Greatest number of draws, epochs and the like: more is a mistake, and would never end.
 _MOST = 100_000
-# Fewest complete sheets of a table that is compared with published groups.
+# Fewest complete sheets for comparing a table with published groups.
 _FEWEST_SHEETS = 10
 _Whole = Annotated[int, Field(ge=0, lt=2**32)]
 _Count = Annotated[int, Field(ge=1, le=_MOST)]
@@ -132,7 +130,7 @@ CHAPTERS: dict[str, type[BaseModel]] = {}
 
 
 class _Page(BaseModel):
-    """Parameters of the notebooks in `of`; each has a default, so that a few can be checked."""
+    """Parameters of the notebooks in `of`; all have defaults, so that some can be checked alone."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -141,7 +139,7 @@ class _Page(BaseModel):
         CHAPTERS.update(dict.fromkeys(of.split(), cls))
 
     def check(self) -> None:
-        """Check what depends on several parameters."""
+        """Check conditions on several parameters."""
 
 
 class _Chapter(_Page):
@@ -209,7 +207,7 @@ class _Interventions(_Chapter, of="07-interventions"):
     talk: _Text = "shipped"
 
     def check(self) -> None:
-        from ..interventions import intervention_texts  # slow to load, and for this chapter alone
+        from ..interventions import intervention_texts  # slow to load, and only for this chapter
 
         for arm in set(self.arms.split(",")) - {"hate_speech"}:
             intervention_texts(arm)
@@ -281,7 +279,7 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
         if asked and not any(scale.reverse for scale in asked.scales):
             raise ParameterError(f"questionnaire: {asked.id} has no reverse-keyed items.")
         if self.respondents and len(population(self.respondents)) < 2:
-            raise ParameterError("respondents: name two respondents; one has no variance.")
+            raise ParameterError("respondents: one has no variance; name two.")
 
 
 class _Published(_Chapter, of="12-published-answers"):
@@ -295,7 +293,7 @@ class _Published(_Chapter, of="12-published-answers"):
         if not asked.scales:
             raise ParameterError(f"questionnaire: {asked.id} has no scales; name another.")
         if self.answers == "none" and asked.id != "ipip50":
-            raise ParameterError("questionnaire: is what a table answers; give answers as well.")
+            raise ParameterError("questionnaire: needs a table of answers; give it as answers.")
         if self.answers != "none":
             _check_sheets(self.answers, asked)
 
@@ -323,18 +321,18 @@ class _Report(_Page):
     conditions: dict[str, str | int | float | bool | None] = {}
 
     def _check_asking(self, models: list[str], named: bool = False) -> None:
-        """Refuse what asking would refuse; with ``named``, models that fail are a page's rows."""
+        """Refuse what asking would refuse; with ``named``, a page lists the models that fail."""
         mode = mode_named(self.mode)
         if self.mode == "human":
             raise ParameterError(
-                "mode human asks a person, and no person is there while a report is made: use "
+                "mode human needs a person at the terminal, which a report cannot ask: use "
                 "`psychometrics fill-in`, then --answers."
             )
 
         others = ("store", "dtype", "device")
         own = {name: value for name, value in self.conditions.items() if name not in others}
         with computing_on(self.conditions.get("device")):
-            pass  # only whether the device is there
+            pass  # check only whether the device exists
 
         store = self.conditions.get("store")
         if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
@@ -385,7 +383,7 @@ class _Compare(_Report, of="compare"):
 
     def check(self) -> None:
         short = [name.rstrip("/").rpartition("/")[2] for name in self.models]
-        if self.answers is not None:  # whose respondents the notebook finds, and counts
+        if self.answers is not None:  # the notebook finds and counts its respondents
             return
         if len(self.models) < 2:
             raise ParameterError("Name at least two models to compare.")
@@ -414,8 +412,8 @@ def _check_sheets(path: str, questionnaire: Questionnaire) -> None:
 
     if complete < _FEWEST_SHEETS:
         raise ParameterError(
-            f"answers: {path} has {complete} without a gap, and {_FEWEST_SHEETS} are needed: the "
-            "intervals of fewer would say nothing; add respondents or runs."
+            f"answers: {path} has {complete} without a gap and needs {_FEWEST_SHEETS}: the "
+            "intervals would be too wide; add respondents or runs."
         )
 
 

@@ -16,8 +16,9 @@ def plan(name: str) -> None:
     Parameters
     ----------
     name : str
-        A file of ``data/plans``, without its ending. Its fields are sentences, lists or mappings;
-        ``committed`` is the commit, ``deviations`` lists what was decided after the results.
+        The name of a file in ``data/plans``, without its extension. Its fields are sentences, lists
+        or mappings; ``committed`` is the commit, ``deviations`` lists the decisions made after the
+        results.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Print pages, and the whole book, to PDF by Chromium or Chrome."""
+"""Print pages, and the whole book, to PDF with Chromium or Chrome."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-sta
 
 
 def _check_output(path: str | Path) -> Path:
-    """Refuse a page that could not be written, before anything is computed for it.
+    """Refuse a page that could not be written, before computing anything for it.
 
     Returns
     -------
     Path
-        With its ending, .html or .pdf, in small letters.
+        The path, with its extension .html or .pdf in lower case.
 
     Raises
     ------
     ParameterError
-        As :func:`psychometrics.exceptions.check_file`, or no browser prints the page.
+        As for :func:`psychometrics.exceptions.check_file`, or no browser can print the page.
 
     Examples
     --------
@@ -50,12 +50,12 @@ def _check_output(path: str | Path) -> Path:
 
 
 def _print_page(address: str, output: Path, profile: Path) -> None:
-    """Print an address to a PDF file by a browser without a window.
+    """Print an address to a PDF file with a headless browser.
 
     Parameters
     ----------
     address : str
-        Such as ``file:///tmp/page.html``.
+        An address such as ``file:///tmp/page.html``.
     output : Path
     profile : Path
         A folder for the browser's own files, which several calls may share.
@@ -65,28 +65,28 @@ def _print_page(address: str, output: Path, profile: Path) -> None:
     ParameterError
         There is no browser.
     PsychometricsError
-        The browser printed no page.
+        The browser did not print a page.
     """
     browser = _needed_browser(address)
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
                "--disable-background-networking", "--disable-component-update", "--disable-sync",
                "--no-pdf-header-footer", "--virtual-time-budget=20000",
                f"--user-data-dir={profile}", f"--print-to-pdf={output}"]  # fmt: skip
-    output.unlink(missing_ok=True)  # an earlier print is not taken for this one
+    output.unlink(missing_ok=True)  # so that an earlier print is not mistaken for this one
     subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
     if not output.is_file():
         raise PsychometricsError(f"{browser} did not print {address}.")
 
 
 def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
-    """Print the built book into one PDF, its pages in their order, with bookmarks and links.
+    """Print the built book to one PDF, with its pages in order, bookmarks and links.
 
     Parameters
     ----------
     output : str or Path
         The file to write.
     progress : bool
-        Show a progress bar over the pages.
+        Whether to show a progress bar over the pages.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
 
     Notes
     -----
-    A browser without a window prints each page; ``pypdf`` joins them.
+    A headless browser prints each page; ``pypdf`` joins them.
     """
     from pypdf import PdfWriter
     from tqdm import tqdm
@@ -138,12 +138,12 @@ def _find_browser() -> str | None:
 
 
 def _needed_browser(place: object) -> str:
-    """Return the path of Chromium or Chrome; ``place`` names what is to be printed."""
+    """Return the path of Chromium or Chrome; ``place`` names the file to print."""
     browser = _find_browser()
     if browser is None:
         raise ParameterError(
             f"{place}: a PDF is printed by Chromium or Chrome, and neither is on the PATH; "
-            "install one, or write the .html page alone."
+            "install one, or write only the .html page."
         )
     return browser
 
@@ -163,7 +163,7 @@ def _page_title(page: Path) -> str:
 
 
 def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:
-    """Return the links to other pages of the book lead into the PDF instead of to a file."""
+    """Make links to other pages of the book point into the PDF."""
     from pypdf.generic import ArrayObject, NameObject
 
     for page in writer.pages:

@@ -1,7 +1,7 @@
 """The prose of an executed notebook as plain Markdown, with its numbers filled in.
 
-The text of a run that is not the published one is quoted, and each sentence with a rule says
-whether it holds for the run.
+For a run with other parameters than the published one, the text is quoted, and each sentence with a
+rule is marked: does it hold for the run?
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LABEL = re.compile(r"^\(([\w-]+)\)=\n+(?:#+ (.+)\n)?", re.M)
 _HEADING = re.compile(r"^(?:\([\w-]+\)=\n+)?#+ .+$", re.M)
 _SENTENCE = re.compile(r"\S.*?[.!?](?=[*)”\"']*(?:\s|$))[*)”\"']*|\S.*", re.S)
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
-# Directives whose text may say what the published run found.
+# Directives whose text may report results of the published run.
 _CLAIMING = ("admonition", "exercise", "list-table", "note", "solution", "tip", "warning")
 FOR_THE_PUBLISHED_RUN = "*Written for the published run.*"
 _MATHML = re.findall(
@@ -40,13 +40,13 @@ _MATHML = re.findall(
     "math menclose mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow "
     "mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none",
 )
-# Forms of an output that a page shows; widgets and scripts are left out.
+# Formats of an output that a page shows; widgets and scripts are left out.
 _SHOWN = ("image/svg+xml", "image/png", "image/jpeg", "text/html", "text/markdown", "text/latex",
           "text/plain")  # fmt: skip
 
 
 def _prose_of(executed: Path) -> _Prose:
-    """Return what writes the text of a run: as it is, or as text about the published run."""
+    """Return the writer of a run's text: unchanged, or marked as about the published run."""
     sentences = judged_sentences(executed)
     parameters = own_parameters(executed)
     is_chapter = re.match(r"\d\d-|benchmarks$", _chapter_of(executed)) is not None
@@ -71,8 +71,7 @@ class _Prose:
             self.numbers[about["name"]] = f"{kinds[kind]} {counts[kind]}"
 
     def captioned(self, output) -> list:
-        """Return an output with its numbered caption, a table's before it; of messages, who
-        failed."""
+        """Return an output with its numbered caption (a table's first), or a message's failures."""
         from nbformat.v4 import new_output
 
         if output.get("name") == "stderr":
@@ -82,7 +81,7 @@ class _Prose:
                 for one in dict.fromkeys(failed)
             ]
 
-        output.get("metadata", {}).pop("filenames", None)  # pictures are in the page
+        output.get("metadata", {}).pop("filenames", None)  # pictures are embedded in the page
         if "data" in output:
             output["data"] = {kind: output["data"][kind] for kind in _SHOWN if kind in output.data}
             if not output["data"]:
@@ -97,11 +96,11 @@ class _Prose:
         return [caption, output] if about["name"].startswith("tab") else [output, caption]
 
     def banner(self) -> str:
-        """Return what is said before the page's first cell."""
+        """Return the text above the page's first cell."""
         return ""
 
     def cell(self, source: str) -> str:
-        """Return a cell of text."""
+        """Return a text cell."""
         return self.plain(source)
 
     def caption(self, about: dict) -> str:
@@ -116,8 +115,7 @@ class _Prose:
         return re.sub(r"\[\]\(([^)]+)\)", lambda link: f"*{_title(link[1])}*", text)
 
     def _blocks(self, text: str) -> str:
-        """Return the directives as quotations with a bold first line; forms and explorers are left
-        out."""
+        """Turn directives into quotations with a bold first line; drop forms and explorers."""
 
         def block(found: re.Match) -> str:
             kind = found[2]
@@ -142,7 +140,7 @@ class _Prose:
         display = "block" if found[1] else "inline"
         try:
             formula = convert((found[1] or found[2]).strip(), display=display)
-        except Exception:  # dollars of a text; the library's errors have no base of their own
+        except Exception:  # dollar signs in a text; the library's errors have no common base
             return found[0]
 
         if not _is_plain_mathml(formula):
@@ -151,7 +149,7 @@ class _Prose:
 
     def _hold(self, html: str) -> str:
         """Return a placeholder for HTML that Markdown must not touch."""
-        placeholder = f"HELD{secrets.token_hex(12)}"  # which no text of others can hold
+        placeholder = f"HELD{secrets.token_hex(12)}"  # too random to occur in any text
         self.held[placeholder] = html
         return placeholder
 
@@ -176,13 +174,13 @@ class _Prose:
         return "" if kind == "eq" else said.strip() or text
 
     def number(self, text: str) -> str:
-        """Return what the role ``num`` prints."""
+        """Return the output of the role ``num``."""
         value = self._printed(text, self.executed.parent, self.executed.stem)
         return self._hold(value) if value else "–"
 
     @staticmethod
     def _printed(text: str, runs: Path, chapter: str) -> str:
-        """Return a cell as it is printed; empty if there is none, or it has no value."""
+        """Return a cell as printed; empty if the cell or its value is missing."""
         try:
             found = escape(printed(text, runs, chapter))
         except (PsychometricsError, ValueError):
@@ -193,8 +191,8 @@ class _Prose:
 class _OtherRun(_Prose):
     """The text of a chapter on the page of a run that is not the published one.
 
-    The text was written for the published run. It is shown as a quotation with the published
-    numbers, this run's in brackets, and behind each sentence whether it holds for this run.
+    The text was written for the published run. It is quoted with the published numbers, this run's
+    numbers in brackets, and a mark after each sentence that says whether it holds for this run.
     """
 
     def __init__(self, executed: Path, parameters: dict, sentences: pd.DataFrame):
@@ -259,13 +257,13 @@ class _OtherRun(_Prose):
         return value if here in ("", published) else f"{value} (here {self._hold(here)})"
 
     def _here(self, text: str) -> str:
-        """Return the number of this run; empty if it is missing, or another chapter's."""
+        """Return the number of this run; empty if it is missing or belongs to another chapter."""
         if "/" in text.partition("[")[0]:
             return ""
         return self._printed(text, self.executed.parent, self.executed.stem)
 
     def _sections(self, text: str) -> list[str]:
-        """Return headings as they are, and what is between them as quotations."""
+        """Keep headings unchanged, and quote the text between them."""
         parts = []
         place = 0
         for heading in _HEADING.finditer(text):
@@ -282,7 +280,7 @@ class _OtherRun(_Prose):
         return _quoted(f"{FOR_THE_PUBLISHED_RUN}\n\n{self.plain(self._marked(text))}")
 
     def _directive(self, fence: re.Match) -> str:
-        """Return a directive with marks; the questions of a chapter have none."""
+        """Return a directive with marks, which the questions of a chapter do not get."""
         kind = fence[2]
         body = fence[4]
         if kind not in _CLAIMING:
@@ -306,7 +304,7 @@ class _OtherRun(_Prose):
         return self._marked(text)
 
     def _marked(self, text: str) -> str:
-        """Return text without bold findings, and with a mark behind each sentence with a rule."""
+        """Remove bold findings from a text, and mark each sentence that has a rule."""
         plain = _BOLD.sub(lambda bold: bold[1] if len(bold[1]) > 20 else bold[0], text)
         blocks = re.split(r"(\n\s*\n)", plain)
         return "".join(
@@ -319,7 +317,8 @@ class _OtherRun(_Prose):
         normal = [_normal(sentence[0]) for sentence in sentences]
         verdicts = [[] for _ in sentences]
 
-        # a fragment may run over the end of a sentence; the sentence in which it ends is marked
+        # a fragment may run past the end of a sentence; the mark follows the sentence in which it
+        # ends
         whole = " ".join(normal)
 
         for fragment, verdict in self.fragments.items():
@@ -346,7 +345,7 @@ class _OtherRun(_Prose):
 
 
 def _is_plain_mathml(formula: str) -> bool:
-    r"""Return whether a formula holds MathML alone; ``\text`` may hold any HTML.
+    r"""Return whether a formula is pure MathML; ``\text`` may hold any HTML.
 
     Examples
     --------
@@ -379,7 +378,7 @@ def _quoted(text: str) -> str:
 
 
 def _code(value: object) -> str:
-    """Return a value as code, so that no part of a name is read as Markdown."""
+    """Return a value as code, so that Markdown does not interpret it."""
     return f"`{str(value).replace('`', '')}`"
 
 
@@ -427,6 +426,6 @@ def _references() -> dict[str, tuple[str, str]]:
 
 
 def _accented(letter: re.Match) -> str:
-    """Return the letter that TeX writes as an accent and a letter."""
+    """Return the accented letter for TeX's accent and letter."""
     accents = dict(zip("\"'`^~", "\u0308\u0301\u0300\u0302\u0303", strict=True))
     return unicodedata.normalize("NFC", letter[2] + accents[letter[1]])

@@ -1,12 +1,13 @@
-"""The table shown is the record: what a chapter shows is written down, and prose points at it.
+"""The displayed table is the record: chapters save what they show, and prose refers to it.
 
-:func:`table` and :func:`figure` show a result and write its numbers as CSV into the folder of the
-run, one file each. Prose, claims, exercises and expectations name a cell of these files by an
-address: ``tab-power[silhouette, auc]`` in the same chapter, ``04/tab-power[silhouette, auc]`` from
-elsewhere. The labels before the last are looked for in the first columns, the last is a column.
+:func:`table` and :func:`figure` show a result and write its numbers to a CSV file in the folder of
+the run. Prose, claims, exercises and expectations refer to a cell of these files by an address:
+``tab-power[silhouette, auc]`` in the same chapter, ``04/tab-power[silhouette, auc]`` from
+elsewhere. The last label is a column; the labels before it are looked up in the first columns.
 
-A table whose numbers need texts that the project does not ship, such as a lexicon, names them in
-``tab-power.rests-on.txt`` next to its CSV file. It is compared only with one that names the same.
+If a table's numbers depend on texts that the project does not ship, such as a lexicon,
+``tab-power.rests-on.txt`` next to its CSV file names them. It is compared only with tables that
+name the same texts.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
 
 ROLE = re.compile(r"\{num\}`([^`]+)`")
 _ADDRESS = re.compile(r"(?:([\w-]+)/)?((?:tab|fig)-[\w-]+)\[(.+)\]", re.DOTALL)
-_PAGE = 7.5  # inches of a page of the book, on which a wider figure is shrunk
+_PAGE = 7.5  # inches of a page's width; wider figures are shrunk
 _NAME = re.compile(r"(tab|fig)-[a-z0-9-]+")
 
 
 @dataclass
 class _Run:
-    """The run of this process: the folder to which it writes what it shows."""
+    """The run of this process: the folder to which it writes its tables and figures."""
 
     folder: Path = Path("runs/tables")
 
@@ -48,30 +49,31 @@ _RUN = _Run()
 
 
 def write_to(folder: str | Path) -> None:
-    """Write what this process shows from now on to a folder, by default ``runs/tables``.
+    """Set the folder for everything that this process shows from now on.
 
     Parameters
     ----------
     folder : str or Path
-        The folder of a run, named after its chapter; it is made with the first table.
+        The folder of a run, named after its chapter; by default ``runs/tables``. The first table
+        creates it.
     """
     _RUN.folder = Path(folder)
 
 
-def own_folder() -> Path:
-    """Return the folder to which this process writes what it shows."""
+def _own_folder() -> Path:
+    """Return the folder to which this process writes its tables and figures."""
     return _RUN.folder
 
 
 def _kernel_arguments(folder: Path) -> list[str]:
-    """Return the arguments that make a notebook's kernel write what it shows to a folder.
+    """Return the arguments that make a notebook's kernel write its tables to a folder.
 
     Examples
     --------
     >>> _kernel_arguments(Path("runs"))[0].startswith("--IPKernelApp.exec_lines=")
     True
     """
-    # a call without a name of its own, so that the notebook's namespace stays empty
+    # a call without an assignment, so that the notebook's namespace stays empty
     line = f"__import__({__name__!r}, fromlist=['write_to']).write_to({str(folder)!r})"
     return [f"--IPKernelApp.exec_lines={line}"]
 
@@ -88,22 +90,22 @@ def table(
     Parameters
     ----------
     frame : DataFrame
-        Raw numbers and words; the index holds the labels of the rows. A default index is left out.
+        Raw numbers and words; the index has the labels of the rows. A default index is left out.
     name : str
-        Begins with ``tab-``; unique in the book.
+        A name that begins with ``tab-``, unique in the book.
     caption : str
-        MyST.
+        Caption in MyST.
     formats : dict, optional
-        Format specs by column, ``"p"`` for p values; ``""`` is for all other numbers (by default
-        ``"d"`` for whole numbers and ``".2f"`` else).
+        Format specs by column, ``"p"`` for p values; ``""`` applies to all other numbers (by
+        default ``"d"`` for whole numbers and ``".2f"`` for others).
     rests_on : str
-        External texts that the numbers were computed from and that are not shipped, such as
-        ``"HurtLex"``; empty if there are none. The caption should name them, too.
+        External texts behind the numbers that are not shipped, such as ``"HurtLex"``; empty if
+        there are none. The caption should name them, too.
 
     Raises
     ------
     ParameterError
-        The name does not begin with ``tab-``, or a format is of no column.
+        The name does not begin with ``tab-``, or a format names no column.
 
     Examples
     --------
@@ -134,13 +136,13 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
     Parameters
     ----------
     fig : Figure
-        It is closed afterwards.
+        The figure, which is closed afterwards.
     frame : DataFrame
-        The data that it draws.
+        The data in the figure.
     name : str
-        Begins with ``fig-``; unique in the book.
+        A name that begins with ``fig-``, unique in the book.
     caption, alt : str
-        MyST, and the text for those who cannot see the figure.
+        Caption in MyST, and the description for readers who cannot see the figure.
 
     Raises
     ------
@@ -157,11 +159,11 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
 
 
 def _smallest_label(fig: Figure) -> float:
-    """Return the points of its smallest text, once the figure has shrunk to the width of a page."""
+    """Return the size in points of the smallest text, after shrinking the figure to a page."""
     from matplotlib.text import Text
 
     fig.draw_without_rendering()
-    shrunk = min(1.0, _PAGE / (fig.get_tightbbox().width + 0.2))  # with what is padded
+    shrunk = min(1.0, _PAGE / (fig.get_tightbbox().width + 0.2))  # including padding
     texts = (t for t in fig.findobj(Text) if t.get_text().strip() and t.get_visible())
     seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
     return round(float(shrunk * min(seen, default=math.inf)), 2)
@@ -173,7 +175,7 @@ def read(name: str, runs: str | Path = "book") -> pd.DataFrame:
     Parameters
     ----------
     name : str
-        Such as ``"04/tab-power"``.
+        The table's address, such as ``"04/tab-power"``.
     runs : str or Path
         The folder of executed chapters; ``"book"`` is where ``psychometrics book`` puts them.
 
@@ -205,11 +207,11 @@ def cell(address: str, runs: Path, chapter: str = "") -> object:
     Parameters
     ----------
     address : str
-        Such as ``"04/tab-power[silhouette, auc]"``.
+        The cell's address, such as ``"04/tab-power[silhouette, auc]"``.
     runs : Path
-        Holds a folder of CSV files for each executed chapter.
+        The folder with a folder of CSV files for each executed chapter.
     chapter : str
-        Chapter of an address that names none.
+        Chapter for an address that names none.
 
     Returns
     -------
@@ -236,14 +238,14 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
 
     ``p_of_the_claim`` is the p value of a test against the bar of a claim, if the row has one.
 
-    They are in columns of these names (``null low`` for ``null_low``), or of these names after the
-    cell's column, such as ``auc low``. A cell that does not exist is missing.
+    The others are in columns of these names (``null low`` for ``null_low``), or of these names
+    after the cell's column, such as ``auc low``. A cell that does not exist is missing.
     """
     row, column = _found(address, runs, chapter)
     found = {"value": row[column]}
     for name in ("low", "high", "null", "null_low", "null_high", "p_of_the_claim"):
         words = name.replace("_", " ")
-        stem = column.rpartition(" ")[0]  # of "less neutral mean" the ends are "less neutral low"
+        stem = column.rpartition(" ")[0]  # "less neutral mean" has the end "less neutral low"
         near = (f"{column} {words}", f"{stem} {words}", words, name)
         labels = [label for label in near if label in row]
         found[name] = row[labels[0]] if labels else math.nan
@@ -251,7 +253,7 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
 
 
 def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
-    """Return the labels that the stars of an address stand for, in each row that it matches.
+    """Return the labels in the place of an address's stars, for each row that it matches.
 
     Examples
     --------
@@ -276,7 +278,7 @@ def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
 
 
 def printed(text: str, runs: Path, chapter: str = "") -> str:
-    """Return what the role ``num`` prints: a cell by its address, behind ``:`` in a format.
+    """Format a number for the role ``num``: a cell's address, optionally ``:`` and a format.
 
     The formats are Python's, ``p`` for a p value, and ``.2f ci`` for a value with its interval.
     """
@@ -305,7 +307,7 @@ def number(value: object, form: str = "") -> str:
     if math.isnan(value):
         return "–"
 
-    if form == "p":  # as the American Psychological Association writes it
+    if form == "p":  # in the style of the American Psychological Association
         if value < 0.001:
             return "< .001"
         return "> .999" if value > 0.999 else f"{value:.3f}".removeprefix("0")
@@ -316,18 +318,18 @@ def number(value: object, form: str = "") -> str:
     try:
         return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
     except ValueError:
-        raise ParameterError(f"{form!r} is no format of a number; write one such as .2f.") from None
+        raise ParameterError(f"{form!r} is not a number format; write one such as .2f.") from None
 
 
 def shown(notebook: Path) -> list[dict]:
-    """Return ``name``, ``caption`` and ``alt`` of what an executed notebook shows, in order."""
+    """Return ``name``, ``caption`` and ``alt`` of an executed notebook's outputs, in order."""
     cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
     outputs = (output for one in cells for output in one.get("outputs", []))
     return [o["metadata"]["record"] for o in outputs if "record" in o.get("metadata", {})]
 
 
-def mistakes(chapter: str, runs: Path) -> list[str]:
-    """Return what is wrong with the numbers of an executed chapter's prose, one sentence each."""
+def _mistakes(chapter: str, runs: Path) -> list[str]:
+    """Return the mistakes in the numbers of an executed chapter's prose, one sentence each."""
     path = runs / f"{chapter}.ipynb"
     names = [about["name"] for about in shown(path)]
     said = [f"{chapter}: {n} is shown twice." for n in sorted({*names}) if names.count(n) > 1]
@@ -344,7 +346,7 @@ def mistakes(chapter: str, runs: Path) -> list[str]:
 
 
 def external_texts_file(path: Path) -> Path:
-    """Return where the external texts of a table's CSV file are named.
+    """Return the path of the file that names the external texts of a table's CSV file.
 
     Examples
     --------
@@ -404,7 +406,7 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
     words.columns = [column.replace("_", " ") for column in words]
     words.index.names = [name and str(name).replace("_", " ") for name in words.index.names]
     words = words.rename(index=_escaped, columns=_escaped).rename_axis(index=_escaped)
-    # where a column is words, it reads from the left
+    # left-align columns of words
     left = {name for name in flat if not pd.api.types.is_numeric_dtype(flat[name])}
     html = words.map(_linked).to_html(
         escape=False, border=0, index=not _is_default(frame.index), na_rep=""
@@ -471,7 +473,7 @@ def _parts(address: str, chapter: str) -> tuple[str, str, list[str]]:
 
 def _path(address: str, chapter: str, name: str, runs: Path) -> Path:
     folders = sorted(path for path in runs.glob(f"{chapter}*") if path.is_dir())
-    if chapter and (runs / chapter).is_dir():  # a run whose name another run's begins with
+    if chapter and (runs / chapter).is_dir():  # another run's name may begin with this one's
         folders = [runs / chapter]
     if not chapter or not folders:
         raise DataError(f"{address}: no chapter {chapter} was executed.")

@@ -1,4 +1,4 @@
-"""Run a notebook and write its page: once, as a report, or for many parameters."""
+"""Run a notebook and write its page: once, as a report, or for many sets of parameters."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def run_notebook(
 ) -> Path:
     """Execute a notebook with papermill, and write its pages.
 
-    The run and its pages are made in a temporary folder beside the executed copy and take the
-    place of earlier ones together, once all of them are there: a run that fails leaves the
-    earlier result as it was. An earlier result of other parameters is kept, under a name made of
-    its parameters.
+    The run and its pages are made in a temporary folder next to the executed copy. They replace
+    earlier ones together, once all are complete, so a failed run leaves the earlier result
+    unchanged. An earlier result with other parameters is kept, under a name made from its
+    parameters.
 
     Parameters
     ----------
     name : str
         A notebook of the book or of a report.
     parameters : dict, optional
-        Values for names of its parameters cell; the others keep theirs.
+        Values for names of its parameters cell; the others keep their defaults.
     output : str or Path, optional
-        The executed copy, in a folder that exists; by default ``runs/<name>.ipynb``.
+        The executed copy, in an existing folder; by default ``runs/<name>.ipynb``.
     progress : bool
-        Show a progress bar over the cells.
+        Whether to show a progress bar over the cells.
     pages : sequence of str or Path
         Pages to write, each .html or .pdf.
     kind : {"page", "report", "slides"}
@@ -67,7 +67,8 @@ def run_notebook(
     ParameterError
         There is no such notebook, parameter or folder; nothing was executed.
     PsychometricsError
-        A cell failed; the message is the cell's error, and ``<output>.failed.ipynb`` shows where.
+        A cell failed; the message is the cell's error, and ``<output>.failed.ipynb`` shows the
+        place.
 
     Examples
     --------
@@ -76,24 +77,11 @@ def run_notebook(
         ...
     psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'questionaire' ...
     """
-    import papermill
-
     check_kinds(locals(), {"name": str, "parameters": Mapping | None})
-    source = notebooks_dir() / f"{name}.ipynb"
-    if not source.is_file():
-        check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
-
-    known = papermill.inspect_notebook(str(source))
-    given = dict(parameters or {})
-    for parameter, value in given.items():
-        check_choice(known, parameter=parameter)
-        if not isinstance(value, str | int | float | list | dict | None):
-            raise ParameterError(f"{parameter}: a notebook takes no {type(value).__name__}.")
-        if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
-            given[parameter] = str(value)  # a text that looks like a number, such as one epoch
-
+    source = _source_of(name)
+    given = _given_parameters(source, parameters or {})
     output = RUNS / f"{name}.ipynb" if output is None else Path(output)
-    if output.parent == RUNS:  # any other folder is the user's to make: its name may be mistyped
+    if output.parent == RUNS:  # users make other folders: a name may be mistyped
         with writing(RUNS):
             RUNS.mkdir(exist_ok=True)
 
@@ -126,6 +114,30 @@ def run_notebook(
     return output
 
 
+def _source_of(name: str) -> Path:
+    """Return a notebook's file."""
+    source = notebooks_dir() / f"{name}.ipynb"
+    if not source.is_file():
+        check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
+    return source
+
+
+def _given_parameters(source: Path, parameters: Mapping[str, object]) -> dict[str, object]:
+    """Return values for a notebook's parameters, checked against their names and kinds."""
+    import papermill
+
+    known = papermill.inspect_notebook(str(source))
+    given = dict(parameters)
+    for parameter, value in given.items():
+        check_choice(known, parameter=parameter)
+        if not isinstance(value, str | int | float | list | dict | None):
+            raise ParameterError(f"{parameter}: a notebook accepts no {type(value).__name__}.")
+        if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
+            given[parameter] = str(value)  # a number given for a text, such as one epoch
+
+    return given
+
+
 def write_report(
     notebook: str,
     parameters: Mapping[str, object],
@@ -137,18 +149,18 @@ def write_report(
     Parameters
     ----------
     notebook : str
-        Its name.
+        The notebook's name.
     parameters : mapping
         Values for names of its parameters cell.
     pages : sequence of str or Path
-        Each ends in .html, or in .pdf, which Chromium prints.
+        Pages to write, each .html or .pdf (printed by Chromium).
     executed : Path, optional
-        The executed copy, by default in ``runs/``; its tables lie in the folder of its name.
+        The executed copy, by default in ``runs/``; its tables are in the folder of the same name.
 
     Returns
     -------
     dict of DataFrame
-        The tables that it shows, by name.
+        The tables that the notebook shows, by name.
 
     Raises
     ------
@@ -180,8 +192,8 @@ def sweep(
 ) -> pd.DataFrame:
     """Run a notebook once for each combination of parameters, and compare the tables.
 
-    A run that was finished with the same notebook and parameters is not repeated, so that a sweep
-    that was stopped resumes. A run that fails is named, and the others go on.
+    Completed runs with the same notebook and parameters are not repeated, so that a stopped sweep
+    resumes. Failed runs are listed, and the others continue.
 
     Parameters
     ----------
@@ -190,25 +202,25 @@ def sweep(
     grid : mapping of str to sequence, or sequence of str
         Values by parameter, also as ``"temperature=0.5,1"``; all combinations are run.
     folder : str or Path, optional
-        For the executed copies and the page, ``index.html``; by default
+        Folder for the executed copies and the page, ``index.html``; by default
         ``runs/<notebook>-sweep``.
     parameters : mapping, optional
-        The same for all runs.
+        Parameters that are the same for all runs.
     progress : bool
-        Show a progress bar over each run's cells.
+        Whether to show a progress bar over each run's cells.
 
     Returns
     -------
     DataFrame
         One row per run: the parameters of the grid; ``run``, the executed copy's name;
         ``status``, *run now*, *done before* or *failed*; ``seconds``; ``reason`` of a failure.
-        ``runs.csv`` in the folder holds the same, ``attrs["page"]`` is the page's path.
+        ``runs.csv`` in the folder has the same rows, and ``attrs["page"]`` is the page's path.
 
     Raises
     ------
     ParameterError
-        There is no such notebook or parameter, a parameter or a value is given twice, no
-        combination is possible, or the folder cannot be written; nothing was executed.
+        There is no such notebook or parameter, a parameter or a value occurs twice, no combination
+        is possible, or the folder cannot be written; nothing was executed.
 
     Examples
     --------
@@ -272,7 +284,7 @@ def _execute_notebook(
 
 
 def _name_of_parameters(parameters: dict[str, object], *more: str) -> str:
-    """Return a short name for a file from parameters, with a digest that makes it unique.
+    """Return a short file name from parameters, with a digest that makes it unique.
 
     Examples
     --------
@@ -286,9 +298,9 @@ def _name_of_parameters(parameters: dict[str, object], *more: str) -> str:
 
 
 def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
-    """Let a finished run take the place of an earlier one: tables, notebook and pages."""
+    """Replace an earlier run by a finished one: tables, notebook and pages."""
     places = {made.with_suffix(""): output.with_suffix(""), made: output} | pages
-    made.with_suffix("").mkdir(exist_ok=True)  # of a notebook that shows no table
+    made.with_suffix("").mkdir(exist_ok=True)  # missing if the notebook shows no table
     name = _other_name(output, made)
 
     with writing(output):
@@ -305,7 +317,7 @@ def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
 
 
 def _other_name(output: Path, made: Path) -> str:
-    """Return the name under which an earlier result is kept; empty if there is none to keep."""
+    """Return the name under which to keep an earlier result; empty if there is none."""
     if not output.is_file() and not output.with_suffix("").is_dir():
         return ""
 
@@ -318,7 +330,7 @@ def _other_name(output: Path, made: Path) -> str:
         is_repeated = is_same_notebook and earlier["parameters"] == now["parameters"]
 
         return "" if is_repeated else _name_of_parameters(earlier["parameters"])
-    except (OSError, ValueError, KeyError, TypeError):  # a file or folder that no run wrote
+    except (OSError, ValueError, KeyError, TypeError):  # not written by a run
         return f"kept-{time.time():.0f}"
 
 
@@ -330,7 +342,7 @@ def _remove(path: Path) -> None:
 
 
 def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
-    """Return ``["temperature=0.5,1", "score=contrast"]`` as values by name."""
+    """Parse ``["temperature=0.5,1", "score=contrast"]`` into values by name."""
     grid: dict[str, list[object]] = {}
     for pair in pairs:
         name, equals, values = pair.partition("=")
@@ -338,7 +350,7 @@ def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
         if not equals or not name or not all(given):
             raise ParameterError(f"Write a sweep as name=value,value, got '{pair}'.")
         if name in grid:
-            raise ParameterError(f"The sweep of {name} is given twice: keep one.")
+            raise ParameterError(f"There are two sweeps of {name}: keep one.")
 
         grid[name] = [parse_parameters([f"{name}={value}"])[name] for value in given]
         if len({str(value) for value in grid[name]}) < len(given):
@@ -348,14 +360,14 @@ def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
 
 
 def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tuple[dict, str]]:
-    """Return all combinations, each with what makes it impossible, if something does."""
+    """Return all combinations, each with the reason if it is impossible."""
     import papermill
 
-    check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=notebook)
+    source = _source_of(notebook)
     if not grid or not all(hasattr(v, "__len__") and len(v) for v in grid.values()):
         raise ParameterError("A sweep needs a parameter and its values: name=value,value.")
 
-    has = list(papermill.inspect_notebook(str(notebooks_dir() / f"{notebook}.ipynb")))
+    has = list(papermill.inspect_notebook(str(source)))
     for name in [*grid, *parameters]:
         check_choice(has, parameter=name)
 
@@ -381,7 +393,7 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
 
 
 def _one(notebook: str, values: dict, path: Path, impossible: str, progress: bool) -> dict:
-    """Run one combination, unless its copy is there; only a complete copy gets its name."""
+    """Run one combination unless its copy exists; only a complete copy gets its name."""
     done, failed = (path.with_name(f"{path.name}{end}") for end in (".ipynb", ".failed.txt"))
     if done.is_file():
         written = json.loads(done.read_text(encoding="utf-8"))["metadata"]
@@ -403,7 +415,7 @@ def _one(notebook: str, values: dict, path: Path, impossible: str, progress: boo
         failed.write_text(f"{reason}\n", encoding="utf-8")
         return {"status": "failed", "seconds": seconds, "reason": reason}
 
-    part.with_suffix("").mkdir(exist_ok=True)  # of a notebook that shows no table
+    part.with_suffix("").mkdir(exist_ok=True)  # missing if the notebook shows no table
     part.with_suffix("").rename(path)
     part.rename(done)
     failed.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Questionnaires: what one holds, where it is read from, the prompts it makes."""
+"""Questionnaires: their content, their files, and the prompts made from them."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The table of answers to a questionnaire's items, in any mode: its columns and its form."""
+"""The table of answers to a questionnaire's items, in any mode: its columns and format."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", 
 
 
 def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Bring answers into the form that every mode returns, and check them.
+    """Convert answers to the format that every mode returns, and check them.
 
     Parameters
     ----------
     rows : list of dict or DataFrame
-        The columns ``COLUMNS`` but ``questionnaire``; further ones stay.
+        Rows with the ``COLUMNS`` except ``questionnaire``; further columns are kept.
     questionnaire : Questionnaire
 
     Returns
     -------
     DataFrame
-        One row per answer, ``value`` as float and missing where the status is not ``ok``.
+        One row per answer; ``value`` is a float, missing unless the status is ``ok``.
 
     Raises
     ------
     ParameterError
-        A column is missing, or the questionnaire does not have an item, a status or a value.
+        A column is missing, or an item, a status or a value does not belong to the questionnaire.
     """
     if not isinstance(rows, list | pd.DataFrame):
         raise ParameterError(f"Answers must be a list of rows or a DataFrame, got {rows!r:.40}.")
@@ -62,7 +62,7 @@ def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire
 
 
 def check_loaded(questionnaires: Iterable[Questionnaire]) -> None:
-    """Refuse names and files where questionnaires belong that are loaded.
+    """Refuse names and files where loaded questionnaires are required.
 
     Raises
     ------

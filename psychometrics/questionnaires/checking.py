@@ -1,4 +1,4 @@
-"""Reading a questionnaire's content: each mistake names its place and what to do."""
+"""Check a questionnaire's content: each mistake names its place and the correction."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PartT = TypeVar("_PartT", bound=Part)
 _STAND_INS = dict.fromkeys(
     ("id", "title", "short_title", "measures", "citation", "source", "licence"), "stand-in"
 )
-"""Values in the place of missing or wrong ones that other parts do not depend on."""
+"""Placeholders for missing or wrong values that other parts do not depend on."""
 _LISTS = ("items", "scales", "options", "response")
-"""Lists whose right entries are checked although others are wrong."""
+"""Lists whose valid entries are checked even if others are wrong."""
 _ASKED = ("terms", "templates", "candidates", "intensifiers", "options", "weights")
 """Keys of an item on which its other keys depend."""
 _EXPECTED = {
@@ -44,7 +44,7 @@ def checked(content: object, place: str, schema: type[_PartT]) -> _PartT: ...
 
 
 def checked(content: object, place: str, schema: type[Part] = Questionnaire) -> Part:
-    """Return the content as a part of a questionnaire; a mistake names its place."""
+    """Parse the content as a part of a questionnaire; a mistake names its place."""
     if not isinstance(content, dict):
         raise QuestionnaireError(f"{place}: holds no questionnaire; give it keys, such as `items`.")
 
@@ -53,7 +53,7 @@ def checked(content: object, place: str, schema: type[Part] = Questionnaire) -> 
     except ValidationError as error:
         found = error.errors()
 
-    # A list whose parts are wrong is not too short besides.
+    # A list with invalid parts is not also reported as too short.
     inside = {mistake["loc"][:size] for mistake in found for size in range(len(mistake["loc"]))}
     told = [
         _mistake_lines(dict(m), content)
@@ -70,7 +70,7 @@ def checked(content: object, place: str, schema: type[Part] = Questionnaire) -> 
 
 
 def _mistakes_of_the_rest(content: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
-    """Return what the right parts of a wrong questionnaire do wrong together."""
+    """Return the mistakes that the valid parts of a wrong questionnaire make together."""
     places = [mistake["loc"] for mistake in found]
     if () in places or ("items",) in places:
         return []
@@ -99,7 +99,7 @@ def _mistakes_of_the_rest(content: dict[str, Any], found: list[dict[str, Any]]) 
 def _right_entries(
     key: str, entries: list[Any], wrong: set[tuple[Any, ...]], unsure: set[str | int]
 ) -> list[dict[str, object]]:
-    """Return entries without their wrong keys, and note what the others then do not show."""
+    """Return entries without their wrong keys, and record the checks that this prevents."""
     right = []
     for at, entry in enumerate(entries):
         off = {place[1] if len(place) > 1 else None for place in wrong if place[0] == at}
@@ -131,7 +131,7 @@ def _stand_in(key: str, at: int) -> dict[str, object]:
 
 
 def _mistake_lines(mistake: dict[str, Any], content: dict[str, Any]) -> list[str]:
-    """Return a pydantic mistake as lines that name place and mend, after the file's name."""
+    """Return a pydantic mistake as lines with place and correction, after the file's name."""
     place = _place(mistake["loc"], content)
     place = f", {place}" if place else ""
     got = mistake["input"]
@@ -158,7 +158,7 @@ def _mistake_lines(mistake: dict[str, Any], content: dict[str, Any]) -> list[str
 
 
 def _place(location: tuple[Any, ...], content: Any) -> str:
-    """``("items", 2, "templates", 0, "premise")`` as *item 3 (phq9_3), template 1, premise*."""
+    """Format ``("items", 2, "templates", 0, "premise")`` as *item 3 (phq9_3), template 1, ...*."""
     words: list[str] = []
     for key in location:
         inside = isinstance(content, dict | list | tuple)
@@ -177,5 +177,5 @@ def _place(location: tuple[Any, ...], content: Any) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    """Return the text on one line: what is not printable as its escape."""
+    """Return the text on one line, with escapes for unprintable characters."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)

@@ -1,4 +1,4 @@
-"""Questionnaires by name or path: those that come with the project, and files of one's own.
+"""Questionnaires by name or path: the project's own, and users' files.
 
 Another package adds questionnaires by an entry point that names a package with their YAML files::
 
@@ -39,26 +39,26 @@ def load_questionnaire(
     Parameters
     ----------
     name_or_path : str or Path
-        One of :func:`questionnaire_names`, one of them changed (``ipip20-typos-1``, see
+        A name from :func:`questionnaire_names`, the name of a variant (``ipip20-typos-1``, see
         :func:`perturbed`), or the path of a file: YAML in the project's layout, JSON in
-        PsychoBench's or question_llm's, or OpenScales' ``.osd``. A loaded questionnaire is given
-        back.
+        PsychoBench's or question_llm's, or OpenScales' ``.osd``. A loaded questionnaire is returned
+        unchanged.
     texts : bool
-        Whether the items' wording is needed. Without it PsychoBench's thirteen scales load with
-        no download: keys, norms and ranges, and a placeholder for each item.
+        Whether the items' wording is needed. Without it PsychoBench's thirteen scales load without
+        a download: keys, norms and ranges, and a placeholder for each item.
 
     Returns
     -------
     Questionnaire
-        Frozen; every part of it is checked.
+        The questionnaire, immutable and checked in all its parts.
 
     Raises
     ------
     QuestionnaireError
-        The file is missing or malformed. The message has one line per mistake, each naming the
-        file, the item and the mend.
+        The file is missing or malformed. The message has one line per mistake with the file, the
+        item and the correction.
     DataError
-        The wording is needed and can neither be found nor downloaded.
+        The wording is needed but can neither be found nor downloaded.
 
     References
     ----------
@@ -107,7 +107,7 @@ def load_questionnaire(
 def load_questionnaires(
     given: str | Path | Questionnaire | Iterable[Any], texts: bool = True
 ) -> list[Questionnaire]:
-    """Read one questionnaire or several: what every function does with its ``questionnaires``.
+    """Load one questionnaire or several, for functions with a parameter ``questionnaires``.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def load_questionnaires(
 
 
 def questionnaire_names() -> list[str]:
-    """Return the names of the questionnaires that come with the project or that packages add.
+    """Return the names of the project's questionnaires and of those that packages add.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def _added() -> dict[str, Path]:
     return _added_along(tuple(sys.path))
 
 
-@functools.cache  # reading what is installed takes longer than reading a questionnaire
+@functools.cache  # reading the installed packages takes longer than a questionnaire
 def _added_along(_path: tuple[str, ...]) -> dict[str, Path]:
     """Return the files that packages on the import path add."""
     files: dict[str, Path] = {}
@@ -160,7 +160,7 @@ def _added_along(_path: tuple[str, ...]) -> dict[str, Path]:
 
 
 def counts(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Templates, terms, intensifiers and prompts of each item.
+    """Count templates, terms, intensifiers and prompts of each item.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def counts(questionnaire: Questionnaire) -> pd.DataFrame:
     -------
     DataFrame
         Indexed by ``item_id``: ``templates``; ``source`` and ``inverse``, terms per template (a
-        mean, where an item's templates have terms of their own); ``intensifiers``; ``prompts``;
+        mean, if an item's templates have their own terms); ``intensifiers``; ``prompts``;
         ``options``.
 
     Examples
@@ -193,7 +193,7 @@ def counts(questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _perturbation(name: str) -> tuple[str, str, int] | None:
-    """Split a name such as ``ipip20-typos-1`` into questionnaire, way and seed."""
+    """Split a name such as ``ipip20-typos-1`` into questionnaire, change and seed."""
     match = re.fullmatch(rf"(.+)-({'|'.join(PERTURBATIONS)})(?:-(\d{{1,9}}))?", name)
     if match is None or match[1] not in questionnaire_names():
         return None
@@ -202,7 +202,7 @@ def _perturbation(name: str) -> tuple[str, str, int] | None:
 
 def _find(name_or_path: str | Path) -> Path:
     if not isinstance(name_or_path, str | Path):
-        raise QuestionnaireError(f"A questionnaire is a name or a path, not {name_or_path!r:.40}.")
+        raise QuestionnaireError(f"A questionnaire needs a name or path, not {name_or_path!r:.40}.")
 
     try:
         shipped = questionnaires_dir() / f"{name_or_path}.yaml"
@@ -216,15 +216,15 @@ def _find(name_or_path: str | Path) -> Path:
         added = _added()
         if name_or_path in added:
             return added[name_or_path]
-    except (OSError, RuntimeError, ValueError):  # too long, an unknown user's home, a NUL
+    except (OSError, RuntimeError, ValueError):  # a long name, an unknown user's home, a NUL
         pass
 
     names = questionnaire_names()
     asked = str(name_or_path)[:100]
     if re.fullmatch(r"16[ _-]?p(ersonalit\w*)?", asked, re.IGNORECASE):
         raise QuestionnaireError(
-            "16Personalities does not come with the project: its wording may not be passed on, and "
-            "its owner's site alone scores it. Write the statements into a table, with scales of "
+            "16Personalities does not come with the project: its wording may not be copied, and "
+            "only its owner's site scores it. Write the statements into a table, with scales of "
             "your own, and run `psychometrics new-questionnaire TABLE`."
         )
 
@@ -237,7 +237,7 @@ def _find(name_or_path: str | Path) -> Path:
 
 
 def _shown(path: Path) -> str:
-    """Return the path as a reader would write it."""
+    """Return the path in the form that a reader would write."""
     bases = (Path.cwd(), questionnaires_dir().parent)
     base = next((base for base in bases if path.resolve().is_relative_to(base)), None)
     shown = str(path) if base is None else path.resolve().relative_to(base).as_posix()
@@ -245,7 +245,7 @@ def _shown(path: Path) -> str:
 
 
 def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
-    """Refuse another questionnaire under a shipped one's name: their answers would be mixed up."""
+    """Refuse a different questionnaire with a shipped name, since answers would get mixed up."""
     shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
     added = _added().get(questionnaire.id)
     if questionnaire.id not in questionnaire_names() or path in (shipped, added):

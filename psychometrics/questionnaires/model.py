@@ -1,6 +1,6 @@
-"""The content of a questionnaire, and the rules that its parts must meet.
+"""The content of a questionnaire, and the rules for its parts.
 
-One file: the rules that a part must meet are read next to its fields.
+One file: the rules for a part are next to its fields.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pydantic import (
 from ..exceptions import ParameterError
 
 _PLACEHOLDERS = ("term", "intensifier")
-_LARGEST = 1e9  # values, weights and scores lie between minus and plus this
+_LARGEST = 1e9  # limit of the size of values, weights and scores
 
 
 def _clean(text: str) -> str:
@@ -39,10 +39,10 @@ def _clean(text: str) -> str:
         if (hidden and not joins) or is_noncharacter:
             raise ValueError(f"holds the invisible sign U+{ord(sign):04X}: take it out")
 
-    # Styled tables of a notebook pass text on to the page as it is.
+    # Styled tables of a notebook do not escape text.
     tag = re.search(r"<[a-zA-Z/!?]", text)
     if tag:
-        raise ValueError(f"holds what a page reads as a tag ('{tag[0]}'): put a blank after '<'")
+        raise ValueError(f"has a text like an HTML tag ('{tag[0]}'): put a blank after '<'")
 
     return text
 
@@ -86,20 +86,20 @@ _Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=
 
 
 class Part(BaseModel):
-    """A part of a questionnaire: it cannot be changed, and refuses unknown keys."""
+    """A part of a questionnaire: it is immutable, and refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
 class _Level(Part):
-    """A level of the Likert scale: interchangeable intensifiers and their common weight."""
+    """A level of the frequency scale: interchangeable intensifiers and their common weight."""
 
     weight: _Number
     terms: _Words
 
 
 class _Terms(Part):
-    """Construct terms: ``source`` (S+) keep the item's stance, ``inverse`` (S−) turn it round."""
+    """Construct terms: ``source`` (S+) keep the item's stance, ``inverse`` (S−) reverse it."""
 
     source: _Words
     inverse: _Words
@@ -141,10 +141,10 @@ class _Template(Part):
 
 
 class _Candidates(Part):
-    """Alternatives to a template of the item or to its terms: wordings to be measured.
+    """Alternatives to a template of the item or to its terms: wordings to compare.
 
-    ``premises`` and ``hypotheses`` are tried in place of the template's own (the first by default);
-    ``source`` and ``inverse`` terms are added to its own.
+    ``premises`` and ``hypotheses`` replace those of the template with the given number (the first
+    by default); ``source`` and ``inverse`` terms are added to its own.
     """
 
     template: Annotated[int, Field(strict=True, ge=1)] = 1
@@ -162,9 +162,9 @@ class Option(Part):
 
 
 class Scale(Part):
-    """Items that are added up or averaged, after those in ``reverse`` are turned round.
+    """Items that are added up or averaged, after those in ``reverse`` are reversed.
 
-    ``items: all`` in a file stands for every item; a subscale names its parent.
+    In a file, ``items: all`` means every item; a subscale names its parent.
     """
 
     id: _Text
@@ -187,11 +187,11 @@ class _Norm(Part):
 
 
 class _Prompt(Part):
-    """A prompt to be sent word by word, see :func:`psychometrics.modes.messages.messages`.
+    """A prompt to send word for word, see :func:`psychometrics.modes.messages.messages`.
 
     The ``template`` has ``{statements}``, or ``{question}`` and ``{choices}`` for one item, whose
-    choices have ``labels`` and the ``delimiter`` before them. Without ``usual`` it is sent only
-    where ``wording="file"`` asks for it.
+    choices have ``labels`` and the ``delimiter`` before them. Unless it is ``usual``, it is sent
+    only for ``wording="file"``.
     """
 
     model_config = ConfigDict(str_strip_whitespace=False)  # blanks at its end are sent, too
@@ -203,11 +203,11 @@ class _Prompt(Part):
 
 
 class Item(Part):
-    """One question, its key, and what it needs for a way of asking.
+    """One question, its key, and the parts that a way of asking needs.
 
     ``terms``, ``templates`` and ``intensifiers`` for NLI prompts, ``candidates`` for better ones;
-    ``options`` where they are not the questionnaire's; ``weights``, what each option adds to each
-    category; ``paraphrases`` and ``negated``, the text in other words and denied, for
+    ``options`` that differ from the questionnaire's; ``weights``, each option's contribution to
+    each category; ``paraphrases`` and ``negated``, rewordings and a denial of the text, for
     :func:`~psychometrics.questionnaires.perturbations.perturbed`.
     """
 
@@ -254,7 +254,7 @@ class Questionnaire(Part):
     @model_validator(mode="before")
     @classmethod
     def _filled(cls, content: object) -> object:
-        """``items: all`` of a scale as the list it stands for, and no bias as zeros."""
+        """Expand ``items: all`` of a scale into a list, and a missing bias into zeros."""
         if not isinstance(content, dict):
             return content
 
@@ -265,7 +265,7 @@ class Questionnaire(Part):
         if not isinstance(items, list | tuple) or not isinstance(scales, list | tuple):
             return content
         ids = [i.get("id") if isinstance(i, dict) else getattr(i, "id", None) for i in items]
-        ids = [name for name in ids if isinstance(name, str)]  # others are mistakes of the items
+        ids = [name for name in ids if isinstance(name, str)]  # other ids are mistakes of the items
         whole = [
             {**scale, "items": ids}
             if isinstance(scale, dict) and scale.get("items") == "all"
@@ -301,26 +301,23 @@ class Questionnaire(Part):
         return [item for item in self.items if item.id in scale.items]
 
     def keys(self, scale: Scale | None = None) -> dict[str, int]:
-        """Return the key of each item (of a scale): -1 where agreement lowers the score, else 1."""
+        """Return the keys of the items (of a scale): -1 if agreement lowers the score, else 1."""
         reverse = scale.reverse if scale else ()
         members = self.members(scale) if scale else self.items
         return {item.id: -item.keying if item.id in reverse else item.keying for item in members}
 
     def levels(self, item: Item) -> tuple[_Level, ...]:
-        """Return the levels of intensifiers that an item is asked with: its own, or the
-        questionnaire's."""
+        """Return the levels of intensifiers for an item: its own, or the questionnaire's."""
         return item.intensifiers or self.intensifiers or ()
 
     def choices(self, item: Item | str) -> tuple[Option, ...]:
-        """Return the options of an item (or the item with this id): its own, or the
-        questionnaire's."""
+        """Return an item's options (also by its id): its own, or the questionnaire's."""
         if isinstance(item, str):
             item = self.item(item)
         return item.options or self.options
 
     def statement(self, item: Item) -> str:
-        """Return the item as a whole sentence: after the stem, if there is one, and with a full
-        stop."""
+        """Return the item as a whole sentence, with the stem, if any, and a full stop."""
         text = item.text
         if self.stem:
             text = f"{self.stem} {text[0].lower()}{text[1:]}"
@@ -334,14 +331,14 @@ class Questionnaire(Part):
         return min(values), max(values)
 
     def span(self, scale: Scale) -> tuple[float, float]:
-        """Return the lowest and highest score that a scale can take by its options."""
+        """Return the lowest and highest score of a scale that its options allow."""
         size = 1 if scale.mode == "sum" else len(scale.items)
         low, high = map(sum, zip(*map(self.ends, scale.items), strict=True))
         return low / size, high / size
 
 
 def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]:
-    """Return what each part on its own cannot see, but nothing that rests on an unsure part."""
+    """Return mistakes between parts, but none that depends on an uncertain part."""
     ids = [item.id for item in questionnaire.items]
     found = _twice("items", ids)
     found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
@@ -363,10 +360,10 @@ def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]
         if number - 1 in unsure:
             continue
 
-        # Some instruments ask an item again for another scale, so only one scale may not repeat it.
+        # Some instruments ask an item again for another scale, so it may repeat only across scales.
         owners = [scale.id for scale in questionnaire.scales if item.id in scale.items]
         for owner in owners or [""]:
-            choices = tuple(questionnaire.choices(item))  # its own, or those of all
+            choices = tuple(questionnaire.choices(item))  # its own, or the common ones
             question = (owner, _fold(item.text), choices, item.templates)
             same = first.setdefault(question, item.id)
             if same != item.id:
@@ -473,7 +470,7 @@ def _scale_mistakes(
         ]
         found += _twice(place, scale.items) + _twice(f"{place}, reverse", scale.reverse)
         found += [
-            f"{place}: reverses '{name}', which is none of its items; correct it"
+            f"{place}: reverses '{name}', which is not one of its items; correct it"
             for name in scale.reverse
             if name not in scale.items
         ]
@@ -514,13 +511,12 @@ def _twice(place: str, names: Collection[str]) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """Return a text without differences that a reader does not see, in capitals and coding of
-    letters."""
+    """Return a text without differences in capitals and encoding, which readers do not see."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 def repeated(names: Collection[str], fold: bool = True) -> list[str]:
-    """Return the names that occur more than once, each once."""
+    """Return the names that occur more than once, each of them once."""
     told = {name: _fold(name) if fold else name for name in names}
     times = Counter(told[name] for name in names)
     return list({key: name for name, key in told.items() if times[key] > 1}.values())

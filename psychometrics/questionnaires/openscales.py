@@ -1,7 +1,7 @@
 """Questionnaires in the Open Scale Definition (``.osd``) of the OpenScales project.
 
 Sums and means of coded answers are scored as the file defines them. A file with any other score is
-refused, so that nothing is scored in another way than its authors meant.
+refused, so that no score differs from its authors' definition.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _BEYOND = ("scores", "transform", "value_map", "item_coding")
 
 
 def _likert(name: str) -> Any:
-    """Return a setting of Likert items, which their scale's defaults call by a shorter name."""
+    """Return a setting of Likert items, which has a shorter name in their scale's defaults."""
     return Field(None, validation_alias=AliasChoices(f"likert_{name}", name))
 
 
 def _keyed(items: object) -> object:
-    """Return items with their keys; a list has them all keyed forward."""
+    """Return items with their keys; a plain list has only forward keys."""
     return dict.fromkeys(items, 1) if isinstance(items, list) else items
 
 
 class _Loose(Part):
-    """A part of a file whose other keys do not matter here, such as its layout on a page."""
+    """A part of a file whose other keys, such as its page layout, are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -43,7 +43,7 @@ class _Points(_Loose):
 
 
 class _Entry(_Points):
-    """An entry of the list of items: a question, an instruction or the start of a section."""
+    """An entry in the list of items: a question, an instruction or the start of a section."""
 
     id: str
     type: str
@@ -59,7 +59,7 @@ class _Score(Part):
     items: Annotated[dict[str, Literal[-1, 0, 1]], BeforeValidator(_keyed)] = Field({})
 
     def obstacle(self) -> str | None:
-        """Return what makes the score more than a sum or a mean."""
+        """Return the reason why the score is more than a sum or a mean."""
         if self.method not in _MODES:
             return f"the method {self.method}"
 
@@ -77,7 +77,7 @@ class _Definition(_Loose):
 
 
 class _OpenScale(_Loose):
-    """A questionnaire of OpenScales; items that no score uses are left out."""
+    """A questionnaire of OpenScales, without the items that no score uses."""
 
     definition: _Definition
     translations: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
@@ -99,13 +99,13 @@ class _OpenScale(_Loose):
         return "en" if "en" in self.translations else next(iter(self.translations))
 
     def _text(self, key: Any) -> str:
-        """Return a text in the questionnaire's language, without its marks for a page."""
+        """Return a text in the questionnaire's language, without markup."""
         text = str(self.translations[self._language].get(key) or "")
         text = re.sub(r"</?(?:br|p|div|h\d|li|ul|ol)\b[^>]*>", " ", text)
         return " ".join(re.sub(r"</?[a-zA-Z][^>]*>", "", text).split())
 
     def _obstacles(self) -> Iterator[str]:
-        """Yield what cannot be asked or scored here as the file says."""
+        """Yield parts of the file that cannot be asked or scored here."""
         if not self.definition.scoring:
             yield "scoring: defines no score"
 
@@ -116,7 +116,7 @@ class _OpenScale(_Loose):
 
         likert = {item.id for item in self.definition.items if item.type in ("likert", "multi")}
         for name in sorted(self._scored - likert):
-            yield f"item {name}: is scored, but is no Likert item and no choice"
+            yield f"item {name}: is scored, but is neither a Likert item nor a choice"
 
         section = None
         for item in self.definition.items:
@@ -141,7 +141,7 @@ class _OpenScale(_Loose):
                 yield f"item {item.id}: has {len(labels)} labels for {len(values)} values"
 
     def _met(self, condition: Any) -> bool:
-        """Return whether a condition is met by a parameter's default."""
+        """Return whether the default of a parameter meets a condition."""
         if not condition:
             return True
         if not isinstance(condition, dict) or condition.get("operator") != "equals":
@@ -164,7 +164,7 @@ class _OpenScale(_Loose):
         return range(low, high + 1)
 
     def _options(self, item: _Entry) -> list[dict[str, Any]]:
-        """Return an item's options; a point without a word is called by its number."""
+        """Return an item's options; a point without a label is named by its number."""
         if item.type == "multi":
             texts = [option.get("value") for option in item.options]
             values = [int(v) if str(v).lstrip("-").isdigit() else v for v in texts]

@@ -1,4 +1,4 @@
-"""A questionnaire asked in another way: other order, slips of the pen, other words, denied."""
+"""Variants of a questionnaire: another order, typing errors, other words, denied items."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from .checking import checked
 from .model import Item, Questionnaire
 
 PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
-"""Ways in which :func:`perturbed` changes how a questionnaire is asked."""
+"""Kinds of change that :func:`perturbed` makes."""
 
 
 def perturbed(
     questionnaire: Questionnaire, how: str, seed: int = 1, texts: bool = True
 ) -> Questionnaire:
-    """Return the same questionnaire asked in another way, to see what its answers depend on.
+    """Return a variant of a questionnaire, to see what its answers depend on.
 
     The result is a questionnaire like any other, so every mode can ask it. Its id is the old one
-    with what was done, ``ipip20-typos-1``, and ``load_questionnaire`` knows shipped ones by
-    that name. Items keep their ids; norms are left out, as they hold for the old wording.
+    with the change, ``ipip20-typos-1``, and ``load_questionnaire`` knows shipped ones by that name.
+    Items keep their ids; norms are left out, as they hold for the old wording.
 
     Parameters
     ----------
     questionnaire : Questionnaire
     how : {"order", "typos", "paraphrase", "negation"}
-        ``order``: the items in another order. ``typos``: a slip in about one of six words of four
-        letters or more, and in at least one of each text that has such a word. ``paraphrase``: one
-        of the item's ``paraphrases``, else its statement in a frame (*It is true that I ...*).
+        ``order``: the items in another order. ``typos``: an error in about one of six words of four
+        letters or more, and in at least one such word of each text, if it has any. ``paraphrase``:
+        one of the item's ``paraphrases``, else its statement in a frame (*It is true that I ...*).
         ``negation``: the item's ``negated`` text, else a denial by rule (*I do not ...*); keys and
-        category weights turn round with it. Premises of templates are put in the same frames;
-        terms and intensifiers stay.
+        category weights are reversed with it. Premises of templates get the same frames; terms and
+        intensifiers stay unchanged.
     seed : int
-        Seed of all draws; ``negation`` draws nothing.
+        Seed of all random draws; ``negation`` has none.
     texts : bool
         Whether the items have their wording; without it only keys and weights change.
 
@@ -47,9 +47,9 @@ def perturbed(
     Raises
     ------
     ParameterError
-        There is no such way, or no rule fits an item that has no text of its own for it. The
-        rules are English: in other languages items need ``paraphrases`` or ``negated``, and their
-        templates are left out.
+        There is no such change, or no rule fits an item without its own text for it. The rules are
+        English: items in other languages need ``paraphrases`` or ``negated``, and their templates
+        are left out.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def perturbed(
 
     items = list(questionnaire.items)
     stem = questionnaire.stem
-    # A generator for each item: what one item becomes does not depend on the others.
+    # A generator for each item, so that an item's variant does not depend on the others.
     draws = [np.random.default_rng([seed, number]) for number in range(len(items) + 1)]
 
     if how == "order":
@@ -76,7 +76,7 @@ def perturbed(
     else:
         pairs = zip(items, draws, strict=False)
         items = [_reworded(questionnaire, item, how, rng, texts) for item, rng in pairs]
-        stem = None  # is in each text
+        stem = None  # each text already has the stem
 
     suffix = how if how == "negation" else f"{how}-{seed}"
     said = suffix.replace("-", " ")
@@ -134,8 +134,7 @@ def _with_typos(item: Item, rng: np.random.Generator) -> Item:
 
 
 def _mistyped(text: str, rng: np.random.Generator) -> str:
-    """Return a text with slips inside words: a letter left out, doubled, or in its neighbour's
-    place."""
+    """Return a text with errors inside words: a letter dropped, doubled or swapped."""
     gaps = [match.span() for match in re.finditer(r"{[^{}]*}", text)]
     words = [
         match.span()
@@ -163,7 +162,7 @@ def _mistyped(text: str, rng: np.random.Generator) -> str:
     return text
 
 
-# Frames for statements of the first person, for others, and for phrases (not whole sentences).
+# Frames for statements in the first person, for others, and for phrases (not whole sentences).
 _FRAMES = {
     "statement": ("It is true that {}", "I can say of myself that {}", "It is a fact that {}"),
     "other": ("The following is true: {}", "This is how it is: {}", "What follows is so: {}"),
@@ -174,8 +173,7 @@ _FRAMES = {
 def _reworded(
     questionnaire: Questionnaire, item: Item, how: str, rng: np.random.Generator, texts: bool
 ) -> Item:
-    """Return the item in other words, or denied; its templates' premises, which are English,
-    likewise."""
+    """Reword or deny an item, and likewise the premises of its (English) templates."""
     statement = questionnaire.statement(item)
     english = questionnaire.language == "en"
     phrase = not questionnaire.stem and item.text[-1] not in ".?!"
@@ -234,7 +232,7 @@ def _untrue(text: str) -> str:
 
 
 def _not_so(statement: str) -> str:
-    """Return a sentence denied: one of the first person in its verb, another as a whole."""
+    """Deny a sentence: in the first person by its verb, otherwise as a whole."""
     for known, denied in _DENIALS:
         if re.match(known, statement):
             return re.sub(known, denied, statement, count=1)
@@ -250,15 +248,14 @@ _DENIALS = (
     (r"I (will|can|could|should|would|must|may|might) ", r"I \1 not "),
     (r"I (?:seldom|rarely) ", "I often "),
     (r"I (?:never) ", "I sometimes "),
-    # What is in the past has another form than the denial's verb.
+    # A past tense does not fit the form of the denial.
     (r"I (?!(?:had|was|were|did|felt|went|made|got|saw|knew|thought|have been|[a-z]+ed) )([a-z]+) ",
      r"I do not \1 "),
 )  # fmt: skip
 
 
 def _no_such(phrase: str) -> str | None:
-    """Return a phrase such as *Feeling nervous* or *Trouble relaxing* denied; None where no rule
-    fits."""
+    """Deny a phrase such as *Feeling nervous* or *Trouble relaxing*; None if no rule fits."""
     match = re.match(r"Not (\w)", phrase)
     if match:
         return match[1].upper() + phrase[match.end() :]

@@ -1,4 +1,4 @@
-"""From items to prompts: every template with every term and every intensifier."""
+"""Expand items into prompts: every template with every term and every intensifier."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def _signed_terms(terms: Any) -> list[tuple[int, str]]:
 
 
 def _fill(template: str, term: str, intensifier: str) -> str:
-    """Fill the gaps, with a capital where a gap opens the sentence."""
+    """Fill the gaps, with a capital letter at the beginning of the sentence."""
     text = template.replace("{term}", term).replace("{intensifier}", intensifier)
     return text[:1].upper() + text[1:]

@@ -1,8 +1,8 @@
-"""Files of questionnaires in four layouts, brought into the project's own.
+"""Read questionnaires' files in four layouts, and convert them into the project's own.
 
 YAML is the project's own layout (``questionnaires/README.md`` lists its keys). JSON is
-PsychoBench's or that of the question_llm library, and ``.osd`` is OpenScales'; all are checked by
-the same strict rules.
+PsychoBench's or the question_llm library's, and ``.osd`` is OpenScales'; all are checked by the
+same strict rules.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Truth = BeforeValidator(
 
 
 def read(path: Path, place: str) -> Any:
-    """Return a file in the project's layout: YAML as it is, other layouts brought into it.
+    """Read a file into the project's layout: YAML unchanged, other layouts converted.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def read(path: Path, place: str) -> Any:
     """
     suffix = path.suffix.lower()
     if suffix == ".osd":
-        # The prefix keeps its answers apart from those of a shipped questionnaire of that name.
+        # The prefix separates its answers from those of a shipped questionnaire of the same name.
         named = {"id": f"osd-{_slug(path.stem)}", "source": path.name}
         return checked(_json(path, place), place, _OpenScale).ours() | named
 
@@ -68,7 +68,7 @@ def read(path: Path, place: str) -> Any:
 
 @functools.cache
 def psychobench_keys() -> dict[str, dict[str, Any]]:
-    """Keys, ranges, norms and sources of PsychoBench's thirteen scales, from ``data/norms``.
+    """Return keys, ranges, norms and sources of PsychoBench's scales, from ``data/norms``.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def psychobench_keys() -> dict[str, dict[str, Any]]:
 
 
 def psychobench(name: str, texts: bool) -> Questionnaire:
-    """Build one of PsychoBench's scales from the project's keys and the wording upstream.
+    """Build one of PsychoBench's scales from the project's keys and the downloaded wording.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
 
 
 def _scales(name: str, keys: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a questionnaire's scales, and the dimensions that several of them add up to."""
+    """Return a questionnaire's scales, and the dimensions that combine several of them."""
     by_title = {scale["title"]: scale["items"] for scale in keys["scales"]}
     wholes = [(scale["id"], scale["title"], scale["items"]) for scale in keys["scales"]]
 
@@ -261,7 +261,7 @@ class _Question(Part):
     answer: Annotated[str | None, _Truth] = None
 
 
-# What question_llm calls its labels, and what this project does.
+# Names of labels in question_llm, and in this project.
 _INDICES = {"numerical": "numeric", "alphabetical": "alphabetical", "alphabetical_u":
             "alphabetical", "alphabetical_l": "lowercase"}  # fmt: skip
 
@@ -307,8 +307,7 @@ class _QuestionLlm(Part):
         return self
 
     def prompt(self) -> dict[str, Any]:
-        """Return the prompt that the library makes, by its own defaults where the file says
-        nothing."""
+        """Return the prompt that the library makes, with its defaults for missing settings."""
         stated = (self.prompt_template, self.choice_delim, self.index_type)
         index = self.index_type or ("numerical" if self.choice_descs else "alphabetical")
         return {
@@ -319,8 +318,7 @@ class _QuestionLlm(Part):
         }
 
     def ours(self, path: Path) -> dict[str, Any]:
-        """Return the file in the project's layout; true/false questions add to correct or
-        incorrect."""
+        """Return the file in the project's layout; true/false counts correct and incorrect."""
         items = []
         luck = np.random.RandomState(self.seed)
 
@@ -351,7 +349,7 @@ class _QuestionLlm(Part):
 
 
 def _options(low: int, high: int, labels: dict[int, str]) -> list[dict[str, Any]]:
-    """Return the whole numbers as options; those without a word are called by their number."""
+    """Return the whole numbers as options; numbers without a label are their own label."""
     return [{"value": n, "label": labels.get(n, str(n))} for n in range(low, high + 1)]
 
 
@@ -366,7 +364,7 @@ def _slug(stem: str) -> str:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """The safe loader without YAML 1.1's surprises: 1:30 is text, so is a date; no key twice."""
+    """The safe loader, but 1:30 and dates stay text, and repeated keys are an error."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [pair for pair in resolvers if pair[0].rpartition(":")[2] in ("null", "bool")]
@@ -390,9 +388,9 @@ class _StrictLoader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
-                problem = f"the key {key!r} is no text: put it in quotes"
+                problem = f"the key {key!r} is not text: put it in quotes"
             elif key in seen:
-                problem = f"'{key}' is given twice: keep one"
+                problem = f"'{key}' occurs twice: keep one"
             else:
                 seen.add(key)
                 continue
@@ -405,12 +403,12 @@ class _StrictLoader(yaml.SafeLoader):
 
 _MOST_NODES = 200_000
 _LARGEST = 8 << 20
-# Limits of a file: values with every alias written out, bytes, brackets within brackets.
+# Limits of a file: values after expanding aliases, bytes, depth of brackets.
 _DEEPEST = 60
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return the number of values below a node, those of an alias each time that it is named."""
+    """Return the number of values below a node, counting an alias each time that it is used."""
     if isinstance(node, yaml.ScalarNode):
         return 1
     if id(node) not in known:
@@ -419,7 +417,7 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
-_NUMBERS = {  # YAML 1.2's, of a length that a number needs
+_NUMBERS = {  # YAML 1.2's numbers, with a limited length
     "int": r"[-+]?\d{1,30}$",
     "float": r"[-+]?(\d{1,30}\.\d{0,30}|\.\d{1,30}|\d{1,30}(?=[eE]))([eE][-+]?\d{1,3})?$"
     r"|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$",
@@ -453,7 +451,7 @@ def _text(path: Path, place: str) -> str:
 def _yaml(path: Path, place: str) -> object:
     text = _text(path, place)
     try:
-        if re.search(rf"(?:[\[{{]\s*){{{_DEEPEST}}}", text):  # which the parser takes minutes for
+        if re.search(rf"(?:[\[{{]\s*){{{_DEEPEST}}}", text):  # the parser would need minutes
             raise RecursionError
         return yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
@@ -465,9 +463,9 @@ def _yaml(path: Path, place: str) -> object:
         raise QuestionnaireError(
             f"{place}, line {line}: holds the invisible sign U+{error.character:04X}; take it out."
         ) from None
-    except (KeyError, ValueError, RecursionError):  # such as `!!bool maybe`
+    except (KeyError, ValueError, RecursionError):  # for example `!!bool maybe`
         raise QuestionnaireError(
-            f"{place}: nested too deeply, or a tag (!!...) misfits its value; make it plain."
+            f"{place}: nested too deeply, or a tag (!!...) does not fit its value; simplify it."
         ) from None
 
 
@@ -475,7 +473,7 @@ def _json(path: Path, place: str) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
         twice = repeated([key.strip() for key, _ in pairs], fold=False)
         if twice:
-            raise QuestionnaireError(f"{place}: {twice[0]!r} is given twice; keep one.")
+            raise QuestionnaireError(f"{place}: {twice[0]!r} occurs twice; keep one.")
         return dict(pairs)
 
     def refused(name: str) -> NoReturn:

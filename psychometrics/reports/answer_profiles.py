@@ -1,4 +1,4 @@
-"""Assess answers that one already has: scales, what knows nothing has as well, runs and styles."""
+"""Assess existing answers: scales, alphas of know-nothing respondents, runs and styles."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.answers import COLUMNS
 from .rules import ENOUGH_RESPONDENTS, _item_means, flags, verdict
 
-# Simulated respondents with a habit, from whom the alpha of a habit is estimated.
+# Number of simulated respondents for the alpha of a habit.
 _HABITUAL = 1000
 _SAMPLES = 999
-# Respondents who get a verdict each; of more, so many are drawn.
+# Most respondents that get a verdict; from more, a sample is drawn.
 _JUDGED = 40
 # Fewest respondents for alpha.
 _LEAST = 3
-# Runs of a habit that are drawn at most; with more, its alpha hardly rises.
+# Most runs of a habit to draw; with more, its alpha hardly rises.
 _MOST_RUNS = 30
 _ORDINAL = ("alpha_ordinal", "omega_total", "omega_hierarchical")
-# Three factors with two items each.
+# Fewest items for three factors with two items each.
 _FEWEST_FOR_OMEGA = 6
-# Different answers to an item above which they count as continuous.
+# Number of distinct answers to an item above which they count as continuous.
 _MOST_OPTIONS = 11
 
 
@@ -43,20 +43,20 @@ def assess_answers(
 ) -> dict[str, pd.DataFrame]:
     r"""Compare the answers of any respondents with those of respondents that know nothing.
 
-    If R respondents answer I items independently, such as at random or as answers that were dealt
-    to other respondents, alpha stays in 95 % of samples below
+    If R respondents answer I items independently, as with random answers or answers shuffled over
+    respondents, alpha stays in 95 % of samples below
 
     .. math:: 1 - \frac{1}{F_{.95}(R - 1, (R - 1)(I - 1))}
 
-    Its upper limit for respondents that have only a habit is simulated.
+    Its upper limit for respondents with nothing but a habit is simulated.
 
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.asking.answer_files.read_answers` or
-        :func:`psychometrics.asking.ask` gives answers to items.
+        Answers to items, as :func:`psychometrics.asking.answer_files.read_answers` or
+        :func:`psychometrics.asking.ask` returns them.
     questionnaires : str, Path or Questionnaire, or several
-        With scales: all that the answers are to.
+        All questionnaires that the answers are to, with scales.
 
     Returns
     -------
@@ -64,18 +64,17 @@ def assess_answers(
         ``scales``: ``questionnaire, scale, title, items, reversed, respondents``; ``score``, the
         mean over respondents with its interval ``low, high``, and ``sd``; ``alpha, alpha_low,
         alpha_high`` of their means over runs; ``alpha_ordinal`` and, for six items or more,
-        ``omega_total, omega_hierarchical``, of polychoric correlations, with 30 respondents or
-        more who were asked once; ``independent`` and ``habit``, what the alpha of
-        such respondents stays below in 95 %; ``reading``. ``styles``: those of
-        :func:`psychometrics.measures.styles.response_styles` on average, by ``who``: these
-        respondents, random ones, those with a habit. ``verdicts``: of each scale, how many of the
-        ``judged`` respondents get ✗, ! and ✓ by :mod:`psychometrics.reports.rules`. ``bias``, of
-        scales with items of both kinds: the share of ``bias`` in the differences between ``n``
-        respondents with its interval, what 95 % of samples that answer at random have
-        (``random_low, random_high``) and respondents with a ``habit``; the ``error_part``; alpha as
-        keyed and if no answer is reversed (:func:`psychometrics.measures.bias.bias_shares`).
-        ``runs``, empty where each respondent was asked once:
-        :func:`psychometrics.measures.bias.runs_and_units`.
+        ``omega_total, omega_hierarchical``, from polychoric correlations, with 30 respondents or
+        more who were asked once; ``independent`` and ``habit``, the upper limits of alpha in 95 %
+        of samples of such respondents; ``reading``. ``styles``: means of
+        :func:`psychometrics.measures.styles.response_styles`, by ``who``: these respondents, random
+        ones, those with a habit. ``verdicts``: for each scale, how many of the ``judged``
+        respondents get ✗, ! and ✓ by :mod:`psychometrics.reports.rules`. ``bias``, for scales with
+        items of both kinds: the share of ``bias`` in the differences between ``n`` respondents with
+        its interval; the central 95 % of this share in random answers (``random_low, random_high``)
+        and its value for respondents with a ``habit``; the ``error_part``; alpha with and without
+        reversing answers (:func:`psychometrics.measures.bias.bias_shares`). ``runs``, empty if each
+        respondent was asked once: :func:`psychometrics.measures.bias.runs_and_units`.
 
     Raises
     ------
@@ -94,7 +93,7 @@ def assess_answers(
     """
     check_columns(answers, COLUMNS)
     answers = answers.copy(deep=False)
-    answers.attrs = {}  # which pandas copies at every step
+    answers.attrs = {}  # pandas copies them at every step
     loaded = load_questionnaires(questionnaires, texts=False)
     parts: dict[str, list[pd.DataFrame]] = {}
     for questionnaire in loaded:
@@ -145,9 +144,9 @@ def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame
 
 
 def _habitual(questionnaire: Questionnaire, runs: int) -> pd.DataFrame:
-    """Return item scores of respondents with a habit, over as many runs as were averaged.
+    """Return item scores of respondents with a habit, averaged over the given number of runs.
 
-    A mean over runs has less error than one run, so that habits alone give it a higher alpha.
+    A mean over runs has less error than one run, so habits alone give it a higher alpha.
     """
     answers = empty_answers(questionnaire, "habit", respondents=_HABITUAL, runs=runs)
     return _item_means(item_scores(answers))
@@ -162,7 +161,7 @@ def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:
 
 
 def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:
-    """Return coefficients of the tendencies behind answers to options, of enough respondents."""
+    """Return coefficients of the tendencies behind answers, given enough respondents."""
     complete = keyed.dropna()
     found = dict.fromkeys(_ORDINAL, np.nan)
     enough = len(complete) >= ENOUGH_RESPONDENTS and complete.shape[1] > 1
@@ -178,14 +177,14 @@ def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:
 
 
 def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
-    """Return the limit below which alpha stays in 95 % of samples of as many respondents."""
+    """Return the limits of alpha in 95 % of samples with as many respondents."""
     if np.isnan(row["alpha"]):
         return {"independent": np.nan, "habit": np.nan}
 
     freedom = row["respondents"] - 1
     quantile = stats.f.ppf(0.95, freedom, freedom * (row["items"] - 1))
 
-    # alphas of habits vary by somewhat more than Feldt's distribution says, so they are drawn
+    # alphas of habits vary somewhat more than Feldt's distribution implies, so they are simulated
     pool = habitual.to_numpy(dtype=float)
     rng = np.random.default_rng(1)
     size = min(row["respondents"], _HABITUAL // 2)
@@ -206,7 +205,7 @@ def _reading(row: dict) -> str:
 
 
 def _styles(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the mean styles of these respondents and of those that know nothing."""
+    """Return the mean styles of these respondents and of know-nothing respondents."""
     respondents = answers["respondent_id"].nunique()
     drawn = {"respondents": max(200, min(respondents, 1000)), "runs": 1}
     tables = {"these respondents": answers}
@@ -245,15 +244,15 @@ def _verdicts(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFra
 
 def _mark(answers: pd.DataFrame, found: pd.DataFrame, scale: Scale) -> str:
     own = answers[answers["item_id"].isin(scale.items) & (answers["status"] == "ok")]
-    if own["item_id"].nunique() < len(scale.items):  # a score with an item missing is no score
+    if own["item_id"].nunique() < len(scale.items):  # a missing item leaves no score
         return "✗"
     return verdict(found, scale)[0]
 
 
 def _bias(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the share of bias of scales with items of both kinds, and what chance and habit give.
+    """Return bias shares of scales with both kinds of items, with those of chance and habit.
 
-    The values of random answers and of respondents with a habit follow from closed forms.
+    The values for random answers and for respondents with a habit follow from closed forms.
     """
     shares = bias_shares(item_scores(answers), questionnaire, draws=1)
     wide = shares.pivot(index="scale", columns="statistic", values="value")
@@ -271,6 +270,6 @@ def _bias(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _runs(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the variance of scores within and between respondents, where runs were repeated."""
+    """Return the variance of scores within and between respondents, if runs were repeated."""
     table = runs_and_units(item_scores(answers), questionnaire)
     return table[table["within"].notna()].drop(columns="questionnaire")

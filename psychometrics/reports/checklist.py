@@ -1,6 +1,6 @@
-"""Fill in a reporting checklist with what a page knows, and mark what its author must add.
+"""Fill in a reporting checklist from a page, and mark the items that its author must add.
 
-Fourteen items are the core items of GUIDE-LLM, in our words; four are added by this book.
+Fourteen items are GUIDE-LLM's core items, in our words; this book adds four.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .. import __version__
 from ..data import shipped
 
 _STATUSES = ("known", "to be added by the author", "missing")
-"""Whether an item is answered, only its author can answer it, or the record should and cannot."""
+"""Statuses of an item: answered, left to its author, or missing from the record."""
 _LOCAL = ("nli", "mlm", "nsp", "acceptability", "causal")
-"""Modes that read weights on this machine alone; others may ask an endpoint."""
+"""Modes that read only weights on this machine; others may ask an endpoint."""
 _PAGE = f"the notebook behind this page, run with psychometrics {__version__}"
 
 
 def checklist(known: Mapping[str, str]) -> pd.DataFrame:
-    """Return the reporting checklist with what is known.
+    """Return the reporting checklist with the known answers filled in.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFra
     Parameters
     ----------
     asked : DataFrame
-        As :func:`psychometrics.reports.profiles.assess` gives it.
+        The table, as :func:`psychometrics.reports.profiles.assess` returns it.
     questionnaires : iterable of str
 
     Examples
@@ -82,12 +82,12 @@ def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFra
 
 
 def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the checklist of a table of answers, which knows little of how it was made.
+    """Return the checklist for a table of answers, whose origin is mostly unknown.
 
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.asking.answer_files.read_all` gives it.
+        Answers, as :func:`psychometrics.asking.answer_files.read_all` returns them.
 
     Examples
     --------
@@ -107,14 +107,14 @@ def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
-    """Return the checklist of a study that was run.
+    """Return the checklist of a completed study.
 
     Parameters
     ----------
     study : Study
-        As :func:`psychometrics.reports.study_files.load_study` gives it.
+        The study, as :func:`psychometrics.reports.study_files.load_study` returns it.
     tables : mapping
-        As :func:`psychometrics.reports.study.study_tables` gives them.
+        The tables of :func:`psychometrics.reports.study.study_tables`.
     """
     how = tables["asked"]["how"]
     plan = tables["plan"]["value"]
@@ -140,7 +140,7 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
     Parameters
     ----------
     table : DataFrame
-        As :func:`checklist` gives it, with or without its index.
+        The checklist, as :func:`checklist` returns it, with or without its index.
     path : str or Path
 
     Examples
@@ -159,7 +159,7 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
-    """Return a mode's statements about how it asks; a table of answers has none."""
+    """Return the items about a mode's way of asking; a table of answers has none."""
     names = list(questionnaires)
     known = _placebos(names)
     if mode == "file":

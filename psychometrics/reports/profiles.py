@@ -1,50 +1,31 @@
-"""Assess a model: its scores with those of null respondents, other models and people.
-
-One file: a model is compared only with null respondents on its own base, which is found here.
-"""
+"""Assess a model: its scores with those of null respondents, other models and people."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from .. import __version__
 from ..asking.ask import ask
-from ..asking.nulls import kernel, null_answers
-from ..asking.population import population, population_table, untouched_bases
+from ..asking.population import population, population_table
 from ..checks import check_choice
 from ..data import shipped
-from ..exceptions import ParameterError, PsychometricsError, RespondentError
-from ..measures.evidence import profiles
+from ..exceptions import ParameterError
 from ..measures.intervals import mean_interval, scale_intervals
-from ..measures.kernels import kernel_statistics
 from ..measures.norms import compare_norms, norm_table
 from ..measures.scoring import item_scores, keyed_items
 from ..models.devices import computing_on
-from ..models.loading import load_config, load_model
-from ..models.model_files import read_json
-from ..models.sources import SMOLLM2, find
 from ..modes import identify, load_respondent
-from ..paths import data_dir
-from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
+from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
+from .own_base import _HEADS, _beside_bases, _leaving_out, _own_null
 from .rules import _item_means, flags, verdict
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-_HEADS = 99
-_ERROR = 0.05  # the probability that a respondent who knows nothing passes on a page
-_ENDS = {"": "value", " low": "low", " high": "high"}
-_NEAREST = 3  # bases of the study that are shown beside a model, by size
-_RESPONDENTS = 24  # for which the interval of a statistic without learning is shown
-_SENTENCE = "The students' exam wasn't easy, but they passed it in 2026!"
+_ERROR = 0.05  # probability that a know-nothing respondent passes on a page
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
 _STRANGE = "not judged, as the random heads are built on another base: "
 
@@ -65,21 +46,21 @@ def assess(
     Parameters
     ----------
     model : str or Path
-        A member of the embedded population, a folder, a hub id; for chat a model's name at the
+        A member of the embedded population, a folder, a hub id; in mode chat a model's name at the
         endpoint.
     questionnaires : str, Path or Questionnaire, or several
-        With scales.
+        Questionnaires with scales.
     mode, store, dtype, device, **conditions
-        As in :func:`psychometrics.asking.ask`; null respondents are computed on the device, too.
+        Settings of :func:`psychometrics.asking.ask`; the device also computes null respondents.
     against : str, optional
-        Respondents to compare with, asked in the same way: ``"embedded"``, or names. By default
-        the embedded population in mode ``nli``, whose scores on the book's questionnaires are
-        shipped, and nobody in the other modes. None is nobody.
+        Respondents to compare with, asked in the same way: ``"embedded"``, or names. By default the
+        embedded population in mode ``nli``, whose scores on the book's questionnaires are shipped,
+        and nobody in the other modes. None means nobody.
     base : str or Path, optional
-        The untouched model that this one was trained from, a folder or a hub id; its random heads
-        judge the answers to prompts. By default the base of a member, or the one that the manifest
-        of a model trained here names. Without a known base, heads on the embedded encoder are
-        shown and decide nothing.
+        The untouched model that this one was trained from, a folder or a hub id; the random heads
+        that judge answers to prompts are built on it. By default a member's base, or the base in
+        the manifest of a model trained here. Without a known base, heads on the embedded encoder
+        are shown but decide nothing.
 
     Returns
     -------
@@ -87,21 +68,20 @@ def assess(
         ``scores``: ``questionnaire, scale, title, score, low, high`` (over items), ``n`` (items),
         ``place`` (share of the others that score lower), ``mark`` and ``verdict``; ``flags``, from
         :func:`psychometrics.reports.rules.flags`, with ``questionnaire``; ``others`` and ``nulls``:
-        ``questionnaire, scale, who, score``; ``norms``, of answers to items; ``items`` and
-        ``null_items``, item scores of the model and the null respondents; ``kernel``, of answers to
-        prompts :func:`psychometrics.measures.kernels.kernel_statistics` on the model's base;
-        ``sizes``, of answers to prompts of GAD-7, PHQ-9 or SOC-13: ``questionnaire, respondents,
-        million parameters``, ``silhouette`` and ``alpha`` with ``low, high``, of the model, of
-        random heads on its base, and of those on the three other bases of ``data/bases`` that
-        are nearest in size (MiniLM with as many layers as is nearest);
-        ``asked``: ``how`` by ``what``.
+        ``questionnaire, scale, who, score``; ``norms``, for answers to items; ``items`` and
+        ``null_items``, item scores of the model and the null respondents; ``kernel``, for answers
+        to prompts :func:`psychometrics.measures.kernels.kernel_statistics` on the model's base;
+        ``sizes``, for answers to prompts of GAD-7, PHQ-9 or SOC-13: ``questionnaire, respondents,
+        million parameters``, ``silhouette`` and ``alpha`` with ``low, high``, for the model, for
+        random heads on its base, and for random heads on the three bases of ``data/bases`` nearest
+        in size (MiniLM with the nearest number of layers); ``asked``: ``how`` by ``what``.
 
     Raises
     ------
     RespondentError
         The model cannot answer.
     ParameterError, QuestionnaireError
-        A questionnaire, a mode or a condition is not usable.
+        A questionnaire, a mode or a condition cannot be used.
 
     Examples
     --------
@@ -123,17 +103,17 @@ def judge_respondents(
     Parameters
     ----------
     answers : DataFrame
-        As :func:`psychometrics.asking.answer_files.read_answers` gives them.
+        Answers, as :func:`psychometrics.asking.answer_files.read_answers` returns them.
     questionnaires : str, Path or Questionnaire, or several
-        With scales: all that the answers are to.
+        All questionnaires that the answers are to, with scales.
     names : sequence of str
-        Respondents.
+        Names of the respondents to judge.
 
     Returns
     -------
     dict of dict of DataFrame
-        By respondent, ``scores, flags, nulls, items`` and ``null_items`` as :func:`assess` gives
-        them. The null is the same answers dealt to the items at random.
+        For each respondent, ``scores, flags, nulls, items`` and ``null_items`` as :func:`assess`
+        returns them. The null shuffles the same answers over the items.
 
     Raises
     ------
@@ -160,12 +140,12 @@ def judge_respondents(
 
 
 def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:
-    """Return how far models differ from the first, item by item.
+    """Return the differences of models from the first, paired by item.
 
     Parameters
     ----------
     found : dict
-        What :func:`assess` returned, by the names of the models.
+        Results of :func:`assess`, by the names of the models.
     questionnaires : str, Path or Questionnaire, or several
         The questionnaires that were asked.
 
@@ -211,14 +191,14 @@ def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd
 def _assessed(
     model, questionnaires, mode: str, against: str | None, base, store, dtype, conditions: dict
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables of :func:`assess`, on the device that is the default one."""
+    """Return the tables of :func:`assess`, computed on the default device."""
     loaded = _load(questionnaires)
     who = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
     how = {"mode": mode, "store": store, "dtype": dtype, **conditions}
     answers = ask(loaded, [model], **how)
 
     if "option" in answers:
-        raise ParameterError("choose=none gives probabilities, no answers to score: leave it out.")
+        raise ParameterError("choose=none gives probabilities, not answers: leave it out.")
     left_out: dict[str, str] = {}
     stand = {}
     null = None
@@ -242,17 +222,8 @@ def _assessed(
             tables["norms"] = _norms(tables["scores"], loaded, who)
 
     if stand:
-        with _leaving_out(left_out, "kernel"):  # a scale of one item has no alpha
-            K = kernel(loaded, stand["base"], stand["layers"], stand["wording"])
-            tables["kernel"] = kernel_statistics(K, _RESPONDENTS)
-
-        known = _asked_of_bases(loaded)
-        with _leaving_out(left_out, "sizes"):
-            if known:
-                million = _million_parameters(model, mode, dtype=who["dtype"], **conditions)
-                own_null = null if stand["own"] else None
-                own = own_null, tables["kernel"], _name_of_base(stand)
-                tables["sizes"] = _by_size(known, million, tables["flags"], *own)
+        asked = {"mode": mode, "dtype": who["dtype"]} | conditions
+        tables |= _beside_bases(model, loaded, stand, null, tables["flags"], left_out, asked)
 
     tables["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
@@ -265,139 +236,22 @@ def _assessed(
     return tables
 
 
-def _own_null(
-    model: str, base: str | Path | None, loaded: list[Questionnaire], left_out: dict[str, str]
-) -> tuple[dict, pd.DataFrame]:
-    """Return the base of a model, and random heads on it, or else on the embedded base."""
-    stand = _base_of(model, base)
-    null = None
-    with _leaving_out(left_out, "its own base"):
-        null = _random_heads(loaded, stand)
-
-    if null is None:  # heads on another base are shown and decide nothing
-        stand = _no_base("cannot be read")
-        null = _random_heads(loaded, stand)
-
-    stand["heads"] = null["respondent_id"].nunique()
-    return stand, null
-
-
-def _asked_of_bases(loaded: list[Questionnaire]) -> list[Questionnaire]:
-    """Return the questionnaires that the study of six bases put to random heads, unchanged."""
-    known = set(_study_bases().index.get_level_values("questionnaire"))
-    return [one for one in loaded if one.id in known and one == load_questionnaire(one.id)]
-
-
-def _million_parameters(model: str | Path, mode: str, **how: object) -> float:
-    """Return how many million weights a model has."""
-    weights = load_respondent(model, mode, **how).model.parameters()
-    return sum(weight.numel() for weight in weights) / 1e6
-
-
-def _name_of_base(stand: dict) -> str:
-    """Return the name of a model's own base, as the study may know it; else nothing."""
-    return Path(stand["base"]).name.replace("embedded", "minilm") if stand["own"] else ""
-
-
-def _by_size(
-    loaded: list[Questionnaire],
-    million: float,
-    found: pd.DataFrame,
-    null: pd.DataFrame | None,
-    own_kernel: pd.DataFrame,
-    own_base: str,
-) -> pd.DataFrame:
-    """Return a model's evidence with that of random heads on its base and on the other bases that
-    are nearest in size, each base once."""
-    bases = _study_bases()
-    nearest = _nearest_bases(bases, million, own_base)
-    values = found[found["check"] == "terms"].set_index("scale")["value"]
-    parts = []
-
-    for questionnaire in loaded:
-        name = questionnaire.id
-        rows = pd.DataFrame({"silhouette": {"this model": values[name]}})
-
-        if null is not None:
-            own = profiles(null, [questionnaire])["silhouette"].mean(axis=1)
-            low, high = np.quantile(own, [0.025, 0.975])
-            alpha = own_kernel.query("statistic == 'alpha' and scale == @name").iloc[0]
-            spread = {"silhouette": own.mean(), "silhouette low": low, "silhouette high": high}
-            spread |= {f"alpha{end}": alpha[column] for end, column in _ENDS.items()}
-            rows = pd.concat([rows, pd.DataFrame(spread, index=["heads on its own base"])])
-
-        rows["million parameters"] = million
-        of_bases = bases.loc[name].loc[nearest].rename(index="heads on {}".format)
-        parts.append(pd.concat({name: pd.concat([rows, of_bases])}))
-
-    table = pd.concat(parts)[bases.columns]
-    return table.rename_axis(["questionnaire", "respondents"]).reset_index()
-
-
-def _nearest_bases(bases: pd.DataFrame, million: float, own_base: str) -> pd.Index:
-    """Return the bases that are nearest in size, without a model's own, from the smallest."""
-
-    def plain(name: str) -> str:
-        return "".join(filter(str.isalnum, name)).casefold()
-
-    size = bases.groupby(level="base", sort=False)["million parameters"].first()
-    size = size[np.log(size / million).abs().sort_values().index]
-    names = size.index.str.split(",").str[0]  # MiniLM is there in two depths
-    is_own = [plain(own_base).startswith(plain(name)) for name in names]  # mpnet-base is MPNet
-    return size[~names.duplicated() & ~np.array(is_own)].head(_NEAREST).sort_values().index
-
-
-def _study_bases() -> pd.DataFrame:
-    """Return what the study of six bases found in random heads, by questionnaire and base."""
-    folder = data_dir() / "bases"
-    sizes = pd.read_csv(folder / "sizes.csv", index_col="base")
-    heads = pd.read_csv(folder / "nulls.csv").query("kind == 'heads' and size == 'start'")
-    heads = heads.query("statistic == 'silhouette'").rename(columns={"mean": "value"})
-    heads = heads.set_index(["questionnaire", "base"])
-    alphas = pd.read_csv(folder / "kernels.csv").query("statistic == 'alpha'")
-    alphas = alphas.rename(columns={"scale": "questionnaire"}).set_index(["questionnaire", "base"])
-    found = pd.DataFrame(index=heads.index.intersection(alphas.index)).join(sizes, on="base")
-
-    for end, column in _ENDS.items():
-        found[f"silhouette{end}"] = heads[column]
-        found[f"alpha{end}"] = alphas[column]
-
-    return found
-
-
 def _part_of(frame: pd.DataFrame | None, questionnaire: Questionnaire) -> pd.DataFrame | None:
-    """Return the rows of a questionnaire, None where there is no table."""
+    """Return the rows of a questionnaire, or None without a table."""
     if frame is None or frame.empty:
         return None
     return frame[frame["questionnaire"] == questionnaire.id]
 
 
-@contextlib.contextmanager
-def _leaving_out(reasons: dict[str, str], section: str) -> Iterator[None]:
-    """Leave a section of the page out if anything in it fails, and note the reason."""
-    try:
-        yield
-    except Exception as error:
-        kind = "" if isinstance(error, PsychometricsError) else f"{type(error).__name__}: "
-        reasons[section] = f"{kind}{' '.join(str(error).split())}"
-
-
-def _random_heads(loaded: list[Questionnaire], stand: dict) -> pd.DataFrame:
-    reads = {name: stand[name] for name in ("base", "layers", "wording")}
-    # so many that a level of .05, divided among the questionnaires, can be reached
-    heads = max(_HEADS, 40 * len(loaded) - 1)
-    return null_answers(loaded, "random-heads", heads, **reads)
-
-
 def _differing(first: np.ndarray, second: np.ndarray) -> float:
     """Return the share of pairs of random heads, one of each, whose paired interval excludes 0."""
-    # the next head, as heads of one number are the same where two models share a base
+    # pair with the next head, since heads of the same number are equal for a shared base
     low, high = mean_interval(first - np.roll(second, 1, axis=0))
     return float(((low > 0) | (high < 0)).mean())
 
 
 def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the embedded population's shipped item scores, empty where the prompts are others."""
+    """Return the embedded population's shipped item scores, empty for other prompts."""
     path = shipped("profile.parquet")
     table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
     digest = key_of(prompts(questionnaire).to_csv(index=False))
@@ -415,7 +269,7 @@ def _load(questionnaires) -> list[Questionnaire]:
 def _judge_all(
     loaded: list[Questionnaire], answers, null, others, accuracy, base: dict
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables of all questionnaires, which share the page's probability of an error."""
+    """Return the tables of all questionnaires, which share the page's error probability."""
     level = _ERROR / len(loaded)
     parts: dict[str, list] = {}
     for questionnaire in loaded:
@@ -457,7 +311,7 @@ def _judged(
         values = row[["score", "low", "high"]] * (size if n == of else np.nan)
         mark, words = verdict(found, scale)
 
-        if n < of:  # a score with an item missing is no score
+        if n < of:  # a missing item leaves no score
             mark = "✗"
             words = f"no score: {n} of {of} items answered"
 
@@ -480,7 +334,7 @@ def _judged(
 
 
 def _unanswered(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the rows of scales of which nothing was asked, such as after a failure."""
+    """Return the rows of scales without any answer, such as after a failure."""
     rows = [
         {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title, "n": 0,
          "mark": "✗", "verdict": f"no score: 0 of {len(scale.items)} items answered"}
@@ -509,14 +363,13 @@ def _cloud(items, questionnaire: Questionnaire, scale: Scale, size: int) -> pd.D
 
 
 def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the item scores of as many respondents as random heads, who give the same answers by
-    chance."""
+    """Shuffle answers over items into the item scores of as many respondents as random heads."""
     ranges = {
         tuple(option.value for option in questionnaire.choices(questionnaire.item(name)))
         for name in items["item_id"]
     }
 
-    if len(ranges) > 1 or items["score"].isna().any():  # answers that do not fit elsewhere
+    if len(ranges) > 1 or items["score"].isna().any():  # answers do not fit other items
         return pd.DataFrame()
     rng = np.random.default_rng(0)
     scores = items["score"].to_numpy()
@@ -529,7 +382,7 @@ def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _norms(scores: pd.DataFrame, loaded: list[Questionnaire], who: dict) -> pd.DataFrame:
-    """Return each scale as one person's score among the people of the norms."""
+    """Return each scale score as one person's score among the people of the norms."""
     parts = []
     for questionnaire in loaded:
         norms = norm_table(questionnaire) if questionnaire.norms else pd.DataFrame({"scale": []})
@@ -573,100 +426,8 @@ def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, bas
     return pd.DataFrame({"how": rows}).rename_axis("what")
 
 
-def _base_of(model: str, named: str | Path | None = None) -> dict:
-    """Return the untouched base that a model's random heads are built on, and what to say of it."""
-    own = {"layers": None, "own": True, "wording": find(model).recipe.get("wording")}
-    if named is not None:
-        _check_base(model, str(named))
-        said = f"on the untouched base that was named, {Path(named).name}"
-        return own | {"base": str(named), "said": said}
-
-    if model == SMOLLM2:
-        return own | {"base": SMOLLM2, "said": "on the model itself, SmolLM2-135M"}
-
-    if model in set(population_table()["respondent_id"]):
-        stand = untouched_bases([model])
-        base = stand["base"][0]
-        layers = stand["layers"][0]
-        said = "SmolLM2-135M" if base == SMOLLM2 else "MiniLM"
-        said += f" with {layers} layers" if layers else ""
-
-        return own | {"base": base, "layers": layers, "said": f"on its own untouched base, {said}"}
-
-    written = Path(model).expanduser() / "manifest.json"
-    if written.is_file():  # as training writes it
-        base = str(read_json(model, written).get("base", ""))
-        if base == "minilm":
-            return own | {"base": "embedded", "said": "on its own base, MiniLM"}
-
-        try:
-            find(base)
-            said = f"on its own untouched base, {Path(base).name}"
-            return own | {"base": base, "said": said}
-        except RespondentError:
-            pass
-
-    return _no_base("is not known here")
-
-
-def _check_base(model: str, base: str) -> None:
-    """Refuse a base that this model cannot have been trained from."""
-    own = find(model)
-    if own.kind == "embedded":
-        return
-
-    kinds = [
-        f"{config.model_type} of {config.hidden_size} dimensions"
-        for config in map(load_config, (model, base))
-    ]
-    written = Path(own.folder or "") / "manifest.json"
-    tuning = read_json(model, written).get("tuning") if written.is_file() else None
-    why = f"The model is a {kinds[0]} and the base {base} a {kinds[1]}"
-
-    if kinds[0] == kinds[1]:
-        try:
-            (first, reads), (second, other) = (
-                load_model(one, "encoder") for one in (own.base or own, base)
-            )
-        except RespondentError:
-            return  # the page says why, in place of the null respondents
-
-        why = ""
-        if reads(_SENTENCE)["input_ids"] != other(_SENTENCE)["input_ids"]:
-            why = f"The base {base} has another tokenizer than the model"
-        elif not _trained_from(first, second, own.base is not None or tuning == "frozen"):
-            why = f"The weights of the model are not those of the base {base}, trained further"
-
-    if why:
-        raise ParameterError(f"{why}: name the untouched model that it was trained from.")
-
-
-def _trained_from(model: PreTrainedModel, base: PreTrainedModel, frozen: bool) -> bool:
-    """Return whether frozen weights are identical to the base's, and trained embeddings similar to
-    them.
-
-    Unrelated embeddings have a cosine of about 0.
-    """
-    theirs = dict(base.named_parameters())
-    if frozen:
-        own = (item for item in model.named_parameters() if not item[0].startswith("pooler."))
-        return all(name in theirs and weight.equal(theirs[name]) for name, weight in own)
-    one, other = (x.get_input_embeddings().weight.detach() for x in (model, base))
-    size = min(len(one), len(other))  # a padding token may have been added
-    one = one[:size].flatten()
-    other = other[:size].flatten()
-    return one @ other > 0.9 * one.norm() * other.norm()
-
-
-def _no_base(why: str) -> dict:
-    said = f"on MiniLM, since the untouched base of this model {why}; they decide nothing"
-    return {"base": "embedded", "layers": None, "wording": None, "own": False,
-            "said": f"{said} (name the base by --base)"}  # fmt: skip
-
-
 def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
-    """Return the accuracy at inference: a member's on held-out pairs, another model's on the
-    labelled ones."""
+    """Return the accuracy at inference: a member's on held-out pairs, else on labelled pairs."""
     if who["mode"] != "nli":
         return None
     known = population_table().set_index("respondent_id")
@@ -676,7 +437,7 @@ def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
 
 
 def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dict) -> pd.DataFrame:
-    """Return the item scores of the respondents to compare with, shipped or asked."""
+    """Return the item scores of the respondents to compare with, shipped or newly asked."""
     names = [] if against is None else [n for n in population(against) if Path(n).name != own]
     parts = []
     for questionnaire in loaded if names else []:

@@ -1,10 +1,10 @@
-"""The rules of what may not be read from a score, the same for all respondents.
+"""Rules for scores that must not be interpreted, the same for all respondents.
 
-They were fixed before any profile was looked at, except for two: *guessing* was added when
-untrained models had been seen without a cross, and *alone* when one scale answered by its content
-had lifted four that were answered at random. A rule about alpha over other respondents was
-dropped, since a mark concerns one respondent alone. :func:`flags` applies the rules to one
-respondent, :func:`verdict` sums them up for one scale, and :func:`rules` lists them.
+They were fixed before any profile was examined, except for two: *guessing* was added after
+untrained models had passed without a cross, and *alone* after one scale answered by its content had
+lifted four random ones. A rule about alpha over other respondents was dropped, since a mark
+concerns one respondent alone. :func:`flags` applies the rules to one respondent, :func:`verdict`
+combines them for one scale, and :func:`rules` lists them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import pandas as pd
 
 from ..checks import check_columns
 from ..exceptions import ParameterError
-from ..measures.scoring import item_scores, pss
+from ..measures.normalisation import pss
+from ..measures.scoring import item_scores
 from ..measures.styles import balanced_pairs, response_styles
 from ..measures.trends import monotony
 from ..measures.validity import term_silhouettes
@@ -25,10 +26,10 @@ FEWEST_RESPONDENTS = 10
 """Fewest respondents for an alpha on the page of a study.
 
 With 3 respondents and 7 items, Feldt's 95 % interval of an alpha of .80 reaches from -.02 to .99;
-with 10 it reaches from .53 to .94. With 8 or fewer the interval of such a good scale includes .50.
+with 10 it reaches from .53 to .94. With 8 or fewer, even such a good scale's interval includes .50.
 """
 ENOUGH_RESPONDENTS = 30
-"""Respondents below which an alpha is marked as too few for a conclusion.
+"""Number of respondents below which an alpha is marked as too uncertain for a conclusion.
 
 COSMIN rates the internal consistency of fewer than 30 respondents as *poor* (Terwee et al., 2012,
 Quality of Life Research 21, 651-657).
@@ -81,47 +82,47 @@ def flags(
     accuracy: tuple[float, ...] | None = None,
     level: float = 0.05,
 ) -> pd.DataFrame:
-    """Return what speaks against reading one respondent's scores.
+    """Return the evidence against interpreting one respondent's scores.
 
     Parameters
     ----------
     answers : DataFrame
         One respondent's answers to one questionnaire, from :func:`psychometrics.asking.ask`.
     questionnaire : Questionnaire
-        With scales.
+        A questionnaire with scales.
     nulls : DataFrame, optional
         Answers of null respondents to the same prompts; needed for answers to prompts.
     accuracy : tuple of float, optional
-        Share of labelled pairs that are answered rightly, with its 95 % interval; where it is not
-        a third, also the share that guessing gives.
+        Share of correct answers to labelled pairs, with its 95 % interval; if guessing does not
+        give a third, also the share that it gives.
     level : float
-        The probability that *terms*, or *content* and *alone*, pass on any scale of the
-        questionnaire by chance. A page about several questionnaires divides .05 among them.
+        The probability that *terms*, or *content* and *alone*, pass by chance on any scale of the
+        questionnaire. A page about several questionnaires divides .05 among them.
 
     Returns
     -------
     DataFrame
-        ``scale`` (empty where the flag is about all scales), ``check``, ``mark`` (✗ forbids to
-        read the score, ! is a reservation, ✓ none, – not tested), ``words`` and ``value``.
+        ``scale`` (empty if the flag concerns all scales), ``check``, ``mark`` (✗: do not interpret
+        the score, !: a reservation, ✓: passed, –: not tested), ``words`` and ``value``.
 
     Raises
     ------
     ParameterError
-        The answers are of several respondents, or nulls are missing.
+        The answers are from several respondents, or nulls are missing.
 
     Notes
     -----
-    :func:`rules` lists the rules. *Larger than in random heads* is a count: with *k* of *n* heads
-    as large or larger, (k + 1) / (n + 1) is at most the level. Where a questionnaire has several
-    scales, each head counts with its largest silhouette, in standard deviations of its scale, so
-    that the level is that of all scales together. *Alone* tests the scales in the order of their
-    p values, each against the least p value of the same deals, and deals anew among the remaining
-    scales after each that passes: a scale that follows its content does not lift the others. The
-    statistic of *trend* is
-    half the difference between the Spearman correlations of source and of inverse terms with the
-    weights. On both bases of the book the silhouette alone separated trained respondents from heads
-    that nobody trained, so of the statistics of answers it alone rules out interpreting a score.
-    Even without a flag, nothing proves that a score measures what its name says.
+    :func:`rules` lists the rules. *Larger than in random heads* compares a count with the level: if
+    *k* of *n* heads have a value at least as large, (k + 1) / (n + 1) must be at most the level.
+    For several scales, each head counts with its largest silhouette, in standard deviations of its
+    scale, so that the level holds for all scales together. *Alone* tests the scales in the order of
+    their p values, each against the least p value of the same deals, and deals again among the
+    remaining scales after each that passes: a scale that follows its content does not lift the
+    others. The statistic of *trend* is half the difference between the Spearman correlations of
+    source and of inverse terms with the weights. On both bases of the book only the silhouette
+    separated trained respondents from untrained heads, so it is the only statistic of answers that
+    rules out interpreting a score. Even without a flag, nothing proves that a score measures its
+    construct.
 
     References
     ----------
@@ -140,12 +141,12 @@ def flags(
     check_columns(answers, ["respondent_id"])
 
     if answers["respondent_id"].nunique() != 1:
-        raise ParameterError("Flags are of one respondent's answers; choose one.")
+        raise ParameterError("Flags need the answers of one respondent; choose one.")
 
     if "term" not in answers:
         rows = _item_flags(answers, questionnaire, level)
     elif nulls is None:
-        raise ParameterError("Answers to prompts are judged by null respondents; give some.")
+        raise ParameterError("Answers to prompts need null respondents; give some.")
     else:
         shares = {"own": pss(answers), "null": pss(nulls)}
         rows = [*_terms(shares, questionnaire, level), *_trend(shares)]
@@ -169,7 +170,7 @@ def flags(
 
 
 def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
-    """Return the mark and the verdict on one scale, from the flags of its respondent.
+    """Return the mark and the verdict for one scale, from the flags of its respondent.
 
     Examples
     --------
@@ -207,7 +208,7 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
 
 
 def _item_means(items: pd.DataFrame) -> pd.DataFrame:
-    """Return each respondent's item scores, means over runs and other repetitions."""
+    """Return each respondent's item scores, averaged over runs and other repetitions."""
     keys = [k for k in ("respondent_id", "questionnaire", "mode", "item_id") if k in items]
     means = items.groupby(keys, sort=False)["score"].mean().reset_index()
     return means.assign(run=1) if "run" in items else means
@@ -227,7 +228,7 @@ def _terms(shares: dict[str, pd.DataFrame], questionnaire: Questionnaire, level:
         for part in (tables["own"], tables["null"])
     )
     values = own.iloc[0]
-    both = pd.concat([own, null])  # with its own, so that each of equal respondents counts alike
+    both = pd.concat([own, null])  # including its own, so that equal respondents count alike
     spread = both.std(ddof=0)
     distances = (both - both.mean()) / spread.where(spread > 0, 1.0)
     largest = distances.iloc[1:].max(axis=1).dropna().to_numpy()
@@ -374,7 +375,7 @@ def _alone(shares: np.ndarray, signs: dict, questionnaire: Questionnaire, level:
 
 
 def _step_down(shares: np.ndarray, signs: dict, level: float) -> dict[str, float]:
-    """Return each scale's corrected p value; a scale that passes leaves the pool of the others."""
+    """Return each scale's corrected p value; a scale that passes leaves the pool."""
     left = dict(signs)
     found: dict[str, float] = {}
     least = 0.0
@@ -396,7 +397,7 @@ def _step_down(shares: np.ndarray, signs: dict, level: float) -> dict[str, float
 
 
 def _signs(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
-    """Return places and keys of the answered items of each finest scale with two or more."""
+    """Return places and keys of answered items, for the finest scales with two or more."""
     wholes = {scale.parent for scale in questionnaire.scales}
     found = {}
     for scale in questionnaire.scales:
@@ -408,7 +409,7 @@ def _signs(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
 
 
 def _dealt(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
-    """Return the answers, and below them deals of those in the pool among each other."""
+    """Return the answers in the first row, and shuffled answers of the pool below."""
     values = np.tile(shares, (_DEALS + 1, 1))
     rng = np.random.default_rng(0)
     values[1:, pool] = rng.permuted(values[1:, pool], axis=1)
@@ -416,14 +417,14 @@ def _dealt(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
 
 
 def _unlikeness(values: np.ndarray, part: tuple) -> np.ndarray:
-    """Return sums of squares of a scale's keyed answers around their mean, one a deal."""
+    """Return the sums of squares of a scale's keyed answers around their mean, one per deal."""
     places, signs = part
     keyed = np.where(signs > 0, values[:, places], 1 - values[:, places])
     return ((keyed - keyed.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
 
 
 def _p_values(unlikeness: np.ndarray) -> np.ndarray:
-    """Return for each deal the share of deals that are as much alike."""
+    """Return for each deal the share of deals whose answers are at least as much alike."""
     rounded = np.round(unlikeness, 12)
     return np.searchsorted(np.sort(rounded), rounded, side="right") / len(rounded)
 

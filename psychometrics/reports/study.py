@@ -1,6 +1,6 @@
-"""Run what a study's file says, and compare what was planned with what was found.
+"""Run the plan in a study's file, and compare the expectations with the results.
 
-One file: each table of a report is made from the answers and the record of the same run.
+One file: all tables of a report come from the answers and the record of the same run.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ from .study_files import Study, _record_path, load_study
 
 
 def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
-    """Return from a pilot how many runs a study needs, for every scale.
+    """Estimate from a pilot how many runs a study needs, for every scale.
 
     Parameters
     ----------
     answers : DataFrame
-        Of a pilot with two runs of a respondent or more, as :func:`psychometrics.asking.ask` or
-        :func:`psychometrics.asking.answer_files.read_answers` gives answers to items.
+        Answers to items of a pilot with at least two runs of a respondent, as
+        :func:`psychometrics.asking.ask` or :func:`psychometrics.asking.answer_files.read_answers`
+        returns them.
     width : float
         Width of the 95 % interval of one respondent's score, in points of the scale.
 
@@ -51,10 +52,10 @@ def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
     -------
     DataFrame
         ``questionnaire, scale``; ``needed`` and ``assured`` as in
-        :func:`psychometrics.measures.intervals.runs_needed`, of the respondent that needs most;
-        ``order``, how well the mean over so many runs as needed would order the respondents, by
-        :func:`psychometrics.measures.reliability.design_study`. Missing where the pilot does not
-        determine it, such as the order of a single respondent.
+        :func:`psychometrics.measures.intervals.runs_needed`, for the respondent that needs the
+        most; ``order``, the reliability of the respondents' order by means over the needed runs,
+        from :func:`psychometrics.measures.reliability.design_study`. Values that the pilot does not
+        determine are missing, such as the order of a single respondent.
 
     Raises
     ------
@@ -81,7 +82,7 @@ def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
             sizes = {"run": int(row.needed)}
             order = design_study(scores[is_scale], ["respondent_id", "run"], sizes)["relative"]
             orders.append(order.iloc[0])
-        except (ParameterError, ValueError):  # one respondent, or runs that not all have
+        except (ParameterError, ValueError):  # one respondent, or unequal runs
             orders.append(np.nan)
 
     return table.assign(order=orders)
@@ -94,30 +95,30 @@ def run_study(
     answers: str | Path | None = None,
     **limits: object,
 ) -> dict:
-    """Ask all that a study asks; what is in the store is not asked again, so that it resumes.
+    """Ask everything that a study plans; stored answers are kept, so a stopped run resumes.
 
     Parameters
     ----------
     path : str or Path
-        The study's file. Beside it, a folder of its name keeps the record of its runs.
+        The study's file. A folder of the same name next to it holds the record of its runs.
     store : str or Path, optional
         As in :func:`psychometrics.asking.ask`.
     progress : bool
-        Show a progress bar for each combination.
+        Whether to show a progress bar for each combination.
     answers : str or Path, optional
-        In mode ``file``, the table of answers, in which the conditions are columns.
+        In mode ``file``, the table of answers, with the conditions as columns.
     **limits
-        What the plan leaves open: the ``device``, and settings of the endpoint, such as prices,
-        ``timeout``, ``concurrency`` and ``max_cost`` of the whole run; after a ``dry_run`` nothing
-        is recorded. In mode ``file``, the settings of
+        Settings that the plan leaves open: the ``device``, and the endpoint's, such as prices,
+        ``timeout``, ``concurrency`` and ``max_cost`` of the whole run; a ``dry_run`` records
+        nothing. In mode ``file``, the settings of
         :func:`psychometrics.asking.answer_files.read_answers`.
 
     Returns
     -------
     dict
         ``asked``, ``from_store``, ``unanswered``, ``seconds``, ``failed`` (reasons by respondent
-        and combination), ``plan``, whether the planned part is the one of the first run, and
-        ``changed``: what else is not as it was then.
+        and combination), ``plan``, whether the plan is unchanged since the first run, and
+        ``changed``, the names of all other changes.
 
     Raises
     ------
@@ -134,7 +135,7 @@ file or directory); name a readable file.
     """
     study = load_study(path)
     if (answers is not None) != (study.reads_answers):
-        raise ParameterError(f"{path}: mode 'file' and a table of answers need each other.")
+        raise ParameterError(f"{path}: give mode 'file' and a table of answers together.")
 
     table = None
     device = limits.pop("device", None)
@@ -171,36 +172,36 @@ file or directory); name a readable file.
 def study_tables(
     path: str | Path, store: str | Path | None = None
 ) -> dict[str, pd.DataFrame | str]:
-    """Analyse a study that was run.
+    """Analyse a completed study.
 
     Parameters
     ----------
     path : str or Path
         The study's file.
     store : str or Path, optional
-        Where the answers are. Missing answers are asked.
+        The store of the answers. Missing answers are asked.
 
     Returns
     -------
     dict of DataFrame or str
-        ``plan`` and ``asked``, and each of the study's analyses by name; an analysis that has
-        nothing to show is the reason in words.
+        ``plan`` and ``asked``, and the study's analyses by name; an analysis without a result is a
+        text with the reason.
 
     Raises
     ------
     ParameterError
-        As :func:`~psychometrics.reports.study_files.load_study`; the study was not run, or nobody
-        answered.
+        As for :func:`~psychometrics.reports.study_files.load_study`; or the study was not run, or
+        nobody answered.
 
     Notes
     -----
     An expectation is tested on the differences of the scale's items between two combinations,
-    each a mean over respondents and seeds. If the other conditions give several ``ways`` of asking,
-    such as wordings, the interval and the p value take items and ways as drawn
-    (:func:`~psychometrics.measures.intervals.crossed_interval`); of several such conditions, the
-    one with the widest interval counts. With a single way they are over items, with a p value from
-    9,999 random flips of signs: a wording that shifts all items together is then taken for an
-    effect. An expectation is met if the interval excludes zero on the expected side.
+    averaged over respondents and seeds. If the other conditions give several ``ways`` of asking,
+    such as wordings, the interval and the p value treat items and ways as samples
+    (:func:`~psychometrics.measures.intervals.crossed_interval`); with several such conditions, the
+    widest interval counts. With a single way they are over items, with a p value from 9,999 random
+    sign flips: a wording that shifts all items together then looks like an effect. An expectation
+    is met if the interval excludes zero on the expected side.
 
     Examples
     --------
@@ -231,7 +232,7 @@ file or directory); name a readable file.
     for name in study.analyses:
         try:
             tables[name] = makers[name](study, loaded, scored)
-        except Exception as error:  # the other analyses are shown
+        except Exception as error:  # show the other analyses
             tables[name] = str(error)
 
     return tables
@@ -240,8 +241,7 @@ file or directory); name a readable file.
 def _answers(
     study: Study, path: Path, store, progress: bool, failed: dict, limits: dict, table: dict | None
 ) -> Iterator[pd.DataFrame]:
-    """Return the answers of each combination and seed with their conditions; put failures into
-    ``failed``."""
+    """Return each combination's and seed's answers with conditions; add to ``failed``."""
     budget = limits.get("max_cost")
     loaded = study.load_questionnaires(path.parent)
     who = study.list_respondents(path.parent)
@@ -259,7 +259,7 @@ def _answers(
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # named below, with the reasons
+                warnings.simplefilter("ignore", UserWarning)  # reported below, with the reasons
                 answers = ask(loaded, who, store, study.mode, **how)
         except PsychometricsError as error:
             failed[said] = str(error)
@@ -276,7 +276,7 @@ def _answers(
 def _answers_of_table(
     study: Study, loaded: list[Questionnaire], table: dict, progress: bool, failed: dict
 ) -> Iterator[pd.DataFrame]:
-    """Return the answers of each combination, as far as the table has them."""
+    """Return the answers of each combination that are in the table."""
     names = list(study.conditions)
     settings = {"conditions": names} | table["settings"]
     answers = read_all(table["file"], loaded, progress, **settings)
@@ -303,7 +303,7 @@ def _answers_of_table(
 
 
 def _is_value(cell: object, value: object) -> bool:
-    """Return whether a cell holds a condition's value, as a number or in the same words."""
+    """Return whether a cell holds a condition's value, as a number or as text."""
     try:
         return float(cell) == float(value)
     except (TypeError, ValueError):
@@ -316,8 +316,7 @@ def _scored(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd.DataFrame:
-    """Return the item scores, over seeds and over the combinations that have the chosen
-    conditions."""
+    """Return item scores, over seeds and over combinations with the chosen conditions."""
     fits = [
         name
         for name in scored["_combination"].unique()
@@ -328,7 +327,7 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
 
 
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
-    """Return the respondents by items, by their keys; empty where all of them failed."""
+    """Return keyed answers, respondents by items; empty if all respondents failed."""
     items = _own(scored, questionnaire, chosen)
     return pd.DataFrame() if items.empty else keyed_items(items, questionnaire, scale)
 
@@ -336,11 +335,11 @@ def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
 def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str, float]:
     """Return the mean difference of items, its interval and p value, and its number of ways.
 
-    With several ways, items and ways count as drawn. If several conditions vary, ways that share a
-    level are not independent: each condition gives an interval whose ways are its levels, averaged
-    over the other conditions; the widest is returned with its number of levels, and the largest p.
-    With one way, the interval is over items and the p value by flips of signs, and both are about
-    this way.
+    With several ways, items and ways are both samples. If several conditions vary, ways that share
+    a level are not independent: each condition gives an interval whose ways are its levels,
+    averaged over the other conditions; the widest is returned with its number of levels, and the
+    largest p. With one way, the interval is over items and the p value from sign flips, and both
+    hold only for this way.
     """
     rows = _differences_by_way(scored, questionnaire, scale, of, than)
     values = rows.to_numpy(dtype=float)
@@ -368,7 +367,7 @@ def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str,
 
 
 def _differences_by_way(scored, questionnaire, scale, of: dict, than: dict) -> pd.DataFrame:
-    """Return the difference of each item, over respondents, a row per way of asking both sides.
+    """Return the difference of each item, over respondents, with a row per common way of asking.
 
     The index holds the conditions that are the same on both sides, as JSON.
     """
@@ -426,7 +425,7 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
 
 
 def _rules(study: Study) -> dict[str, str]:
-    """Return in words when an expectation is met, and how its p value was corrected."""
+    """Describe when an expectation is met, and how its p value was corrected."""
     planned = study.planned
     met = "the interval excludes zero on the expected side"
     p_value = "p value" if planned.correction == "none" else "corrected p value"
@@ -530,7 +529,7 @@ def _is_planned(study: Study, questionnaire, scale, sides: tuple[dict, dict]) ->
 
 
 def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
-    """Return alpha of each scale over the respondents, as far as they are enough."""
+    """Return alpha of each scale over the respondents, if there are enough."""
     items = pd.concat([_own(scored, questionnaire, {}) for questionnaire in loaded])
     table = reliability_table(items, loaded)
     table = table[table["items"] > 1]
@@ -606,7 +605,7 @@ def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
 
 
 def _as_run(path: str | Path, study: Study, table: dict | None) -> dict:
-    """Return all that decides what a study finds: its file, its questionnaires and its models."""
+    """Return everything that determines a study's results: its file, questionnaires, models."""
     folder = Path(path).parent
     first = study.combinations[0]
     models = {}
@@ -627,7 +626,7 @@ def _as_run(path: str | Path, study: Study, table: dict | None) -> dict:
 
 
 def _changed(path: str | Path, study: Study, record: dict) -> list[str]:
-    """Return the names of what is not as it was at the first run."""
+    """Return the names of the parts that have changed since the first run."""
     now = _as_run(path, study, record.get("answers"))
     return [name for name, value in now.items() if record["study"].get(name) != value]
 
@@ -655,7 +654,7 @@ def _read_record(file: Path) -> dict:
 def _write_record(file: Path, record: dict) -> None:
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as part:  # a run that is killed leaves the record as it was
+        with replacing(file) as part:  # a killed run leaves the record unchanged
             part.write_text(json.dumps(record, indent=1), encoding="utf-8")
 
 

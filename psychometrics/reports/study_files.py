@@ -1,4 +1,4 @@
-"""A study's file: what it may hold, how it is read, and all that is wrong in it."""
+"""A study's file: its permitted content, how it is read, and the list of its mistakes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _day(text: str) -> str:
 
 _Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
 _Seed = Annotated[int, Field(strict=True, ge=0)]
-# What a study has as its mode whose answers are read from a table.
+# The mode of a study whose answers are read from a table.
 _FILE = "file"
 _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
@@ -90,16 +90,16 @@ class Study(Part):
 
     @property
     def combinations(self) -> list[dict[str, _Value]]:
-        """All combinations of the conditions, seeds aside, in order."""
+        """All combinations of the conditions, without seeds, in order."""
         values = itertools.product(*self.conditions.values())
         return [dict(zip(self.conditions, chosen, strict=True)) for chosen in values]
 
     def load_questionnaires(self, folder: Path) -> list[Questionnaire]:
-        """Load the questionnaires; those that are files lie in the study's folder."""
+        """Load the questionnaires; files among them are in the study's folder."""
         return [load_beside(name, folder) for name in self.questionnaires]
 
     def list_respondents(self, folder: Path, with_members: bool = True) -> list[str]:
-        """List the respondents by name, with those of populations' files in the study's folder."""
+        """List the respondents by name, including those of populations' files in the folder."""
         takes_populations = not self.reads_answers and mode_named(self.mode).takes_populations
         names = []
         for name in self.respondents:
@@ -117,14 +117,14 @@ class Study(Part):
         Parameters
         ----------
         folder : Path
-            Where the study's file lies.
+            Folder of the study's file.
 
         Returns
         -------
         list of float
             Share of 2,000 simulated studies whose interval over items excludes zero on the right
             side, if the differences of a scale's items are normal around the smallest effect with
-            the ``spread`` of the plan; empty where no smallest effect is named.
+            the plan's ``spread``; empty if the plan names no smallest effect.
         """
         planned = self.planned
         effect = planned.smallest_effect
@@ -143,7 +143,7 @@ class Study(Part):
 
 
 def load_study(path: str | Path, was_run: bool = False) -> Study:
-    """Read and check a study's file; nobody is asked.
+    """Read and check a study's file; ask nobody.
 
     Parameters
     ----------
@@ -151,25 +151,25 @@ def load_study(path: str | Path, was_run: bool = False) -> Study:
         YAML: ``title``; ``question``; ``planned`` with a ``date`` and ``expectations``, each of
         which ``says`` in words that the scores of a ``questionnaire`` (and ``scale``) under the
         conditions ``of`` are ``higher``, ``lower`` or ``different`` (``expect``) ``than`` under
-        others, and where wanted ``alpha`` (0.05) and a ``correction`` of the expectations' p values
+        others, and optionally ``alpha`` (0.05) and a ``correction`` of the expectations' p values
         (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
         ``spread`` of the items' differences (1) for its power, and in words ``exclusions`` and the
-        ``stopping`` rule; ``questionnaires`` and ``respondents``, as the commands take them;
-        ``mode``, or ``file`` where answers are read from a table; ``conditions``, a list of values
-        for each, of which all combinations are asked; ``seeds``; ``analyses``, some of scores,
-        expectations, effects, reliability and evidence.
+        ``stopping`` rule; ``questionnaires`` and ``respondents``, as in the commands; ``mode``, or
+        ``file`` to read answers from a table; ``conditions``, each with a list of values, asked in
+        all combinations; ``seeds``; ``analyses``, a selection of scores, expectations, effects,
+        reliability and evidence.
     was_run : bool
-        Refuse a study that was not run.
+        Whether to refuse a study that was not run.
 
     Returns
     -------
     Study
-        An object with these as attributes, and ``combinations`` of the conditions.
+        An object with these parts as attributes, and ``combinations`` of the conditions.
 
     Raises
     ------
     ParameterError
-        The file cannot be read, or a part of it names what there is not; every mistake is listed.
+        The file cannot be read, or refers to unknown parts; the message lists every mistake.
 
     Examples
     --------
@@ -195,7 +195,7 @@ file or directory); name a readable file.
         readable = _Readable(study)
     except QuestionnaireError as error:
         lines += str(error).splitlines()
-        readable = _right_parts(content)  # so that what else is wrong is said at once, too
+        readable = _right_parts(content)  # to report all other mistakes at once
 
     if readable is not None:
         lines += [f"{path}, {line}" for line in _mistakes(readable, path.parent)]
@@ -209,7 +209,7 @@ file or directory); name a readable file.
 
 
 def load_beside(name: str, folder: Path) -> Questionnaire:
-    """Load a questionnaire of a study: a file in the study's folder, or one of the project.
+    """Load a questionnaire of a study: a file in the study's folder, or one of the project's.
 
     Examples
     --------
@@ -221,21 +221,21 @@ def load_beside(name: str, folder: Path) -> Questionnaire:
 
 
 def _record_path(path: str | Path) -> Path:
-    """Return where the record of a study's runs lies."""
+    """Return the path of the record of a study's runs."""
     return Path(path).with_suffix("") / "record.json"
 
 
 @dataclass(frozen=True)
 class _Readable:
-    """Return the parts of a file that can be checked: all, or the right parts of a wrong file."""
+    """The parts of a file that can be checked: all, or the valid parts of an invalid file."""
 
     study: Study
-    unknown: frozenset[str] = frozenset()  # keys of the file that are missing or wrong
-    numbers: tuple[int, ...] = ()  # of the expectations, as the file counts them
+    unknown: frozenset[str] = frozenset()  # keys that are missing or wrong
+    numbers: tuple[int, ...] = ()  # numbers of the expectations in the file
 
 
 def _right_parts(content: object) -> _Readable | None:
-    """Return the parts that the schema takes, with others in the place of the rest."""
+    """Return the valid parts of a file, with placeholders for the rest."""
     if not isinstance(content, dict):
         return None
 
@@ -264,7 +264,7 @@ def _right_parts(content: object) -> _Readable | None:
     return _Readable(study, unknown, tuple(expectations))
 
 
-# The fewest keys of a study; the values stand in for those that are missing or wrong.
+# The required keys of a study; the values replace missing or invalid ones.
 _SMALLEST = {
     "title": "a title",
     "question": "a question",
@@ -316,11 +316,11 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
 
 
 def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[str]:
-    """Return mistakes of seeds; ``tried`` notes those of conditions and respondents."""
+    """Return mistakes of seeds; ``tried`` records those of conditions and respondents."""
     study = file.study
     if study.reads_answers:
         wrong = study.seeds != (0,) and "seeds" not in file.unknown
-        return ["seeds: runs are rows of the table of answers; leave them out."] if wrong else []
+        return ["seeds: the runs are in the table of answers; leave seeds out."] if wrong else []
 
     first, *others = study.combinations
     conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
@@ -331,11 +331,11 @@ def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[
         tried("conditions", lambda chosen=chosen: mode_named(study.mode).complete(chosen))
 
     if "respondents" not in file.unknown:
-        # Of those that a file lists some may fail: the run finds out, and records it.
+        # Some respondents in a population's file may fail: the run finds out, and records it.
         listed = tried("respondents", lambda: study.list_respondents(folder, with_members=False))
         for name in listed or []:
             tried("respondents", lambda name=name: identify(name, study.mode, **first))
 
     if study.seeds != (0,) and "seed" not in conditions:
-        return [f"seeds: answers in mode {study.mode} know no seed; leave them out."]
+        return [f"seeds: mode {study.mode} does not use them; leave them out."]
     return []

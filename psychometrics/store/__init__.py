@@ -1,4 +1,4 @@
-"""The store of answers: what it keeps, its folders, and the places where it may lie."""
+"""The store of answers: its contents, its folders, and its possible locations."""
 
 import lazy_loader
 

@@ -1,26 +1,26 @@
-"""The store of answers: files that are only ever added, by mode, questionnaire and respondent.
+"""The store of answers: append-only files, by mode, questionnaire and respondent.
 
-Each save adds one Parquet file, a *part*, to ``<store>/<mode>/<questionnaire>/<respondent>/``; no
-part is ever changed. The stored answers are the union of the parts, one row per key. If two rows
-have the same key, the one written first counts, by the writer's clock, which never goes back behind
-what the writer has read. A key is a hash of everything that produced an answer (:func:`key_of`), so
-an unchanged question is never asked twice and a changed one never gets an old answer. Processes of
-one machine, and all that share a folder, add one after the other (by a lock in it): what one of
-them has added is never replaced by what another adds later.
+Each save adds one Parquet file, a *part*, to ``<store>/<mode>/<questionnaire>/<respondent>/``;
+parts are never changed. The stored answers are the union of the parts, one row per key. If two rows
+have the same key, the earlier one counts, by the writer's clock, which never goes back behind the
+parts it has read. A key is a hash of everything that determines an answer (:func:`key_of`), so an
+unchanged question is never asked twice and a changed one never gets an old answer. A lock makes
+processes on one machine, or with a shared folder, add in turn: no process replaces an earlier
+answer of another.
 
-A part is written under another name and then renamed (on a local disk once the disk has confirmed
-it), or put whole on an object store. So a killed process leaves a part or nothing, and any number
-of processes and machines may write at once. The name of a part carries the SHA-256 of its bytes: a
-part that was cut or changed is noticed when it is read, set aside, and its questions are asked
-again. Each part also says who answered, how, with which version, and how long it took;
-:func:`manifests` lists this. A part that was copied from another folder is set aside too.
+A part is written under a temporary name and then renamed (on a local disk after the disk has
+confirmed it), or written as a whole to an object store. So a killed process leaves a complete part
+or none, and any number of processes and machines may write at once. The name of a part contains the
+SHA-256 of its bytes: a truncated or altered part is noticed when it is read and set aside, and its
+questions are asked again. Each part also records the respondent, the conditions, the version, and
+the time taken; :func:`manifests` lists these. A part copied from another folder is set aside, too.
 
-Below every store lie the answers that the project ships, in ``data/answers``, by respondents that
-take minutes to ask. They have the same keys, and nothing is written there.
+Behind every store are the answers that the project ships, in ``data/answers``, by respondents that
+take minutes to ask. They have the same keys, and this folder is never written to.
 
 A store is a local folder, or a URL that pyarrow or fsspec opens: ``file:///shared/answers``,
 ``s3://bucket/answers?endpoint_override=http://host:9000``, ``gs://…``, ``memory://…``. The umask
-decides who may read its files; for a private store set ``umask 077`` or close the folder.
+determines who may read its files; for a private store set ``umask 077`` or restrict the folder.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from .. import __version__
 from ..exceptions import StoreError
 from ..paths import cache_dir, data_dir
 from .folder import (
+    _BOOKKEEPING,
     Folder,
     _as_table,
     _common_schema,
     _encodable_text,
     _folder_names,
-    _is_bookkeeping,
     _union,
     _with_bookkeeping,
     folders,
@@ -59,15 +59,15 @@ from .urls import _open_store, _store_url
 from .watching import WATCH
 
 CHUNK = 512
-"""Questions that are handed over at once, and at most between two saves."""
+"""Questions per chunk, and at most between two saves."""
 _SAVE_EVERY = 20.0
-"""Seconds between two saves within a chunk: what a killed run has to ask again at most."""
+"""Seconds between two saves within a chunk: the most work that a killed run repeats."""
 _MANY_PARTS = 64
-"""Closing merges the parts of a respondent and questionnaire if there are more than this."""
+"""Number of parts of a respondent and questionnaire above which closing merges them."""
 
 
 def key_of(*parts: str) -> str:
-    """Return the key of an answer: 32 hexadecimal digits, a hash of all that produced it, in order.
+    """Return the key of an answer: 32 hexadecimal digits, a hash of its determinants, in order.
 
     Examples
     --------
@@ -76,9 +76,9 @@ def key_of(*parts: str) -> str:
     >>> key_of("ab", "c") == key_of("a", "bc")
     False
     """
-    # As json.dumps writes a list of texts, in a third of its time.
+    # The same text as json.dumps writes for a list, in a third of the time.
     text = f"[{', '.join(map(encode_basestring, parts))}]"
-    # A lone surrogate, which is not valid text, still has a key.
+    # A lone surrogate is not valid text but still has a key.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -86,26 +86,25 @@ class StoredAnswers:
     """The stored answers of one respondent to one questionnaire in one mode.
 
     Several threads may share one object, and several processes or machines one folder. ``key in
-    answers`` and ``len(answers)`` cost nothing; :attr:`rows` builds a frame if something was added
-    since, so use it after a run rather than after each addition. As a context manager the object
-    closes itself.
+    answers`` and ``len(answers)`` are cheap; :attr:`rows` builds a frame after an addition, so use
+    it after a run rather than after each addition. As a context manager the object closes itself.
 
     Parameters
     ----------
     store : str or Path, optional
         Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
     mode, questionnaire_id, respondent_id : str
-        Whose answers they are; any text, made safe for a folder.
+        Names that identify the answers; any text, made safe for a folder.
     manifest : mapping, optional
-        Who answers, and how: stored with each part, as :func:`manifests` shows it. The mode, both
-        ids and the package's version are added.
+        The respondent and the conditions, stored with each part and listed by :func:`manifests`.
+        The mode, both ids and the package's version are added.
     columns : list of str, optional
         The columns to read; by default all.
 
     Attributes
     ----------
     url : str
-        The store's URL or absolute path, which names it in any process of this machine.
+        The store's URL or absolute path, valid in any process of this machine.
     path : str
         The folder of these answers in the store.
 
@@ -175,10 +174,10 @@ class StoredAnswers:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The stored rows, by ``key``: the row written first for each, in the order of writing.
+        """The stored rows by ``key``: the first written row for each, in the order of writing.
 
-        After an addition, rows that others have added meanwhile are read too: if several processes
-        asked the same question at once, all see the same answer, now and later.
+        After an addition, rows that others have added in the meantime are read too: if several
+        processes asked the same question at once, all see the same answer, now and later.
         """
         with self._lock:
             self._save()
@@ -191,16 +190,16 @@ class StoredAnswers:
     def alone(
         self, name: str = "", timeout: float = -1.0, waits: Callable[[], object] = bool
     ) -> Iterator[None]:
-        """Hold a lock of these answers, in the store or else in the cache, and read them.
+        """Hold a lock on these answers, in the store or else in the cache, and read them.
 
         Parameters
         ----------
         name : str
-            The lock's; a lock of another name does not hinder.
+            Name of the lock; locks of different names are independent.
         timeout : float
-            Seconds after which to go on without it; negative for ever.
+            Seconds after which to continue without it; negative to wait for ever.
         waits : callable
-            Called if another process has it.
+            A function that is called while another process holds the lock.
         """
         here = self._folder.system.type_name == "local"
         folder = Path(self._root) / ".locks" if here else cache_dir() / "locks"
@@ -208,7 +207,7 @@ class StoredAnswers:
         lock = FileLock(folder / f"{key_of(place, name)}.lock")
 
         with contextlib.ExitStack() as held:
-            with contextlib.suppress(OSError):  # also a time-out, and where no lock can be made
+            with contextlib.suppress(OSError):  # a time-out, or locks are impossible here
                 folder.mkdir(parents=True, exist_ok=True)
                 try:
                     lock.acquire(timeout=0)
@@ -224,15 +223,15 @@ class StoredAnswers:
     def add(self, rows: pd.DataFrame, seconds: float = 0.0) -> list[str]:
         """Store rows as one new part, which is safe on the disk when this returns.
 
-        Rows whose key is stored already are left out; nothing is written if none is new.
+        Rows with a stored key are left out; without new rows nothing is written.
 
         Parameters
         ----------
         rows : DataFrame
-            Index ``key`` (see :func:`key_of`); columns as the mode needs them, of plain values. A
-            lone surrogate in a text, which no file can hold, becomes "?".
+            Rows indexed by ``key`` (see :func:`key_of`), with the mode's columns of plain values. A
+            lone surrogate in a text, which cannot be written, becomes "?".
         seconds : float
-            Seconds that the answers took.
+            Time that the answers took, in seconds.
 
         Returns
         -------
@@ -242,9 +241,9 @@ class StoredAnswers:
         Raises
         ------
         StoreError
-            The disk is full, the store cannot be written to or was removed meanwhile, or a column
-            holds another kind of value than in the parts before; what was stored before is still
-            there.
+            The disk is full, the store cannot be written to or was removed in the meantime, or a
+            column has another type of values than in earlier parts; earlier answers are still
+            stored.
         """
         given = rows.index
         with self._lock:
@@ -262,9 +261,9 @@ class StoredAnswers:
         table = _as_table(rows)
         schema = _common_schema(self._schema, table)
         if schema is None:
-            raise StoreError(f"{self._folder.path} keeps other kinds of values: name another.")
+            raise StoreError(f"{self._folder.path} has columns of other types: name another store.")
 
-        # Never earlier than what it is added to, though clocks may go back.
+        # Never earlier than existing rows, though clocks may go back.
         written = max(time.time_ns(), self._last_written + 1)
         table = _with_bookkeeping(table, written, seconds / len(rows), self._manifest)
         self._read_parts.add(self._folder.write(table))
@@ -282,7 +281,7 @@ class StoredAnswers:
             self._watch.note(self._respondent_id, self._folder, self._read_parts, rows.index)
 
     def collect(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
-        """Store rows that answer a number of questions, together with those that follow soon.
+        """Buffer rows that answer a number of questions, and store them together with the next.
 
         They are added every ``CHUNK`` questions or ``_SAVE_EVERY`` seconds, and when the rows are
         read or the object is closed.
@@ -302,9 +301,9 @@ class StoredAnswers:
             self._began = time.perf_counter()
 
     def close(self) -> None:
-        """Add what was collected; merge small parts if they are more than ``_MANY_PARTS``.
+        """Store buffered rows; merge small parts if there are more than ``_MANY_PARTS``.
 
-        The time grows with the number of added answers. If the store does not allow it, nothing is
+        The time grows with the number of added answers. If the store forbids deletion, nothing is
         merged.
         """
         with self._lock:
@@ -322,7 +321,7 @@ class StoredAnswers:
         self.close()
 
     def _read(self) -> None:
-        """Read the parts that are new here."""
+        """Read parts that have been added since the last look."""
 
         def wanted(column: str) -> bool:
             needed = self._columns is None or column in ("key", "written", *self._columns)
@@ -354,11 +353,11 @@ class StoredAnswers:
 
 
 def compact(store: str | Path | None = None) -> int:
-    """Merge the parts of each respondent and questionnaire, and remove what killed runs left.
+    """Merge the parts of each respondent and questionnaire, and remove remains of killed runs.
 
-    It may run at any time, also while other processes write, read or compact: the merged part is
-    written first, then its sources are deleted. If it is killed in between, rows are there twice;
-    reading and the next compaction remove the second ones.
+    It may run at any time, even while other processes write, read or compact: the merged part is
+    written first, then its sources are deleted. If it is killed in between, rows are stored twice;
+    reading and the next compaction remove the duplicates.
 
     Parameters
     ----------
@@ -368,7 +367,7 @@ def compact(store: str | Path | None = None) -> int:
     Returns
     -------
     int
-        By how many the parts became fewer.
+        The number of parts saved.
 
     Raises
     ------
@@ -390,7 +389,7 @@ def compact(store: str | Path | None = None) -> int:
 
 
 def manifests(store: str | Path | None = None) -> pd.DataFrame:
-    """List who answered what, how, and with which version, over a whole store.
+    """List the respondents, conditions and versions of all answers in a store.
 
     Parameters
     ----------
@@ -400,7 +399,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per manifest: ``mode, questionnaire, respondent_id``, whatever else was passed to
+        One row per manifest: ``mode, questionnaire, respondent_id``, the other fields passed to
         :class:`StoredAnswers`, ``package_version``, the number of ``answers``, the ``seconds`` they
         took, and when the ``first`` and the ``last`` were written (UTC).
 
@@ -424,7 +423,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     last = ["package_version", "answers", "seconds", "first", "last"]
     found = []
     for folder in folders(store):
-        tables = folder.read_new(set(), pa.schema([]), _is_bookkeeping)
+        tables = folder.read_new(set(), pa.schema([]), _BOOKKEEPING.__contains__)
         if not tables:
             continue
 

@@ -24,7 +24,7 @@ from pyarrow import fs
 from ..exceptions import StoreError
 from .urls import _explain_errors, _open_store, reason
 
-_MERGED_BYTES = 64 * 2**20  # bytes in memory from which on compaction begins another part
+_MERGED_BYTES = 64 * 2**20  # bytes in memory after which compaction begins a new part
 _BOOKKEEPING = ("key", "written", "seconds", "manifest")  # columns of every part
 _PART = re.compile(r"v1-\d{19}-([0-9a-f]{64})\.parquet")
 _NEWER = re.compile(r"v([2-9]|[1-9]\d+)-.*\.parquet", re.DOTALL)
@@ -47,11 +47,11 @@ class Folder:
     ) -> list[pa.Table]:
         """Read the wanted columns of the parts not yet seen, and add their names to ``seen``.
 
-        Parts that are damaged, or do not fit the schema, are set aside with a warning.
+        Parts that are damaged or do not fit the schema are set aside with a warning.
         """
         tables = []
-        met = set(seen)  # if one cannot be read, all are to be read again
-        # Again until nothing is new: a compaction may exchange parts while this lists and reads.
+        met = set(seen)  # if one read fails, all are read again
+        # Repeat until nothing is new: a compaction may replace parts during listing and reading.
         while unread := [
             file.base_name
             for file in self.files()
@@ -59,7 +59,7 @@ class Folder:
         ]:
             for name in unread:
                 table = None
-                with contextlib.suppress(FileNotFoundError):  # merged into one of the next look
+                with contextlib.suppress(FileNotFoundError):  # merged; the next listing has it
                     table = self.read(name, wanted)
 
                 met.add(name)
@@ -68,7 +68,7 @@ class Folder:
 
                 common = _common_schema(schema, table)
                 if common is None:
-                    self._set_aside(name, "holds other kinds of values than the others")
+                    self._set_aside(name, "has columns of other types than the others")
                     continue
 
                 schema = common
@@ -83,7 +83,7 @@ class Folder:
         Raises
         ------
         FileNotFoundError
-            It is gone: a compaction has merged it into another.
+            The part is gone: a compaction has merged it into another.
         """
         path = f"{self.path}/{name}"
 
@@ -101,7 +101,7 @@ class Folder:
             with self.system.open_input_file(path) as file:
                 content = file.read_buffer()
         except OSError as error:
-            # A network's disk calls a file that is gone stale.
+            # A network disk reports a deleted file as stale.
             if isinstance(error, FileNotFoundError) or error.errno == errno.ESTALE:
                 raise FileNotFoundError(path) from error
 
@@ -132,9 +132,9 @@ class Folder:
         return None
 
     def write(self, table: pa.Table) -> str:
-        """Add a part; its name is returned."""
-        # A random mark, so that no two parts ever have one name: to delete a part that was merged
-        # can then never delete one that holds what was merged.
+        """Add a part, and return its name."""
+        # A random mark makes names unique, so that deleting a merged part can never delete the part
+        # that replaced it.
         table = table.replace_schema_metadata({"part": uuid.uuid4().hex})
         buffer = pa.BufferOutputStream()
         repeated = [name for name in table.column_names if name != "key"]
@@ -149,7 +149,7 @@ class Folder:
 
     def _write_file(self, name: str, content: pa.Buffer) -> None:
         path, unfinished = f"{self.path}/{name}", f"{self.path}/.{name}.tmp"
-        if self.system.type_name in ("s3", "gcs", "abfs"):  # an object is put whole or not at all
+        if self.system.type_name in ("s3", "gcs", "abfs"):  # objects appear whole or not at all
             with self.system.open_output_stream(path) as file:
                 file.write(content)
             return
@@ -167,15 +167,15 @@ class Folder:
                 with contextlib.suppress(OSError):
                     self.system.delete_file(unfinished)
 
-                # Gone before it was renamed: another took it for what a killed run has left.
+                # Gone before renaming: another process took it for the remains of a killed run.
                 if not isinstance(error, FileNotFoundError) or attempt == 8:
                     raise
 
-        with contextlib.suppress(OSError):  # not every system lets a folder be opened
+        with contextlib.suppress(OSError):  # some systems cannot open folders
             self._sync(self.path)
 
     def _sync(self, path: str) -> None:
-        """Wait until a local disk has a file or folder, which a power cut may take otherwise."""
+        """Wait until a local disk has written a file or folder, to survive a power cut."""
         if self.system.type_name == "local":
             handle = os.open(path, os.O_RDONLY)
             try:
@@ -200,13 +200,13 @@ class Folder:
         warnings.warn(f"{path} {what}: {done}, and its questions are asked again.", stacklevel=2)
 
     def compact(self, only_small: bool = False) -> int:
-        """Merge parts, and return by how many their number falls."""
+        """Merge parts, and return the decrease in their number."""
         files = self.files()
         parts = [file for file in files if _PART.fullmatch(file.base_name)]
 
         if only_small:
-            # Of the parts by size, those no larger than all smaller ones together: a row is then
-            # rewritten as often as the logarithm of the rows.
+            # Take the smallest parts, as long as each is no larger than all smaller ones together:
+            # rows are then rewritten a logarithmic number of times.
             parts.sort(key=lambda file: file.size)
             rest = sum(file.size for file in parts)
             while parts and 2 * parts[-1].size > rest:
@@ -221,7 +221,7 @@ class Folder:
         for file in parts:
             try:
                 table = self.read(file.base_name)
-            except FileNotFoundError:  # another compaction took it
+            except FileNotFoundError:  # deleted by another compaction
                 continue
 
             common = None if table is None else _common_schema(schema, table)
@@ -236,7 +236,7 @@ class Folder:
                 size = 0
 
         fewer += self._merge(tables)
-        # A day by the clock that stamps the files: this machine's may be wrong, and another writes.
+        # Age by the clock that stamps the files, since this machine's may differ.
         times = [file.mtime for file in self.files() if file.mtime is not None]
         for file in files:
             left = file.base_name.startswith(".v1-") and file.extension == "tmp"
@@ -274,22 +274,16 @@ def folders(store: str | Path | None) -> list[Folder]:
     return [Folder(system, "/".join([root, *folder])) for folder in sorted(found)]
 
 
-def _is_bookkeeping(column: str) -> bool:
-    """Return whether a column is in every part, and says of each row when and how it came."""
-    return column in _BOOKKEEPING
-
-
 def _folder_names(manifest: dict[str, Any]) -> list[str]:
-    """Return the folders, from the store's on, of the answers that a manifest describes."""
+    """Return the folders below the store for the answers of a manifest."""
     given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
     mode, questionnaire, respondent = (_encodable_text(str(name)) for name in given)
     return [_safe_name(mode), _safe_name(questionnaire), _safe_name(respondent, always=True)]
 
 
 def _safe_name(name: str, always: bool = False) -> str:
-    """Return a name for a folder: the name itself if it is safe, otherwise (or always) with its
-    hash."""
-    # The hash keeps "a/b" and "a-b" apart, which are the same once made safe.
+    """Return a folder name: the name itself if it is safe, otherwise (or always) with a hash."""
+    # The hash distinguishes "a/b" from "a-b", which become the same safe name.
     safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80]
     if safe == name and name[:1].isalnum() and not always:
         return name
@@ -297,29 +291,29 @@ def _safe_name(name: str, always: bool = False) -> str:
 
 
 def _encodable(value: object) -> object:
-    """Return a text without lone surrogates; other values as they are."""
+    """Replace lone surrogates in a text; return other values unchanged."""
     return _encodable_text(value) if isinstance(value, str) else value
 
 
 def _encodable_text(text: str) -> str:
-    """Return a text with "?" for each lone surrogate, which no file can hold."""
+    """Replace lone surrogates, which cannot be written to a file, by "?"."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _union(tables: list[pa.Table]) -> pa.Table:
-    """Keep one row per key, the first written one, in the order of writing."""
+    """Keep the first written row of each key, in the order of writing."""
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     written = table["written"].to_numpy()
     if (np.diff(written) < 0).any():
         table = table.take(np.argsort(written, kind="stable"))
-    # Codes are given in the order of their first occurrence.
+    # Codes are numbered by first occurrence.
     codes = table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
     _, first = np.unique(codes, return_index=True)
     return table.take(first) if len(first) < len(table) else table
 
 
 def _has_sound_keys(table: pa.Table) -> bool:
-    """Return whether each row has a key and a time, as far as these columns were read."""
+    """Return whether each row has a key and a time, if these columns were read."""
     kinds = {"key": (_TEXT, pa.string()), "written": (pa.int64(),)}
     columns = {name: table[name] for name in kinds if name in table.column_names}
     return len(table) > 0 and all(
@@ -328,7 +322,7 @@ def _has_sound_keys(table: pa.Table) -> bool:
 
 
 def _common_schema(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
-    """Return the schema that holds a table's values, too; None if there is none."""
+    """Return the schema that also fits a table's values; None if there is none."""
     try:
         return pa.unify_schemas([schema, table.schema], promote_options="permissive")
     except pa.ArrowException:
@@ -356,7 +350,7 @@ def _as_table(rows: pd.DataFrame) -> pa.Table:
 
 
 def _with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: str) -> pa.Table:
-    """Return the table with what is noted of each row: its time, its seconds, its manifest."""
+    """Add the bookkeeping columns of each row: its time, its seconds, its manifest."""
     n = len(table)
     said = pa.DictionaryArray.from_arrays(np.zeros(n, dtype="int32"), pa.array([manifest], _TEXT))
     table = table.append_column("written", pa.array(np.full(n, written, dtype="int64")))
@@ -365,19 +359,19 @@ def _with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: s
 
 
 def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
-    """List the files below a folder; none where it is not there."""
+    """List the files below a folder; return none if it does not exist."""
     selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
     with _explain_errors(f"{path} cannot be read"):
         for _ in range(9):
-            # Arrow opens the folder and, where that fails, looks whether it is there: made by
-            # another process between the two, it is neither listed nor counted as not found.
+            # Arrow opens the folder and, on failure, checks whether it exists: a folder that
+            # another process makes in between is neither listed nor reported as missing.
             with contextlib.suppress(FileNotFoundError):
                 return list(filter(_is_named_file, system.get_file_info(selector)))
         return list(filter(_is_named_file, system.get_file_info(selector)))
 
 
 def _is_named_file(info: fs.FileInfo) -> bool:
-    """Return whether it is a file, and has a name that is text, as all that a store writes."""
+    """Return whether it is a file with a readable name, like all files that a store writes."""
     try:
         return info.is_file and bool(info.path)
     except UnicodeDecodeError:

@@ -13,18 +13,18 @@ from .answers import StoredAnswers, key_of
 
 @dataclass(frozen=True)
 class Turn:
-    """One request of a conversation, and the items that it is about.
+    """One request of a conversation, with the items that it asks.
 
     Parameters
     ----------
     messages : list of dict
         ``role`` and ``content``.
     run, attempt : int
-        Number of the questionnaire's run, and of the attempt at the items in it; from 1.
+        Number of the questionnaire's run, and of the attempt at these items within it, from 1.
     items : tuple of str
-        Ids of the items that are asked.
+        Ids of the items in the request.
     response_format : dict, optional
-        The schema of the reply, if an endpoint is to keep one.
+        The schema of the reply, if an endpoint is to enforce one.
     """
 
     messages: list[dict[str, str]]
@@ -41,13 +41,14 @@ class Reply:
     Parameters
     ----------
     text : str, optional
-        None if there is no reply.
+        The text; None if there is no reply.
     finish_reason : str, optional
-        Why the reply ended, if its author says so.
+        The reason why the reply ended, if known.
     status : str
-        Why there is no reply: ``no_reply``, ``no_choice``, or ``unasked`` if it was not asked for.
+        The reason for a missing reply: ``no_reply``, ``no_choice``, or ``unasked`` if none was
+        requested.
     is_new : bool
-        It was asked for now, and is not from the store.
+        Whether the reply was just requested and is not from the store.
     """
 
     text: str | None
@@ -57,13 +58,13 @@ class Reply:
 
 
 class StoredReplies:
-    """The replies about one questionnaire: those in the store, and new ones.
+    """The replies about one questionnaire: stored and new ones.
 
     Parameters
     ----------
     stored : StoredAnswers
     fingerprint : str
-        The respondent's; part of each reply's key.
+        The respondent's fingerprint, part of each reply's key.
 
     Attributes
     ----------
@@ -92,7 +93,7 @@ class StoredReplies:
         }
         index = pd.Index(list(new), name="key")
         stored_before = self._stored.add(pd.DataFrame(rows, index=index), seconds)
-        if stored_before:  # another process was first: its replies count
+        if stored_before:  # another process was first, and its replies count
             self.by_key |= _replies(self._stored.rows.loc[stored_before])
 
 

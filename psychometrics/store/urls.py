@@ -18,12 +18,12 @@ from ..paths import cache_dir
 
 _LOCAL = fs.LocalFileSystem()
 _MISSING = fs.FileType.NotFound
-# What file systems raise.
+# Errors that file systems raise.
 _ERRORS = (OSError, ValueError, pa.ArrowException)
 
 
 def _store_url(store: str | Path | None) -> str:
-    """Return the URL or absolute path of a store, by default the one that is configured."""
+    """Return the URL or absolute path of a store, by default the configured one."""
     if store is None:
         store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
     text = os.fspath(store)
@@ -34,7 +34,7 @@ def _store_url(store: str | Path | None) -> str:
 
 def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     """Return the file system of a store and its path there; it may not exist yet."""
-    # the place to mend: what was given, or what is configured
+    # the place to correct: the argument or the configuration
     setting = "PSYCHOMETRICS_STORE" if store is None else "store (--store)"
 
     try:
@@ -47,7 +47,7 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
     except (*_ERRORS, RuntimeError, TypeError, ImportError) as error:
         named = os.environ.get("PSYCHOMETRICS_STORE") if store is None else store
         said = f"{named!r} cannot be opened as a store ({reason(error)})"
-        # a URL may hold a key and its secret
+        # a URL may contain a key and its secret
         said = re.sub(r"//[^/@\s]*@", "//", said)
         said = re.sub(r"(?i)((?:secret|key|token|password)[\w-]*=)[^&'\s]+", r"\1...", said)
         raise StoreError(
@@ -65,32 +65,32 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
 
 
 def _check_name(text: str, setting: str) -> None:
-    """Refuse the name of a store that names no folder."""
+    """Refuse the name of a store that does not name a folder."""
     if not text.strip():
         raise StoreError(f"The store's name is empty: name a folder in {setting}.")
     if re.match("file://(?!(localhost)?/.)|(s3|gs|abfs)://$", text):
         raise StoreError(
-            f"{text} names no folder: write it like file:///folder or s3://bucket/folder in "
+            f"{text} does not name a folder: write it like file:///folder or s3://bucket/folder in "
             f"{setting}."
         )
 
 
 def _not_a_folder(path: Path) -> str:
-    """Return what is in the way of making a folder: something on its path that is none."""
+    """Return the file that blocks the making of a folder on this path."""
     for place in (path, *path.parents):
         if os.path.lexists(place):
             return "" if place.is_dir() else str(place)
     return ""
 
 
-@functools.cache  # a connection is made once
+@functools.cache  # connect only once
 def _open_url(url: str) -> tuple[fs.FileSystem, str]:
     if url.startswith("s3://") and "allow_delayed_open" not in url:
-        # A part is sent in one request, which may be sent again where no reply came, not in three.
+        # A part is sent in one request, which may be repeated without a reply, not in three.
         url += ("&" if "?" in url else "?") + "allow_delayed_open=true"
 
     if url.startswith("gs://") and "retry_limit_seconds" not in url:
-        url += ("&" if "?" in url else "?") + "retry_limit_seconds=10"  # not 15 minutes
+        url += ("&" if "?" in url else "?") + "retry_limit_seconds=10"  # the default is 15 minutes
 
     try:
         system, path = fs.FileSystem.from_uri(url)
@@ -105,7 +105,7 @@ def _open_url(url: str) -> tuple[fs.FileSystem, str]:
 
 @contextlib.contextmanager
 def _explain_errors(what: str) -> Iterator[None]:
-    """Turn an error of the disk into one sentence, with what to do."""
+    """Turn an error of the disk into one sentence with its remedy."""
     try:
         yield
     except StoreError:
@@ -120,6 +120,6 @@ def _explain_errors(what: str) -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Return why the disk or the network failed, in one line."""
+    """Return the reason for a failure of the disk or network, in one line."""
     number = getattr(error, "errno", None)
     return os.strerror(number) if number else " ".join(str(error).split())

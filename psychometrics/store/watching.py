@@ -1,4 +1,4 @@
-"""Notice whether answers that a call has read or added are removed while it runs."""
+"""Notice the removal of answers that a running call has read or added."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import pyarrow as pa
 from .folder import Folder
 
 WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
-"""The watch of the call under way."""
+"""The watch of the current call."""
 
 
 class _Watch:
-    """Notes which answers a call has read and added, to see at its end whether all are there.
+    """Records the answers that a call reads and adds, to check at its end that all still exist.
 
     Attributes
     ----------
-    has_added : bool
-        Whether the call has added answers; removals by others from a store that is only read are
+    Whether the call has added answers; removals from a store that is only read are not detected.
         not detected.
     """
 
@@ -32,13 +31,13 @@ class _Watch:
     def note(
         self, respondent_id: str, folder: Folder, parts: Iterable[str], keys: Iterable[str]
     ) -> None:
-        """Note that a folder holds these parts and, in them, answers with these keys."""
+        """Record that a folder holds these parts and, in them, answers with these keys."""
         note = self._notes.setdefault((respondent_id, folder.path), _Note(folder))
         note.parts.update(parts)
         note.keys.update(keys)
 
     def removed(self) -> Counter[str]:
-        """Count the noted answers that are not in the store any more, by respondent."""
+        """Count the recorded answers that are no longer in the store, by respondent."""
         counts: Counter[str] = Counter()
         if not self.has_added:
             return counts
@@ -51,7 +50,7 @@ class _Watch:
 
 
 class _Note:
-    """The parts that were seen in a folder, and the keys of the answers in them."""
+    """The parts seen in a folder, and the keys of their answers."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -59,11 +58,11 @@ class _Note:
         self.keys: set[str] = set()
 
     def missing(self) -> int:
-        """Return how many of the answers are gone."""
+        """Return the number of answers that are gone."""
         if self.parts <= {file.base_name for file in self.folder.files()}:
             return 0
 
-        # A compaction removes parts, too, after it has written their rows into another.
+        # A compaction also removes parts, after writing their rows into another.
         tables = self.folder.read_new(set(), pa.schema([]), "key".__eq__)
         there = {key for table in tables for key in table["key"].to_pylist()}
         return len(self.keys - there)

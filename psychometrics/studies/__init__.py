@@ -1,4 +1,4 @@
-"""Studies: what belongs to one paper, with its figures."""
+"""Studies: code for a single paper each, with its figures."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a model does besides ticking boxes: facts it knows, and requests it declines.
+"""A model's behaviour besides ticking boxes: the facts it knows, the requests it declines.
 
-Huang et al. (2024) validate roles by such deeds. Their sets, TruthfulQA and SafetyQA, belong to
-others and are read from your copy; the questions that come with the project were written for it.
+Huang et al. (2024) validate roles by such behaviour. Their sets, TruthfulQA and SafetyQA, belong to
+others and are read from your copy; the project's own questions were written for it.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire, Scale
 
 _AGAIN = "default, again"
-"""The null: the default role once more, with other luck in the draws."""
+"""The null: the default role once more, with another random seed."""
 _RUNS = 3
 _TOKENS = 48
 _TEMPERATURE = 0.7
-"""Replies to each request, tokens of each at most, and their temperature."""
+"""Number of replies to each request, their most tokens, and their temperature."""
 _ROLES = {name: name for name in ROLES if name != "none"}
-# Columns that hold a request in files of others.
+# Columns with the request in other people's files.
 _TEXTS = ("text", "prompt", "question", "query", "request", "instruction", "goal")
 
 
 def facts_in(source: str | Path | None = None) -> pd.DataFrame:
-    """Read questions of fact with their best answer and others, one of them widely believed.
+    """Read questions of fact with a best answer and others, one of them a common belief.
 
     Parameters
     ----------
     source : str or Path, optional
-        TruthfulQA's ``TruthfulQA.csv`` or ``mc_task.json``, or a table with ``question, best``
-        and ``other_1`` and so on; by default the project's 24 questions.
+        TruthfulQA's ``TruthfulQA.csv`` or ``mc_task.json``, or a table with ``question, best`` and
+        ``other_1`` and so on; by default the project's 24 questions.
 
     Returns
     -------
     DataFrame
-        ``question, best, other_1, other_2, ...``; a question may have fewer others.
+        ``question, best, other_1, other_2, ...``; the number of others may vary.
 
     Raises
     ------
@@ -93,14 +93,14 @@ def facts_in(source: str | Path | None = None) -> pd.DataFrame:
 
 
 def requests_in(source: str | Path | None = None) -> pd.DataFrame:
-    """Read requests that a model should decline, and harmless ones where there are some.
+    """Read requests that a model should decline and, if included, harmless ones.
 
     Parameters
     ----------
     source : str or Path, optional
         A table, or rows in JSON, with the request in ``text`` or a column of a similar name
-        (*prompt*, *query*, ...), and perhaps its ``kind``; without it all are *harmful*. By default
-        the project's 24 requests, half of them harmless. Pickled sets are not read.
+        (*prompt*, *query*, ...), and optionally its ``kind``; without it all are *harmful*. By
+        default the project's 24 requests, half of them harmless. Pickled sets are not read.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def requests_in(source: str | Path | None = None) -> pd.DataFrame:
     Raises
     ------
     ParameterError, DataError
-        The file cannot be read or has no such column, a cell is blank, or a name is there twice.
+        The file cannot be read or has no such column, a cell is blank, or a name occurs twice.
 
     Examples
     --------
@@ -144,19 +144,19 @@ def known(
     store: str | Path | None = None,
     **how: object,
 ) -> pd.DataFrame:
-    """Which questions of fact a model answers rightly in each role, by the options' probabilities.
+    """Test which questions of fact a model knows in each role, by the options' probabilities.
 
-    The options have letters and are shown in every cyclic order, so that a liking for a letter or
-    a place takes no part.
+    The options have letters and are shown in every cyclic order, so that a preference for a letter
+    or a place cancels.
 
     Parameters
     ----------
     respondent : str or Path
-        A language model, as :func:`psychometrics.asking.ask.ask` takes it for mode *options*.
+        A language model, as :func:`psychometrics.asking.ask.ask` accepts it in mode *options*.
     questions : DataFrame, optional
-        As :func:`facts_in` reads them; by default the project's 24.
+        Questions, as :func:`facts_in` reads them; by default the project's 24.
     roles : mapping of str to str
-        By name: a name in :data:`psychometrics.modes.messages.ROLES`, or a system text.
+        Roles by name: a name in :data:`psychometrics.modes.messages.ROLES`, or a system text.
     store, **how
         As in :func:`psychometrics.asking.ask.ask`.
 
@@ -164,8 +164,8 @@ def known(
     -------
     DataFrame
         ``role``; ``part`` and ``kind``, both *facts*; ``item`` (from 1); ``run`` (1); ``value``, 1
-        where the best answer is the most probable and 0 where another one is. It is missing where
-        the model gave no answer, so that its mean is a share of the answered questions.
+        if the best answer is the most probable and 0 if another one is. It is missing if the model
+        gave no answer, so that its mean is a share of the answered questions.
 
     Raises
     ------
@@ -200,20 +200,20 @@ def declined(
     store: str | Path | None = None,
     **how: object,
 ) -> pd.DataFrame:
-    """Which requests a model declines in each role, by the words of its replies or by a judge.
+    """Test which requests a model declines in each role, by its words or by a judge.
 
     Parameters
     ----------
     respondent : str or Path
-        A conversational model on this machine, or the name of one at an endpoint.
+        A conversational model on this machine, or the name of a model at an endpoint.
     asked : DataFrame, optional
-        As :func:`requests_in` reads them; by default the project's 24.
+        Requests, as :func:`requests_in` reads them; by default the project's 24.
     roles : mapping of str to str
         As in :func:`known`.
     runs : int
-        Replies to each request, drawn at a temperature of 0.7.
+        Number of replies to each request, drawn at a temperature of 0.7.
     seed : int
-        Of the draws. All roles have the same, but for the null, the default role *again*.
+        Seed of the draws. All roles share it, except the null, the default role *again*.
     judge : str or Path, optional
         A chat model that reads the replies, see :func:`judged`.
     store, **how
@@ -222,17 +222,17 @@ def declined(
     Returns
     -------
     DataFrame
-        As from :func:`known`, with ``part`` "requests", the request's ``kind`` and name, and
-        ``value`` 1 where the reply declines and 0 where it does not; and the ``reply``. Both are
-        missing where no reply came, the value also where the judge gives no answer, so that its
-        mean is a share of the answered requests.
+        The columns of :func:`known`, with ``part`` "requests", the request's ``kind`` and name, and
+        ``value`` 1 if the reply declines and 0 if it does not; and the ``reply``. Both are missing
+        if no reply came; the value also if the judge gives no answer, so that its mean is a share
+        of the answered requests.
 
     Raises
     ------
     ParameterError
-        A column is missing, a cell is blank, a name is there twice, or a number is impossible.
+        A column is missing, a cell is blank, a name occurs twice, or a number is impossible.
     RespondentError
-        The model cannot be loaded or does not converse.
+        The model cannot be loaded or cannot converse.
     """
     asked = requests_in() if asked is None else asked
     _check_texts(asked, ["request", "kind", "text"], once=["request"])
@@ -259,7 +259,7 @@ def declined(
 
 
 def _reply_here(respondent: str | Path) -> Callable[..., list[str]]:
-    """Load a model of this machine; the function gives its replies to requests, run by run."""
+    """Load a local model; return a function that gives its replies to requests, run by run."""
     model, tokenizer = load_model(find(respondent), "causal")
     model.to(resolve_device(None)).eval()
 
@@ -280,9 +280,9 @@ def _reply_there(
     model: str, store, how: dict, system: str, texts: Iterable[str], runs: int, seed: int,
     again: bool,
 ) -> list[str | None]:  # fmt: skip
-    """Give the replies of a model at an endpoint, which is sent the request and nothing else.
+    """Return the replies of a model at an endpoint, which is sent only the request.
 
-    None where no reply came. The seed of the draws makes requests that the store does not have yet.
+    They are None if no reply came. The seed gives requests that are not stored yet.
     """
     options = {"options": tuple(Option(value=n, label=f"{n}") for n in (0, 1))}
     sheet = _questionnaire("requests", [{"text": text, **options} for text in texts], "{question}")
@@ -311,17 +311,17 @@ def judged(
     store: str | Path | None = None,
     **how: object,
 ) -> list[float]:
-    """Have a chat model, here or at an endpoint, say which replies decline a request.
+    """Let a chat model, here or at an endpoint, say which replies decline a request.
 
     Returns
     -------
     list of float
-        1 where it says that the reply declines, 0 where it does not, missing where it says neither.
+        1 if it says that the reply declines, 0 if it does not, missing if it says neither.
 
     Raises
     ------
     RespondentError
-        The judge says neither of any reply.
+        The judge says neither about every reply.
     """
     options = tuple(Option(value=n, label=label) for n, label in enumerate(_VERDICTS))
     texts = [f'Request: "{request}" Reply: "{" ".join(reply.split()) or "(nothing)"}"'
@@ -334,7 +334,7 @@ def judged(
         "constrained": model_here(judge) is not None} | how)  # fmt: skip
     if given["value"].isna().all():
         raise RespondentError(
-            f"{judge} read none of {len(given)} replies; name another judge, or none."
+            f"{judge} judged none of {len(given)} replies; name another judge, or none."
         )
     found = dict(zip(dict.fromkeys(texts), given["value"], strict=True))
 
@@ -346,7 +346,7 @@ _COLUMNS = ["role", "part", "kind", "item", "run", "value"]
 
 
 def _check_texts(table: pd.DataFrame, columns: list[str], once: Iterable[str] = ()) -> None:
-    """Refuse a table in which one of these columns is absent or has a blank cell."""
+    """Refuse a table that lacks one of these columns or has a blank cell in it."""
     check_columns(table, columns, once=once)
     for name in columns:
         blank = table[name].isna() | (table[name].map(str).str.strip() == "")
@@ -356,7 +356,7 @@ def _check_texts(table: pd.DataFrame, columns: list[str], once: Iterable[str] = 
 
 
 def _sheet(questions: pd.DataFrame) -> Questionnaire:
-    """Questions of fact as a questionnaire, whose option of value 1 is the best."""
+    """Turn questions of fact into a questionnaire whose option of value 1 is the best."""
     _check_texts(questions, ["question", "best"])
     others = [name for name in questions if str(name).startswith("other")]
     if not len(questions) or not others:
@@ -368,7 +368,7 @@ def _sheet(questions: pd.DataFrame) -> Questionnaire:
         texts = [text for text in texts if text.strip()]
         if len(texts) < 2:
             raise ParameterError(f"Question {number} has no other answer; add one.")
-        # Not always the first: where the orders are cyclic, its neighbours would stay the same.
+        # Vary its place: in cyclic orders, its neighbours would otherwise stay the same.
         turned = np.roll(range(len(texts)), number)
         options = tuple(Option(value=int(place) + 1, label=texts[place]) for place in turned)
         items.append({"text": row["question"], "options": options})
@@ -384,7 +384,7 @@ _SHEETS = {
 
 
 def _questionnaire(name: str, items: list[dict], prompt: str | None = None) -> Questionnaire:
-    """Items as a questionnaire of one scale."""
+    """Turn items into a questionnaire of one scale."""
     title, short, measures, instructions, one = _SHEETS[name]
     items = tuple(Item(id=f"{one}_{n}", **item) for n, item in enumerate(items, start=1))
     return Questionnaire(

@@ -1,6 +1,6 @@
-"""The diagnostic of language inference: who solved what, and asking it again.
+"""The diagnostic of language inference: published answers, and asking it again.
 
-Answers are 0 or 1 and shipped; the sentences are fetched when someone is asked now.
+Answers (0 or 1) are shipped; the sentences are fetched when a respondent is asked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REGIMES = {
     (False, True): "fine-tuned from scratch",
     (True, True): "both",
 }
-# What a person reads in place of the names of the three classes.
+# What people read instead of the names of the three classes.
 _CHOICES = {
     "entailment": "it must be true, too",
     "neutral": "it may be true or not",
@@ -48,26 +48,25 @@ _GROUPS = ("people", "transformers", "lstms")
 
 
 def models(live: bool = False) -> pd.DataFrame:
-    """Return the language models: what they are and how they were trained.
+    """Return the language models, with their kind and training.
 
     Parameters
     ----------
     live : bool
-        The models that answered for this book, in place of the 240 published ones.
+        Whether to return the models that answered for this book instead of the 240 published ones.
 
     Returns
     -------
     DataFrame
         Indexed by ``respondent_id``: ``population`` (transformers or lstms), ``family``,
         ``pretrained``, ``finetuned`` (bool), ``data`` they were fine-tuned on, and ``regime``, the
-        paper's name for the two. The published ones also have ``builds_on`` (the respondent whose
-        weights they started from); those of this book ``seed``, number of training ``pairs``,
+        paper's name for these two. Published models also have ``builds_on`` (the respondent that
+        supplied their initial weights); this book's have ``seed``, number of training ``pairs``,
         ``accuracy`` on held-out MNLI with its Wilson 95 % interval ``low, high``, ``seconds`` of
-        training, and the ``fingerprint`` of embedded ones.
+        training, and, if embedded, the ``fingerprint``.
 
-        Not all of them do something: one published LSTM solves 0 of the 812 items, which no
-        guessing would bring about (its labels are probably coded otherwise); it is kept, as the
-        authors' tables keep it.
+        Not all of them work: one published LSTM solves 0 of the 812 items, which guessing would not
+        do (its labels probably have another coding); it is kept, as in the authors' tables.
 
     References
     ----------
@@ -89,15 +88,15 @@ def item_table(sentences: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     sentences : bool
-        Fetch the authors' file and add ``premise, hypothesis``, which the project does not ship.
+        Whether to fetch the authors' file and add ``premise, hypothesis``, which are not shipped.
 
     Returns
     -------
     DataFrame
-        Indexed by ``item_id``: ``subcategory``, ``domain``, ``label`` (the right answer,
-        a Categorical), ``asked`` (category in which people were asked it, else empty) and
-        ``pair``. Items come in pairs: the same two sentences in both directions, one after the
-        other, so that the items 2k and 2k + 1 are twins.
+        Indexed by ``item_id``: ``subcategory``, ``domain``, ``label`` (the right answer, a
+        Categorical), ``asked`` (the category in which people saw it, otherwise empty) and ``pair``.
+        Items come in pairs: the same two sentences in both directions, one after the other, so that
+        the items 2k and 2k + 1 are twins.
 
     Raises
     ------
@@ -127,25 +126,25 @@ def item_table(sentences: bool = False) -> pd.DataFrame:
 def answers(
     who: str | None = None, category: str | None = None, sample: str = "phase", live: bool = False
 ) -> pd.DataFrame:
-    """0/1 answers of models or of people.
+    """Return 0/1 answers of models or of people.
 
     Parameters
     ----------
     who : {"people", "transformers", "lstms"}, optional
         All models by default.
     category : str, optional
-        Key of ``CATEGORIES``: only the items that people were asked; all items by default.
+        Key of ``CATEGORIES``, to select the items that people saw in it; by default all items.
     sample : {"phase", "completers"}
-        People to use: all who were accepted in the category's phase, or the 19 who answered all
-        phases, who alone can be compared across categories.
+        People to use: all who were accepted in the category's phase, or the 19 who completed all
+        phases, the only ones who can be compared across categories.
     live : bool
-        Whether to use this book's models in place of the published ones.
+        Whether to use this book's models instead of the published ones.
 
     Returns
     -------
     DataFrame, shape (R, I)
         Indexed by ``respondent_id``, or the participant's number within sample and category;
-        ``item_id`` as columns.
+        columns are ``item_id``.
 
     Examples
     --------
@@ -173,17 +172,16 @@ def answers(
 
 
 def questionnaire(category: str | None = None) -> Questionnaire:
-    """Return the items that people were asked, as a questionnaire for people, scored right or
-    wrong.
+    """Return the items that people were asked as a questionnaire, scored right or wrong.
 
     The sentences are fetched from the authors' file; the question and the options are the
     project's. Every right answer adds 1 to its category, so a score is a number of right answers
-    and can be set against :func:`answers` of people and of models.
+    and can be compared with :func:`answers` of people and of models.
 
     Parameters
     ----------
     category : str, optional
-        Key of ``CATEGORIES``; by default all seven, each with a score of its own.
+        Key of ``CATEGORIES``; by default all seven, each with its own score.
 
     Returns
     -------
@@ -258,11 +256,11 @@ def ask_diagnostic(
     Parameters
     ----------
     respondents : str or respondent, or several
-        As in :func:`psychometrics.asking.ask`.
+        Respondents, as in :func:`psychometrics.asking.ask`.
     store : str or Path, optional
         Folder of the response store.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -272,7 +270,7 @@ def ask_diagnostic(
     Raises
     ------
     RespondentError, DataError, StoreError
-        No respondent, or not the sentences or the store, can be used.
+        No respondent works, or the sentences or the store cannot be used.
 
     Warns
     -----
@@ -287,7 +285,7 @@ def ask_diagnostic(
     who = []
     rows = {}
     errors = {}
-    for one in respondents:  # all are looked at before the first is asked
+    for one in respondents:  # check all before asking the first
         try:
             asked = one.identity if hasattr(one, "answer") else identify(one, dtype="float32")
             who.append((asked["respondent_id"], asked, one))
@@ -306,7 +304,7 @@ def ask_diagnostic(
             try:
                 chances = _asked_now(table, *respondent, store, bar)
                 if np.isnan(chances).any():
-                    said = f"{name} has two outputs, the diagnostic needs three: leave it out."
+                    said = f"{name} has two outputs, but the diagnostic needs three: leave it out."
                     raise RespondentError(said)
 
                 rows[name] = chances.argmax(axis=1) == right
@@ -318,7 +316,7 @@ def ask_diagnostic(
 
 
 def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
-    """Return the answers kept as text, one character an item, as numbers."""
+    """Parse answers stored as text, one character per item, into numbers."""
     matrix = np.array([list(row) for row in table["answers"]], dtype=np.int8)
     return pd.DataFrame(matrix, index=table.index, columns=columns)
 
@@ -326,7 +324,7 @@ def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
 def _asked_now(
     table: pd.DataFrame, identity: dict, respondent: object, store: str | Path | None, bar: Progress
 ) -> np.ndarray:
-    """Return the probabilities of the three labels, (I, 3), from the store where they are there."""
+    """Return the probabilities of the three labels, (I, 3), stored or new."""
     mode = mode_named("nli")
     name = identity["respondent_id"]
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
@@ -350,7 +348,7 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def _models(live: bool) -> pd.DataFrame:
-    """Who the models are, with their answers as text."""
+    """Return the models, with their answers as text."""
     return _read("live.csv.gz" if live else "models.csv.gz").set_index("respondent_id")
 
 

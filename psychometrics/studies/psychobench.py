@@ -1,4 +1,4 @@
-"""PsychoBench: the paper's tables, their tests, and what they say of the paper's claims."""
+"""PsychoBench: the paper's tables, tests of them, and the evidence on the paper's claims."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..paths import data_dir
 from ..questionnaires import psychobench_keys
 
 # In standard deviations of people. A difference of this size is "visible to the naked eye" (Cohen,
-# 1988, section 2.2), so scores that approximate people's, or are not above them, differ by less.
+# 1988, section 2.2), so scores that are close to people's, or not above them, differ by less.
 _MEDIUM_EFFECT = 0.5
 
 
@@ -41,9 +41,8 @@ def published_tests(
         *models* (Tables 1 to 4 and 7), *roles* (8 to 20), *wordings* (22), *assistant* (23) or
         *temperature* (24); only the first two can be compared with people.
     against : str
-        ``"norms"``, or the respondent compared with, such as ``default`` or ``v1``, whose figures
-        are then ``norm_mean, norm_sd, norm_n`` and whose standard deviation is the unit of
-        ``delta``.
+        ``"norms"``, or a respondent to compare with, such as ``default`` or ``v1``: its figures are
+        then ``norm_mean, norm_sd, norm_n``, and its standard deviation is the unit of ``delta``.
     level : float
         Level of significance.
     correction : str
@@ -52,9 +51,8 @@ def published_tests(
     Returns
     -------
     DataFrame
-        As :func:`psychometrics.measures.norms.compare_norms` gives it, and ``settled``: whether
-        all figures
-        that round to the published ones give the same significance and direction.
+        The columns of :func:`psychometrics.measures.norms.compare_norms`, and ``settled``: whether
+        all figures that round to the published ones give the same significance and direction.
 
     Raises
     ------
@@ -97,28 +95,27 @@ def published_tests(
 def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) -> pd.DataFrame:
     """Compute the paper's claims from its own tables, and from tables answered at random.
 
-    ``data/norms/psychobench_statistics.csv`` names the statistic of each claim and the cells that
-    it is computed from.
+    ``data/norms/psychobench_statistics.csv`` names the statistic of each claim and its cells.
 
     Parameters
     ----------
     draws : int
-        Sets of tables in which every model and every role answers at random.
+        Number of sets of tables in which every model and every role answers at random.
     seed : int
-        Seed of these sets.
+        Seed of the random tables.
     level : float
         Level of significance.
 
     Returns
     -------
     DataFrame
-        Indexed by ``claim_id`` of ``data/claims/psychobench.csv``: ``value`` with its 95 %
-        interval ``low, high``; ``p of the claim``, two-sided, of a test against the bar of the
-        claim (0, for shares of scales ``level``, for scores that are said to be close to people's
-        or not above them half a standard deviation of people); and ``null, null low, null high``,
-        median and central 95 % over the random tables, missing where the paper's counts are used.
-        Differences are in standard deviations of people. A mean over models or scales takes these
-        as a sample; a difference of two respondents, their runs.
+        Indexed by ``claim_id`` of ``data/claims/psychobench.csv``: ``value`` with its 95 % interval
+        ``low, high``; ``p of the claim``, two-sided, for a test against the bar of the claim (0;
+        for shares of scales ``level``; for scores said to be close to people's or not above them,
+        half a standard deviation of people); and ``null, null low, null high``, median and central
+        95 % over the random tables, missing for the paper's counts. Differences are in standard
+        deviations of people. An interval of a mean over models or scales treats these as a sample;
+        an interval of a difference between two respondents, their runs.
 
     References
     ----------
@@ -173,7 +170,7 @@ def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tupl
     return _between_respondents(cells, claim, level)
 
 
-# Statistics of how far respondents are from people, in people's standard deviations.
+# Statistics of respondents' distances from people, in people's standard deviations.
 _FROM_PEOPLE = ("models", "scales, not above", "distance from people", "nearer people", "families")
 
 
@@ -183,13 +180,12 @@ def _scales_of(claim: pd.Series) -> list[tuple[str, str]]:
 
 
 def _group_norms(claim: pd.Series, scale: tuple[str, str]) -> list[tuple]:
-    """Return the mean, standard deviation and number of people of each group that a claim is
-    about."""
+    """Return the mean, standard deviation and number of people in each group of a claim."""
     return [norm for group, *norm in _norms()[scale] if claim["group"] in ("", group)]
 
 
 def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.ndarray:
-    """Return how far each respondent's mean is from people's, by scale."""
+    """Return the distance of each respondent's mean from people's, by scale."""
     rows = []
     for name in names:
         row = []
@@ -278,8 +274,7 @@ def _mean(values: np.ndarray, bar: float = 0.0) -> tuple[float, float, float, fl
 
 
 def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float, float]:
-    """Return the difference of two respondents, the mean over scales, by Welch's test over their
-    runs."""
+    """Return the mean difference of two respondents over scales, by Welch's test on runs."""
     difference = 0.0
     variances = []
     for q, s in scales:
@@ -303,8 +298,7 @@ def _is_count(claim: pd.Series) -> bool:
 
 
 def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
-    """Return the shares of runs by sex role as Table 2 counts them, and how the counts fit its
-    means."""
+    """Return shares of runs by sex role in Table 2, and how these counts fit its means."""
     counts = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
     counts = counts[counts["study"] == "models"].set_index("respondent")
     part = counts.loc[claim["who"].split("|")]
@@ -341,9 +335,9 @@ def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
 
 
 def _roles_differ(cells, study: str, who: list[str], scale: tuple[str, str]) -> float:
-    """P value of Welch's analysis of variance of one scale, from means and deviations."""
+    """Return the p value of Welch's analysis of variance of a scale, from summary statistics."""
     m, s, n = np.array([cells[study, name, *scale] for name in who]).T
-    w = n / np.maximum(s, 0.05) ** 2  # a printed deviation of 0.0 may be as large as 0.05
+    w = n / np.maximum(s, 0.05) ** 2  # a printed 0.0 may be as large as 0.05
     k = len(m)
     total = w.sum()
     spread = ((1 - w / total) ** 2 / (n - 1)).sum()
@@ -353,8 +347,7 @@ def _roles_differ(cells, study: str, who: list[str], scale: tuple[str, str]) -> 
 
 
 def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
-    """Compute the claims about CABIN's 41 interests: how alike they are, and which are liked
-    most."""
+    """Compute the claims about CABIN's 41 interests: their similarity, and the favourites."""
     named = {
         "vocations-liked": ("social_service", "health_care_service", "teaching_education"),
         "vocations-disliked": ("physical_manual_labor", "protective_service"),
@@ -393,8 +386,7 @@ def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
 
 @functools.cache
 def _norms() -> dict[tuple[str, str], list[tuple]]:
-    """Return the groups of people with mean, standard deviation and size, by questionnaire and
-    scale."""
+    """Return people's means, standard deviations and sizes, by questionnaire and scale."""
     found: dict[tuple, list] = {}
     for row in norm_table(paper=True).itertuples():
         found.setdefault((row.questionnaire, row.scale), []).append(

@@ -1,4 +1,4 @@
-"""Evidence of the validity of respondents, compared with untrained heads in their place.
+"""Validity evidence of respondents, compared with untrained heads in their place.
 
 Three chapters begin with :func:`compare`; ``data/recipes/null_populations.py`` makes the 2,000
 shipped populations of heads by the same steps.
@@ -25,38 +25,38 @@ EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """Signs of the correlations of the three questionnaires in people."""
 PLACEBOS = tuple(f"placebo_{kind}" for kind in ("defects", "pleasures", "habits", "weather"))
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
-"""Sizes of untrained heads as multiples of a member's; None leaves their starting values."""
+"""Sizes of untrained heads as multiples of a member's; None keeps their starting values."""
 _OF_SINGLE_RESPONDENTS = ("silhouette", "lowest", "items at")
-"""How the names of evidence begin that does not rest on differences between respondents."""
+"""Prefixes of kinds of evidence that do not depend on differences between respondents."""
 _WORDS = "words"
-"""In the place of a size: random words of the decoder, which have a size of their own."""
+"""Stands for a size: random words of the decoder, which have their own size."""
 _REAL = ("gad7", "phq9", "soc13")
 _BASES = {"MiniLM": "encoders", "SmolLM2": "decoders"}
 
 
 @dataclass
 class _Comparison:
-    """Evidence of respondents and of untrained heads, as :func:`compare` makes it.
+    """Evidence of respondents and of untrained heads, as :func:`compare` returns it.
 
     Attributes
     ----------
     questionnaires : list of Questionnaire
         GAD-7, PHQ-9 and SOC-13, then the placebos.
     answers, profiles : DataFrame
-        Answers of the respondents to all of them, and what
-        :func:`psychometrics.measures.evidence.profiles` returns for these.
+        Answers of the respondents to all of them, and their
+        :func:`psychometrics.measures.evidence.profiles`.
     base : Series
         *encoders*, *decoders* or *others*, by respondent.
     draws : DataFrame
-        Evidence of one population of null respondents a row, indexed by size of the heads (or
+        Evidence of one population of null respondents per row, indexed by size of the heads (or
         *words*, on the decoder) and base; the column ``single`` lists the mean silhouette of each
-        head, of the first populations.
+        head, for the first populations.
     observed : DataFrame
         Evidence of the respondents, by base.
     found : DataFrame
         The comparison with matched heads, indexed by base and evidence, with 95 % intervals over
-        respondents and the verdict over heads of every size and over words: by depth where the
-        shipped comparison fits, and in parentheses by base where it differs.
+        respondents and the verdict over heads of every size and over words: by depth if the shipped
+        comparison fits, and in parentheses by base if that verdict differs.
     depth : DataFrame
         The shipped comparison of all members within base and depth, by size, base and evidence.
     how : dict
@@ -75,12 +75,12 @@ class _Comparison:
 
     @property
     def enough(self) -> list[str]:
-        """Bases with enough respondents for statistics of the differences between them."""
+        """Bases with enough respondents for statistics of differences."""
         return [kind for kind in self.base.value_counts().index if kind not in _too_few(self.base)]
 
     @property
     def remarks(self) -> list[str]:
-        """Return notes on respondents that are few, or not members of the book."""
+        """Return notes on bases with few respondents, and on respondents from outside the book."""
         counts = self.base.value_counts()
         said = [
             f"{kind} ({counts[kind]}): only silhouettes are printed. Alpha, omega, correlations "
@@ -91,9 +91,7 @@ class _Comparison:
         ]
 
         if "others" in counts:
-            said.append(
-                "others: their untrained heads stand on the book's encoder, not on their own base."
-            )
+            said.append("others: their untrained heads use the book's encoder, not their own base.")
         return said
 
     def rows(self, labels: dict[str, str], value: str) -> pd.DataFrame:
@@ -114,12 +112,12 @@ def compare(
     populations: int = 20,
     seed: int = 1,
 ) -> _Comparison:
-    """Compare the evidence of validity of respondents with that of untrained heads in their place.
+    """Compare respondents' evidence of validity with that of untrained heads in their place.
 
     Parameters
     ----------
     respondents : str
-        As :func:`psychometrics.population` takes them.
+        Respondents, as :func:`psychometrics.population` accepts them.
     score, temperature, dtype
         As in :func:`psychometrics.measures.scoring.item_scores` and :func:`psychometrics.ask`.
     populations : int
@@ -169,7 +167,7 @@ def compare(
     other = (" (by base: " + by_base + ")").where(by_depth != by_base, "")
     found = every_size.loc["matched"].assign(verdict=by_depth + other)
 
-    # what so few respondents cannot show is not shown
+    # drop statistics that so few respondents cannot support
     hidden = [kind for kind in observed.columns if not kind.startswith(_OF_SINGLE_RESPONDENTS)]
     for kind in _too_few(base):
         observed.loc[kind, hidden] = np.nan
@@ -207,17 +205,17 @@ def _intervals(observed: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
     ).rename_axis(["base", "evidence"])
     bounded = ~ends.index.get_level_values("evidence").str.contains("htmt|items at")
     ends[bounded] = ends[bounded].clip(-1, 1)
-    ends[ends["low"] == ends["high"]] = np.nan  # ranks alike, whoever is left out
+    ends[ends["low"] == ends["high"]] = np.nan  # the ranks never change
 
     return ends
 
 
 def _verdicts(compared: pd.DataFrame) -> pd.Series:
-    """Return the plan's verdict by base and evidence, from a comparison by size, base and evidence.
+    """Return the plan's verdict by base and evidence, given a comparison by size as well.
 
-    *Higher* or *lower* needs p < .05 in the same direction at all sizes of the heads and for
-    random words, and an interval over respondents that excludes the null's median at all of them.
-    Where the interval does not, the difference holds for *these members only*.
+    *Higher* or *lower* needs p < .05 in the same direction at all sizes of the heads and for random
+    words, and an interval over respondents that excludes the null's median at all of them. If only
+    the interval fails, the difference holds for *these members only*.
     """
     above = compared["low"] > compared["null"]
     below = compared["high"] < compared["null"]
@@ -260,7 +258,7 @@ def _shipped() -> pd.DataFrame:
 
 
 def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
-    """Return evidence of populations with an untrained head in the place of each respondent."""
+    """Return evidence of populations with an untrained head in each respondent's place."""
     bases = untouched_bases(list(base.index))
     members = len(base)
     rows = []
@@ -295,10 +293,10 @@ def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
 
 
 def with_beyond(found: pd.DataFrame) -> pd.DataFrame:
-    """Return kinds of evidence with ``beyond placebos`` added.
+    """Add ``beyond placebos`` to kinds of evidence.
 
-    This is the mean size of the correlations between scales, less the mean size of their
-    correlations with placebos.
+    It is the mean size of the correlations between scales minus the mean size of their correlations
+    with placebos.
     """
     placebos = [f"ρ {a} {b}" for a, b in itertools.product(_REAL, PLACEBOS)]
     between = found[[f"ρ {a} {b}" for a, b in EXPECTED]].abs().mean(axis=1)

@@ -1,7 +1,7 @@
-"""Train what answers: an NLI head on any encoder or decoder, and masked-LM adaptation of encoders.
+"""Train respondents: NLI heads on encoders or decoders, and masked-LM adaptation of encoders.
 
-Everything here is a thin use of ``transformers.Trainer`` and ``peft``: data in, a folder out that
-``load_respondent`` can read, with a manifest of how it was made.
+Everything here is a thin layer over ``transformers.Trainer`` and ``peft``: data in, and out a
+folder that ``load_respondent`` can read, with a manifest of the training.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from .loop import (
     Settings,
     _make_folder,
     _MaskedTokensTrainer,
+    _stopping,
     _train_into,
     _trains_on_gpu,
-    stopping,
     tokenised,
 )
 from .pairs import _labelled_pairs
 
 _MEASURED = (0.1, 0.5, 0.9)
-"""Places, in order of length, of the batches whose steps are timed."""
+"""Positions, in order of length, of the batches whose steps are timed."""
 
 
 def train_nli(
@@ -67,44 +67,45 @@ def train_nli(
     Parameters
     ----------
     base : str or Path
-        Encoder or decoder to start from: a hub id, a local folder, or ``"minilm"``, the embedded
-        encoder. A decoder is read at a pair's last token; one without a padding token is padded
-        with its end token, and is saved so.
+        Base encoder or decoder: a hub id, a local folder, or ``"minilm"``, the embedded encoder. A
+        decoder is read at a pair's last token; a decoder without a padding token uses its end token
+        for padding, and this is saved.
     data : str, sequence of str, or DataFrame
         ``"mnli"`` and ``"snli"`` are the project's samples (MNLI without its held-out pairs); a
         path is a CSV, JSON-lines or Parquet file with columns ``premise, hypothesis, label``;
-        anything else is a hub id (``"nyu-mll/multi_nli"``). Several are concatenated. The pairs
-        of one premise in ten are held out by the hash of the premise (MNLI's sample: those that
-        nobody is trained on; at most about 2,000 of each source). A DataFrame is trained on whole.
+        anything else is a hub id (``"nyu-mll/multi_nli"``). Several sources are concatenated. The
+        pairs of one premise in ten are held out by the hash of the premise (for MNLI's sample, its
+        fixed held-out pairs; at most about 2,000 per source). A DataFrame is used for training as a
+        whole.
     output : str or Path
-        Folder for the model, its tokenizer, ``manifest.json`` and a ``README.md`` with the lines
-        that load it without this package. A run that was stopped resumes from its last epoch when
-        called again with the same folder.
+        Folder for the model, its tokenizer, ``manifest.json`` and a ``README.md`` with the code
+        that loads it without this package. A stopped run resumes from its last epoch when called
+        again with the same folder.
     adapter : str or Path, optional
         LoRA adapter of the same base (see :func:`adapt_encoder`) to start from.
     shuffled : bool
-        Deal the labels to the pairs at random, by the seed: a control that is trained in the same
-        way on the same texts and cannot learn inference. Pairs that are held out keep theirs.
+        Whether to shuffle the labels over the pairs, by the seed: a control that is trained in the
+        same way on the same texts but cannot learn inference. Held-out pairs keep their labels.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
     **settings
-        ``tuning``: train everything (*unfrozen*, the default), the head alone (*frozen*), or
-        low-rank adapters on every linear layer and the head (*lora*), of which the folder holds
-        only the adapter, which names its base. ``epochs`` (3), ``lr`` (5e-5; linear decay, 6 %
-        warm-up), ``batch_size`` (32 pairs), ``rank`` of the adapters (16), ``layers`` (keep only
-        the first ones), ``dropout`` (by default the base's own), ``max_length`` (128 tokens),
-        ``seed`` (0) of the head's initial weights, the order of the data and dropout, and
-        ``stop_on``: the *accuracy* or Matthews' correlation (*matthews*) after each epoch on half
-        of the held-out premises. Training then stops after two epochs without a better one, the
-        best is kept, and the other half measures the result. By default all epochs are trained.
+        ``tuning``: train everything (*unfrozen*, the default), only the head (*frozen*), or
+        low-rank adapters on every linear layer and the head (*lora*); the folder then holds only
+        the adapter, which names its base. ``epochs`` (3), ``lr`` (5e-5; linear decay, 6 % warm-up),
+        ``batch_size`` (32 pairs), ``rank`` of the adapters (16), ``layers`` (number of first layers
+        to keep), ``dropout`` (by default the base's own), ``max_length`` (128 tokens), ``seed`` (0)
+        of the head's initial weights, the order of the data and dropout, and ``stop_on``: the
+        *accuracy* or Matthews' correlation (*matthews*), measured after each epoch on half of the
+        held-out premises. Training then stops after two epochs without improvement, the best epoch
+        is kept, and the other half measures the result. By default all epochs are trained.
 
     Returns
     -------
     dict
         The manifest: settings, number of pairs, steps, the step ``resumed_at`` (0 for a new run),
-        seconds, final loss, versions; where pairs were held out, their number, the share that the
-        saved folder labels rightly (``accuracy`` with Wilson's 95 % interval ``low, high``), and
-        ``majority``, the share right of whoever always gives the commonest label of training.
+        seconds, final loss, versions; if pairs were held out, their number, the share that the
+        saved folder labels correctly (``accuracy`` with Wilson's 95 % interval ``low, high``), and
+        ``majority``, the accuracy of always giving the commonest training label.
 
     Raises
     ------
@@ -128,17 +129,17 @@ def train_nli(
     2
     """
     chosen = Settings.of(settings)
-    _trains_on_gpu()  # a device that cannot be trained on is refused before anything is read
+    _trains_on_gpu()  # refuse an unusable device before reading anything
     _make_folder(output)
     set_seed(chosen.seed)
     pairs = _labelled_pairs(data, split=True)
     pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
     stop_pairs = None
-    if chosen.stop_on:  # the other half says how good the chosen epoch is
+    if chosen.stop_on:  # the other half measures the chosen epoch
         is_first = held_out["premise"].factorize()[0] % 2 == 0
         stop_pairs, held_out = held_out[is_first], held_out[~is_first]
         if stop_pairs.empty or held_out.empty:
-            raise ParameterError("stop_on: too few pairs are held out; give more, in a file.")
+            raise ParameterError("stop_on: too few pairs are held out; give a larger file.")
 
     model, tokenizer = _tuned_classifier(base, adapter, chosen)
 
@@ -159,7 +160,7 @@ def training_cost(
     data: str | Sequence[str] | pd.DataFrame,
     **settings: object,
 ) -> dict[str, float]:
-    """Say how long :func:`train_nli` will take here, by a few of its steps; nothing is kept.
+    """Estimate the time of :func:`train_nli` here from a few of its steps; keep nothing.
 
     Parameters
     ----------
@@ -169,9 +170,9 @@ def training_cost(
     Returns
     -------
     dict
-        ``pairs``; ``steps`` of the whole training, its ``seconds``, and ``gigabytes``, the most
-        memory that this process, or the card, has had in use; ``measured``, the steps that were
-        timed, on batches of short, medium and long pairs, after one that was not.
+        ``pairs``; ``steps`` of the whole training, its ``seconds``, and ``gigabytes``, the peak
+        memory of this process, or of the card; ``measured``, the number of timed steps, on batches
+        of short, medium and long pairs, after one untimed step.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def training_cost(
     >>> training_cost("minilm", pairs, layers=1, epochs=2)["steps"]
     2
     """
-    _trains_on_gpu()  # refuses a card that training would not take
+    _trains_on_gpu()  # refuses a card that training would not use
     chosen = Settings.of(settings)
     pairs = _labelled_pairs(data, split=True)
     pairs = pairs[~pairs["held_out"]]
@@ -201,7 +202,7 @@ def training_cost(
 def _tuned_classifier(
     base: str | Path, adapter: str | Path | None, chosen: Settings
 ) -> tuple[torch.nn.Module, PreTrainedTokenizerBase]:
-    """Return a classifier of which what the settings name is trained, and its tokenizer."""
+    """Return a classifier that trains only the parts in the settings, and its tokenizer."""
     model, tokenizer = nli_classifier(base, chosen.layers, chosen.dropout)
 
     if chosen.tuning == "frozen":
@@ -229,12 +230,12 @@ def _step_seconds(model: torch.nn.Module, batches: list) -> Iterator[float]:
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        loss.item()  # a card computes on until it is asked
+        loss.item()  # waits until the card has finished
         yield time.perf_counter() - began
 
 
 def _most_memory(device: torch.device) -> float:
-    """Return the most gigabytes that a card, or this process, has had in use."""
+    """Return the peak memory of a card, or of this process, in gigabytes."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e9
     if sys.platform == "win32":
@@ -253,23 +254,23 @@ def train_heads(
     Parameters
     ----------
     file : str or Path
-        A population's file, whose respondents are the bases.
+        A population's file with the bases as respondents.
     data, **how
         As in :func:`train_nli`.
     output : str or Path
-        Folder for a folder of each base and for ``population.yaml``, which lists what is trained.
-        Heads that were trained before are kept, and a run that was stopped goes on.
+        Folder with a subfolder for each base and ``population.yaml``, the list of trained models.
+        Existing heads are kept, and a stopped run resumes.
 
     Yields
     ------
     folder : Path
     result : dict or Exception
-        The manifest, or why this base cannot be trained.
+        The manifest, or the reason why this base cannot be trained.
 
     Raises
     ------
     ParameterError
-        The file cannot be read, or two bases have one name.
+        The file cannot be read, or two bases have the same name.
     """
     bases = {}
     trained = []
@@ -282,7 +283,7 @@ def train_heads(
     for name, base in bases.items():
         try:
             result = train_nli(base, data, Path(output) / name, **how)
-        except Exception as error:  # memory that ran out, or a base that is odd: the others go on
+        except Exception as error:  # out of memory, or an odd base: continue with the others
             result = error
         else:
             trained.append({"model": name})
@@ -308,16 +309,16 @@ def adapt_encoder(
     Parameters
     ----------
     base : str or Path
-        Encoder: a hub id or a local folder. A masked-LM head that the checkpoint lacks is
-        initialised and trained along, its output tied to the word embeddings.
+        Encoder: a hub id or a local folder. If the checkpoint lacks a masked-LM head, a new one is
+        trained along, its output tied to the word embeddings.
     sentences : sequence of str
-        The text.
+        Sentences to train on.
     output : str or Path
         Folder for the adapter, the masked-LM head (``head.safetensors``) and ``manifest.json``.
     epochs, rank, progress
         As in :func:`train_nli`.
     lr : float
-        Peak learning rate of the adapter; that of the masked-LM head is 0.001.
+        Peak learning rate of the adapter; the masked-LM head's is 0.001.
 
     Returns
     -------
@@ -345,7 +346,7 @@ def adapt_encoder(
 
     set_seed(0)
     model, tokenizer = _fresh_model(base, "masked", dropout=0.0)
-    # All that lies outside of the encoder; weights tied to the embeddings are named there.
+    # Everything outside of the encoder; weights tied to the embeddings are named there.
     encoder = f"{model.base_model_prefix}."
     head = {name: p for name, p in model.named_parameters() if not name.startswith(encoder)}
     model = with_adapter(model, rank, base)
@@ -396,7 +397,7 @@ def train_acceptability(
     output, progress
         As in :func:`train_nli`.
     first : int
-        Layers before this one (from 0) stay as they are in the base.
+        First layer (from 0) to train; earlier layers stay unchanged.
     wording : str
         Text that the model reads, with ``{sentence}``.
     **settings
@@ -411,7 +412,7 @@ def train_acceptability(
     Raises
     ------
     ParameterError
-        ``stop_on`` is set, as no sentences are held out.
+        ``stop_on`` is set, but no sentences are held out.
 
     References
     ----------
@@ -445,7 +446,7 @@ def train_acceptability(
 def _train_classifier(
     model, tokenizer, table, output, settings, progress, facts: dict, held_out=(), stop_pairs=None
 ) -> dict:
-    """Train on texts with labels, and save the model with a manifest of these facts."""
+    """Train on labelled texts, and save the model with a manifest that includes these facts."""
     dataset = tokenised(tokenizer, table, settings.max_length)
     collator = DataCollatorWithPadding(tokenizer)
     majority = facts.pop("majority", None)
@@ -458,14 +459,14 @@ def _train_classifier(
     options = {}
     if settings.stop_on:
         chosen_on = {name: stop_pairs[name].tolist() for name in table}
-        options = stopping(tokenised(tokenizer, chosen_on, settings.max_length), settings)
+        options = _stopping(tokenised(tokenizer, chosen_on, settings.max_length), settings)
 
     how = output, model, tokenizer, dataset, collator, settings, accuracy, progress
     return _train_into(*how, **options)
 
 
 def _accuracy(folder: Path, pairs: pd.DataFrame) -> dict:
-    """Measure the saved model as a respondent, on pairs that it was not trained on."""
+    """Measure the saved model as a respondent, on held-out pairs."""
     asked = load_respondent(folder, dtype="float32")
     answers = asked.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
     right = int((answers.argmax(axis=1) == pairs["label"].to_numpy()).sum())

@@ -1,4 +1,4 @@
-"""Models that are about to be trained: fresh heads, and adapters on their layers."""
+"""Models ready for training: new heads, and adapters on their layers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ..models.sources import Source, base_path, find
 def nli_classifier(
     base: str | Path, layers: int | None = None, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a three-way classifier on a base model, with a fresh head if it lacks one.
+    """Return a three-way classifier on a base model, with a new head if it lacks one.
 
-    Parameters are those of :func:`psychometrics.training.train_nli`; outputs are entailment,
-    neutral, contradiction. Its tokenizer is returned beside it.
+    The parameters are those of :func:`psychometrics.training.train_nli`; outputs are entailment,
+    neutral, contradiction. The tokenizer is returned, too.
     """
     return _fresh_model(base, "classifier", NLI_LABELS, layers, dropout)
 
@@ -36,7 +36,7 @@ def _fresh_model(
     layers: int | None = None,
     dropout: float | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a base with a head to be trained, which may be random; and its tokenizer."""
+    """Return a base with a head for training, which may be random, and its tokenizer."""
     source = _source_of(base)
     changes = {
         "num_labels": len(labels),
@@ -57,15 +57,15 @@ def _fresh_model(
 def _make_paddable(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, base: str | Path
 ) -> None:
-    """Let texts of several lengths be one batch, which decoders' tokenizers are not made for."""
+    """Allow batches of texts of several lengths, which decoders' tokenizers do not support."""
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             said = f"{base}'s tokenizer has neither a padding nor an end token"
             raise ParameterError(f"{said}: set pad_token and save it again.")
         tokenizer.pad_token = tokenizer.eos_token
-    # A decoder's classifier looks from here for the last token that is no padding.
+    # A decoder's classifier uses it to find the last token that is not padding.
     model.config.pad_token_id = tokenizer.pad_token_id
-    if getattr(model.config, "summary_type", None) != "last":  # XLNet reads the last place
+    if getattr(model.config, "summary_type", None) != "last":  # XLNet reads the last position
         tokenizer.padding_side = "right"  # learned positions count from the left
 
 
@@ -92,7 +92,7 @@ def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) 
 def _classifier_with_adapter(
     model: PreTrainedModel, base: str | Path, rank: int, first: int = 0
 ) -> PeftModel:
-    """Return a classifier with adapters from a layer on; what its base lacks is trained whole."""
+    """Return a classifier with adapters from a layer on; new parts are trained in full."""
     prefix = model.base_model_prefix
     stored = _stored_names(base)
     children = [
@@ -106,7 +106,7 @@ def _classifier_with_adapter(
     lower = [name for name in _linears(model) if not name.startswith(tuple(whole))]
     adapted = [name for name in lower if _layer(name) >= first]
     settings = _lora(rank, "SEQ_CLS", adapted, whole)
-    # GPT-2 keeps its weights turned round.
+    # GPT-2 stores its weights transposed.
     settings.fan_in_fan_out = any(isinstance(module, Conv1D) for module in model.modules())
     adapter = get_peft_model(model, settings)
     _name_base(adapter, base)
@@ -115,7 +115,7 @@ def _classifier_with_adapter(
 
 
 def with_adapter(model: PreTrainedModel, rank: int, base: str | Path | None = None) -> PeftModel:
-    """Return a model with an adapter on each of its linear layers, which names its base."""
+    """Add an adapter, which names its base, to each linear layer of a model."""
     adapter = get_peft_model(model, _lora(rank, None, _linears(model)))
     if base is not None:
         _name_base(adapter, base)
@@ -131,7 +131,7 @@ def _lora(
 
 
 def _linears(model: PreTrainedModel) -> list[str]:
-    """Return the names of the linear layers below the head; Conv1D is what GPT-2 calls them."""
+    """Return the names of the linear layers below the head; GPT-2 calls them Conv1D."""
     prefix = model.base_model_prefix
     return [
         f"{prefix}.{name}"
@@ -141,15 +141,15 @@ def _linears(model: PreTrainedModel) -> list[str]:
 
 
 def _layer(name: str) -> int:
-    """Number of the layer that a module belongs to; one outside of them comes after all."""
+    """Return the number of a module's layer; a module outside of layers comes last."""
     numbers = [int(part) for part in name.split(".") if part.isdigit()]
     return numbers[0] if numbers else sys.maxsize
 
 
 def _name_base(model: PeftModel, base: str | Path) -> None:
-    """Write into the adapter's settings where its base is found again.
+    """Record in the adapter's settings where to find its base.
 
-    A folder exists there during training: peft asks the hub about any other name.
+    During training they name an existing folder, since peft asks the hub about any other name.
     """
     path = Path(base_path() if str(base) == "minilm" else base).expanduser()
     name = str(path.resolve()) if path.is_dir() else str(base)
@@ -157,7 +157,7 @@ def _name_base(model: PeftModel, base: str | Path) -> None:
 
 
 def _stored_names(base: str | Path) -> set[str]:
-    """Return the names of the weights that a base's checkpoint has."""
+    """Return the names of the weights in a base's checkpoint."""
     names = set()
     for path in _source_of(base).fetch().glob("*.safetensors"):
         with safe_open(path, "pt") as weights:
@@ -166,7 +166,7 @@ def _stored_names(base: str | Path) -> set[str]:
 
 
 def _start_from(model: torch.nn.Module, adapter: str | Path) -> None:
-    """Put the weights of an adapter into a model that has one of the same form."""
+    """Copy an adapter's weights into a model with an adapter of the same shape."""
     weights = load_peft_weights(str(adapter), device="cpu")
     weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}
     if model.load_state_dict(weights, strict=False).unexpected_keys:

@@ -1,4 +1,4 @@
-"""The training itself, its checkpoints, and the folder that it leaves."""
+"""The training loop, its checkpoints, and the resulting folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_type_hints
 
 import numpy as np
 import torch
@@ -36,53 +36,32 @@ from ..models.sources import BASE_MODEL, base_path
 if TYPE_CHECKING:
     from datasets import Dataset
 
-
-_README = """To load this folder without the package that trained it:
-
-    from transformers import AutoTokenizer
-    from {library} import {builder}
-
-    tokenizer = AutoTokenizer.from_pretrained("this folder")
-    model = {builder}.from_pretrained("this folder"{given})
-
-Outputs, in order: {labels}.
-"""
-_KINDS = {
-    "tuning": Literal["unfrozen", "frozen", "lora"],
-    "epochs": Annotated[FiniteFloat, Field(gt=0, le=1000)],
-    "lr": Annotated[FiniteFloat, Field(gt=0, lt=1)],
-    **dict.fromkeys(("batch_size", "rank"), PositiveInt),
-    "layers": PositiveInt | None,
-    "dropout": Annotated[FiniteFloat, Field(ge=0, lt=1)] | None,
-    "max_length": Annotated[int, Field(ge=8)],
-    "seed": Annotated[int, Field(ge=0, lt=2**32)],
-    "stop_on": Literal["accuracy", "matthews"] | None,
-}
+_README = (Path(__file__).parent / "templates" / "README.md").read_text(encoding="utf-8")
 _PATIENCE = 2
-"""Epochs without a better value after which training stops."""
+"""Number of epochs without improvement after which training stops."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """Settings of a training, see :func:`psychometrics.training.train_nli`."""
 
-    tuning: str = "unfrozen"
-    epochs: float = 3.0
-    lr: float = 5e-5
-    batch_size: int = 32
-    rank: int = 16
-    layers: int | None = None
-    dropout: float | None = None
-    max_length: int = 128
-    seed: int = 0
-    stop_on: str | None = field(default=None, repr=False)  # see _digest
+    tuning: Literal["unfrozen", "frozen", "lora"] = "unfrozen"
+    epochs: Annotated[FiniteFloat, Field(gt=0, le=1000)] = 3.0
+    lr: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 5e-5
+    batch_size: PositiveInt = 32
+    rank: PositiveInt = 16
+    layers: PositiveInt | None = None
+    dropout: Annotated[FiniteFloat, Field(ge=0, lt=1)] | None = None
+    max_length: Annotated[int, Field(ge=8)] = 128
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    stop_on: Literal["accuracy", "matthews"] | None = field(default=None, repr=False)  # see _digest
 
     def __post_init__(self) -> None:
-        check_kinds(vars(self), _KINDS)
+        check_kinds(vars(self), get_type_hints(type(self), include_extras=True))
 
     @classmethod
     def of(cls, given: dict[str, object], **defaults: object) -> Settings:
-        """Return settings from names and values; other names than these are refused."""
+        """Return settings from names and values; refuse unknown names."""
         known = [setting.name for setting in fields(cls)]
         strange = [name for name in given if name not in known]
         if strange:
@@ -96,7 +75,7 @@ def tokenised(
     max_length: int = 128,
     **options: bool,
 ) -> Dataset:
-    """Return the tokens of texts, and their labels, as a data set."""
+    """Return the tokens and labels of texts as a data set."""
     datasets = needed("datasets")
     texts = [name for name in table if name != "label"]
     options |= {"truncation": True, "max_length": max_length}
@@ -107,7 +86,7 @@ def tokenised(
 
 
 class _MaskedTokensTrainer(Trainer):
-    """Computes the vocabulary's logits at the masked tokens alone, a sixth of the work."""
+    """Compute the vocabulary's logits only at the masked tokens, a sixth of the work."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         labels = inputs.pop("labels")
@@ -132,9 +111,9 @@ def _train_into(
     trainer: type[Trainer] | None = None,
     **options: object,
 ) -> dict:
-    """Train into a folder, unless it holds the result; return its manifest.
+    """Train into a folder, unless it already holds the result; return its manifest.
 
-    Once the model is saved, ``describe`` says what else belongs into the manifest.
+    Once the model is saved, ``describe`` returns further entries of the manifest.
     """
     digest = _digest(model, dataset, settings, options.get("eval_dataset"))
     finished = _finished(Path(output), digest)
@@ -163,7 +142,7 @@ def train(
     )
 
     if not progress:
-        loop.remove_callback(PrinterCallback)  # the Trainer puts it in the progress bar's place
+        loop.remove_callback(PrinterCallback)  # the Trainer adds it instead of a progress bar
 
     started = time.perf_counter()
     last = _checkpoint(Path(checkpoints), digest)
@@ -189,8 +168,8 @@ def train(
     }
 
 
-def stopping(dataset: Dataset, settings: Settings) -> dict:
-    """Return what makes a training stop at, and keep, the epoch that is best on labelled texts."""
+def _stopping(dataset: Dataset, settings: Settings) -> dict:
+    """Return the settings that stop a training, and keep its best epoch on labelled texts."""
     from sklearn.metrics import accuracy_score, matthews_corrcoef  # slow to load
 
     measure = {"accuracy": accuracy_score, "matthews": matthews_corrcoef}[settings.stop_on or ""]
@@ -199,7 +178,7 @@ def stopping(dataset: Dataset, settings: Settings) -> dict:
         return {str(settings.stop_on): float(measure(output.label_ids, output.predictions))}
 
     def chosen(logits, labels):
-        first = logits[0] if isinstance(logits, tuple) else logits  # BART gives its states, too
+        first = logits[0] if isinstance(logits, tuple) else logits  # BART also returns its states
         return first.argmax(dim=-1)
 
     return {
@@ -236,24 +215,24 @@ def _training_arguments(
         dataloader_pin_memory=on_gpu,
         seed=settings.seed,
     )
-    # The Trainer would use all of several GPUs, each with a batch of its own.
+    # The Trainer would use all of several GPUs, each with its own batch.
     arguments._n_gpu = min(1, arguments.n_gpu)
 
     return arguments
 
 
 def _trains_on_gpu() -> bool:
-    """Return whether training computes on a GPU, which is the first that the process sees.
+    """Return whether training uses a GPU: the first that the process sees.
 
     Raises
     ------
     ParameterError
-        Another one was named, which the Trainer would not take.
+        Another GPU was named, which the Trainer would not use.
     """
     device = resolve_device(None)
     if device.index:
         raise ParameterError(
-            f"device: training takes the first GPU and not '{device}'; set "
+            f"device: training uses the first GPU, not '{device}'; set "
             f"CUDA_VISIBLE_DEVICES={device.index} and name device='cuda'."
         )
 
@@ -261,13 +240,13 @@ def _trains_on_gpu() -> bool:
 
 
 def _make_folder(folder: str | Path) -> None:
-    """Make a folder before anything is read for it, which can take minutes."""
+    """Make the folder before the data are read, which can take minutes."""
     with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def _finished(folder: Path, digest: str) -> dict | None:
-    """Return the manifest of this training if it was done before; none if it was not.
+    """Return the manifest of this training if it was completed before, otherwise None.
 
     Raises
     ------
@@ -293,7 +272,7 @@ def _other(folder: Path) -> str:
 
 
 def _checkpoint(folder: Path, digest: str) -> str | None:
-    """Return the last checkpoint of this training, whose digest lies beside it; none if it is new.
+    """Return the last checkpoint of this training, identified by a digest, or None if it is new.
 
     Raises
     ------
@@ -310,8 +289,8 @@ def _checkpoint(folder: Path, digest: str) -> str | None:
 
 
 def _digest(model, dataset: Dataset, settings: Settings, stop_set: Dataset | None = None) -> str:
-    """Return a digest of all that training starts from: weights, tokens, labels and settings."""
-    # as older folders have it, which knew no stop_on
+    """Return a digest of a training's inputs: weights, tokens, labels and settings."""
+    # the form in older folders, which did not know stop_on
     digest = hashlib.sha256(f"_{settings!r}{settings.stop_on or ''}".encode())
     for part in (dataset, stop_set or ()):
         for start in range(0, len(part), 10_000):
@@ -323,7 +302,7 @@ def _digest(model, dataset: Dataset, settings: Settings, stop_set: Dataset | Non
 
 
 def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None:
-    """Save a model so that plain transformers or peft load it, and say how in its README."""
+    """Save a model so that plain transformers or peft load it, and explain how in its README."""
     output = Path(output)
     config = model.config
     given = ""
@@ -336,15 +315,15 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
         path = output / "adapter_config.json"
         settings = json.loads(path.read_text(encoding="utf-8"))
         if settings["base_model_name_or_path"] == str(Path(base_path()).resolve()):
-            settings["base_model_name_or_path"] = BASE_MODEL  # wherever it lies elsewhere
+            settings["base_model_name_or_path"] = BASE_MODEL  # the path differs on other machines
             path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
 
-        # A config.json beside an adapter would be taken for the base's.
+        # A config.json in an adapter's folder would be mistaken for the base's.
         kept = {name: getattr(config, name) for name in OF_HEADS}
         (output / "recipe.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
         library = "peft"
         builder = "AutoPeftModelForSequenceClassification"
-        if not settings["task_type"]:  # a masked language model's, whose head is a file of its own
+        if not settings["task_type"]:  # a masked language model has its head in a separate file
             return (output / "README.md").unlink(missing_ok=True)
 
         if counts_its_blocks(type(config)):
@@ -359,7 +338,7 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
 
 
 def _finish(manifest: dict, output: str | Path) -> dict:
-    """Write the manifest; the checkpoints are no longer needed."""
+    """Write the manifest, and remove the checkpoints, which are no longer needed."""
     text = json.dumps(manifest, indent=1)
     (Path(output) / "manifest.json").write_text(text, encoding="utf-8")
     shutil.rmtree(Path(output) / "checkpoints", ignore_errors=True)

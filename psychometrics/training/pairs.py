@@ -1,4 +1,4 @@
-"""Labelled pairs to train on: the samples of the project, files, and data sets of the hub."""
+"""Labelled pairs for training: the project's samples, files, and data sets of the hub."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from ..data import NLI_LABELS, fetch, text_table
 from ..exceptions import DataError, needed
 
-# Columns of other collections: of SNLI and MNLI as they are published, and of ANLI.
+# Columns of other collections: the published SNLI and MNLI, and ANLI.
 _NAMES = {
     "sentence1": "premise",
     "context": "premise",
@@ -24,7 +24,7 @@ def mnli_sample() -> pd.DataFrame:
     """Load the 18,000 labelled MNLI pairs, with the project's fixed split.
 
     A pair is held out if the SHA-256 of its premise is 0 modulo 10: no premise is on both sides,
-    and the split depends on the text alone.
+    and the split depends only on the text.
 
     Returns
     -------
@@ -41,17 +41,17 @@ def mnli_sample() -> pd.DataFrame:
 
 
 def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
-    """Return the labelled pairs to train on: ``premise, hypothesis, label`` (0 entailment ... 2).
+    """Return labelled pairs for training: ``premise, hypothesis, label`` (0 entailment ... 2).
 
     Sources are named as in :func:`psychometrics.training.train_nli`; MNLI's held-out pairs are
-    never among them.
+    never included.
     """
     pairs = _labelled_pairs(data)
     return pairs[~pairs["held_out"]].drop(columns="held_out").reset_index(drop=True)
 
 
 def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> pd.DataFrame:
-    """Labelled pairs and which are ``held_out``: MNLI's; if split, some of other sources, too."""
+    """Return labelled pairs with ``held_out``: MNLI's and, if split, some of other sources."""
     if isinstance(data, pd.DataFrame):
         frame = data.assign(held_out=False)
     else:
@@ -93,7 +93,7 @@ def _source(name: str, split: bool) -> pd.DataFrame:
 
 
 def _hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
-    """Say which texts are held out: one in ten, or in more, by the SHA-256 of the text alone."""
+    """Select the held-out texts, one in ten or fewer, by the SHA-256 of the text."""
     hashes = [hashlib.sha256(str(text).strip().encode()).hexdigest() for text in texts]
     return [int(found, 16) % max(10, one_in) == 0 for found in hashes]
 
@@ -133,7 +133,7 @@ def _read_source(name: str) -> pd.DataFrame:
             return (
                 pd.read_json(path, lines=True) if path.suffix == ".jsonl" else pd.read_parquet(path)
             )
-        except (ValueError, OSError) as error:  # pyarrow's errors are of these kinds, too
+        except (ValueError, OSError) as error:  # including pyarrow's errors
             raise DataError(f"{path} cannot be read ({error}): correct it.") from None
 
     datasets = needed("datasets")

@@ -1,4 +1,4 @@
-/* Raw scores, the two steps of the normalisation, and the score of an item, as psychometrics.measures.scoring. */
+/* Raw scores, the two steps of the normalisation, and the score of an item, as psychometrics.measures.normalisation and .scoring. */
 window.explorerScripts = window.explorerScripts || {};
 window.explorerScripts["two-way"] = function (body, data, tools) {
   "use strict";
