@@ -127,13 +127,13 @@ def _check_headers(table: _AnswerTable, asked: dict[str, Any]) -> None:
 
 
 def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
-    """Return the columns whose headers are among common names, in the order of these."""
+    """Return the columns with a common name, in the order of these names."""
     headers = {plain(name): name for name in reversed(table.cells.columns)}
     return [headers[name] for name in map(plain, known) if name in headers]
 
 
 def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: Notes) -> None:
-    """Leave out rows about other questionnaires, where a column names them."""
+    """Leave out rows about other questionnaires, if a column names them."""
     if "questionnaire" not in table.cells:
         return
 
@@ -338,7 +338,7 @@ def _add_conditions(
 
     for name in conditions:
         if name in COLUMNS:
-            raise ParameterError(f"conditions: '{name}' is a column of all answers; rename it.")
+            raise ParameterError(f"conditions: '{name}' is reserved for all answers; rename it.")
         who[name] = cells[name]
 
     for name in ("mode", "status"):  # from a table that this package wrote

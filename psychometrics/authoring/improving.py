@@ -264,7 +264,7 @@ def _split(names: Sequence, dtype: str | None, seed: int) -> pd.DataFrame:
 def _widths_by_half(
     frames: list[pd.DataFrame], questionnaire_id: str, split: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return silhouettes of all prompts with each respondent's half; others are nulls."""
+    """Return silhouettes of all prompts with each respondent's half, or ``null``."""
     widths = pd.concat(frames, ignore_index=True).assign(questionnaire=questionnaire_id)
     widths["half"] = widths["respondent_id"].map(split.set_index("respondent_id")["half"])
     widths["half"] = widths["half"].fillna("null")

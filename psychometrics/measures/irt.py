@@ -182,7 +182,7 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        0/1 answers, without gaps; a respondent without answers keeps the prior, theta 0 and se 1.
+        0/1 answers; gaps are left out, and a respondent without answers gets theta 0 with se 1.
     parameters : DataFrame
         Parameters of the same items, as :func:`fit` returns them, matched by label.
 

@@ -130,7 +130,7 @@ def balanced_pairs(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    r"""Return each respondent's agreeing and content, from items with source and inverse terms.
+    r"""Return each respondent's agreeing and content scores from source and inverse terms.
 
     An item with both kinds of terms is a pair of opposite statements. With the expected weights
     :math:`s` of source terms and :math:`i` of inverse terms, the latter reversed,

@@ -35,7 +35,6 @@ with ``max_tokens`` as on this machine. ``judge``: a chat model, here or at the 
 reads the replies that the rules cannot read; see :func:`psychometrics.asking.judge.judged`. The
 column ``judge`` and the summary say how much it read, and how often it agrees with the rules on
 replies that both read.
-read, and how often it agrees with the rules where these read a reply.
 
 On this machine a ``temperature`` of None means 1, and ``max_tokens`` of None means as many as the
 lines need (plus 512 for thinking). Each reply is drawn with a seed made from ``seed``, its run and

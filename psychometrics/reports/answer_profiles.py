@@ -250,7 +250,7 @@ def _mark(answers: pd.DataFrame, found: pd.DataFrame, scale: Scale) -> str:
 
 
 def _bias(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return bias shares of scales with both kinds of items, with those of chance and habit.
+    """Return bias shares of scales with both kinds of items, and the shares from chance and habit.
 
     The values for random answers and for respondents with a habit follow from closed forms.
     """

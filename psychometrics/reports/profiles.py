@@ -306,7 +306,7 @@ def _by_size(
     own_kernel: pd.DataFrame,
     own_base: str,
 ) -> pd.DataFrame:
-    """Return a model's evidence with that of heads on its base and on bases of similar size."""
+    """Compare a model's evidence with heads on its base and on bases of similar size."""
     bases = _study_bases()
     nearest = _nearest_bases(bases, million, own_base)
     values = found[found["check"] == "terms"].set_index("scale")["value"]
@@ -526,7 +526,7 @@ def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _norms(scores: pd.DataFrame, loaded: list[Questionnaire], who: dict) -> pd.DataFrame:
-    """Return each scale score as one person's score among the people of the norms."""
+    """Compare each scale score, as one person's, with the people of the norms."""
     parts = []
     for questionnaire in loaded:
         norms = norm_table(questionnaire) if questionnaire.norms else pd.DataFrame({"scale": []})
