@@ -232,7 +232,7 @@ def _named_columns(
         wide = names.find_all(headers, prefix=columns)
         if not wide:
             raise ParameterError(
-                f"{table.place}: no headers are '{columns}' and numbers from 1 to "
+                f"{table.place}: no headers have the form '{columns}' and a number from 1 to "
                 f"{len(names.ids)}; give each column's item in a table with column,item_id."
             )
         return wide

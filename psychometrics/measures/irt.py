@@ -352,7 +352,7 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
     frame = _as_numbers(answers)
     values = frame.to_numpy()
     if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-        raise ParameterError("answers must be a table of 0 and 1, or missing.")
+        raise ParameterError("answers must be 0, 1 or missing.")
     return frame
 
 
@@ -419,7 +419,7 @@ def _posterior(
 def _mean_squares(
     answers: pd.DataFrame, parameters: pd.DataFrame, axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return infit and outfit of items (axis 0) or respondents (1) over the present answers."""
+    """Return infit and outfit of items (axis 0) or respondents (1); gaps are left out."""
     answers = _matched(answers, parameters)
     theta = abilities(answers, parameters)["theta"].to_numpy()
     p = probability(theta, parameters)

@@ -104,8 +104,8 @@ def decisiveness(shares: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        Root mean square deviation from the uniform share, in per cent of it, by respondent; over
-        the present answers, missing without any.
+        Root mean square deviation from the uniform share, in per cent of it, by respondent; gaps
+        are left out, and a respondent without answers is missing.
 
     Examples
     --------

@@ -134,7 +134,7 @@ class Chat(_ConversationMode):
     ) -> Identity:
         """Return the identity of the model, before anything is sent."""
         if not isinstance(respondent, str | Path) or not str(respondent).strip():
-            raise ParameterError(f"A model is named by text or a folder, got {respondent!r}.")
+            raise ParameterError(f"A model's name must be text or a folder, got {respondent!r}.")
 
         endpoint = conditions["endpoint"]
         if conditions["judge"]:  # check the judge before asking anyone

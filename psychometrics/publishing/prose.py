@@ -71,7 +71,7 @@ class _Prose:
             self.numbers[about["name"]] = f"{kinds[kind]} {counts[kind]}"
 
     def captioned(self, output) -> list:
-        """Return an output with its numbered caption (a table's first), or a message's failures."""
+        """Return an output with its numbered caption, or only the failures of a message."""
         from nbformat.v4 import new_output
 
         if output.get("name") == "stderr":
@@ -189,7 +189,7 @@ class _Prose:
 
 
 class _OtherRun(_Prose):
-    """The text of a chapter on the page of a run that is not the published one.
+    """The text of a chapter on the page of a run with other parameters.
 
     The text was written for the published run. It is quoted with the published numbers, this run's
     numbers in brackets, and a mark after each sentence that says whether it holds for this run.
