@@ -331,7 +331,7 @@ def _identity(
 def _add_conditions(
     who: pd.DataFrame, table: _AnswerTable, conditions: list[str], used: set[str]
 ) -> None:
-    """Add the columns of conditions: those that the user named, or those with a common name."""
+    """Add the columns of conditions, named by the user or by a common name."""
     cells = table.cells
     if not conditions:
         conditions = [name for name in _common(table, _CONDITIONS) if name not in used]

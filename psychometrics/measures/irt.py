@@ -276,8 +276,8 @@ def item_fit(
        \mathrm{infit}_i = \frac{\sum_r (x_{ri} - P_{ri})^2}{\sum_r P_{ri} (1 - P_{ri})}
 
     Residuals use the expected abilities, which are shrunk towards the mean. So the mean squares are
-    compared not with 1 but with those of data simulated from the fitted model and analysed alike.
-    The simulated data have the same gaps, and both sums leave gaps out.
+    not compared with 1, but with mean squares of data simulated from the fitted model and analysed
+    alike. The simulated data have the same gaps, and both sums leave gaps out.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class PromptMode(Mode):
     Attributes
     ----------
     question_columns, answer_columns : tuple of str
-        Columns of the prompt table that make a question, and those of an answer.
+        Columns of the prompt table that make up a question, and columns of an answer.
     """
 
     answers = "prompts"
