@@ -5,13 +5,48 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.groups import congruence
+from psychometrics.measures.groups import _loadings, congruence
+from psychometrics.measures.kernels import _scale_statistics
+from psychometrics.measures.marginal_likelihood import _first_slopes
+from tests.test_validity import cell_of
 
 
 def _answers(rows: int, items: int, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(np.random.default_rng(seed).normal(size=(rows, items)))
+
+
+@pytest.mark.parametrize(("rows", "items", "factors"), [(300, 10, 2), (40, 10, 3), (18, 50, 5)])
+def test_principal_components_are_scikit_learns(rows, items, factors):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(rows, items)) @ rng.normal(size=(items, items)))
+    components = PCA(svd_solver="full").fit((table - table.mean()) / table.std())
+    variances = components.explained_variance_
+    expected = (components.components_.T * np.sqrt(variances))[:, factors - 1 :: -1]
+
+    def up_to_signs(found: np.ndarray) -> np.ndarray:
+        return found * np.sign((found * expected).sum(axis=0))
+
+    correlations = table.corr().to_numpy()
+    found = _loadings(correlations[None], factors)[0]
+    assert up_to_signs(found) == pytest.approx(expected, abs=1e-8)
+
+    loadings = cell_of("12-published-answers", "def loadings")["loadings"]
+    assert up_to_signs(loadings(table, factors)) == pytest.approx(expected, abs=1e-8)
+
+    eigenvalues = cell_of("12-published-answers", "def eigenvalues")["eigenvalues"]
+    assert eigenvalues(table.to_numpy())[: len(variances)] == pytest.approx(variances, abs=1e-8)
+
+    share = _scale_statistics(correlations[None], pd.Series({"a": items}))[
+        "first component", "a", ""
+    ]
+    assert share == pytest.approx(components.explained_variance_ratio_[:1], abs=1e-8)
+
+    first = components.components_[0]
+    slopes = np.clip(3 * first * np.sign(first.sum()), -1.5, 1.5)
+    assert _first_slopes(table.to_numpy()) == pytest.approx(slopes, abs=1e-8)
 
 
 def test_two_items_more_than_factors_are_enough_and_one_more_is_not():

@@ -269,6 +269,50 @@ def test_ways_of_asking_count_as_drawn_where_there_are_several():
     assert found["p"] == pytest.approx(0.708, abs=1e-3)
 
 
+WAYS = "conditions: {choose: [argmax, expected]"
+
+
+def _power(folder, effect: float, ways: str = "", spread: float = 0.5) -> float:
+    """Return the simulated power of ten items whose ways of asking shift them."""
+    planned = f"  smallest_effect: {effect}\n  spread_of_ways: {spread}\nquestionnaires: ["
+    text = STUDY.replace("questionnaires: [", planned, 1).replace(WAYS, WAYS + ways)
+    text = text.replace("2026-11-22", "'2026-11-22'")
+    text = text.replace("ipip20", "ipip50").replace("scale: neuroticism", "scale: extraversion")
+    (share,) = Study.model_validate(yaml.safe_load(text)).power(folder)
+    return share
+
+
+@pytest.mark.parametrize(
+    "ways",
+    ["", ", wording: [a, b]", ", wording: [a, b, c]", ", wording: [a, b, c], order: [1, 2, 3, 4]"],
+)
+def test_power_without_an_effect_is_the_share_of_false_findings_and_rises_with_the_effect(
+    tmp_path, ways
+):
+    shares = [_power(tmp_path, effect, ways) for effect in (1e-9, 0.5, 2, 16)]
+    assert shares[0] <= 0.08
+    assert shares == sorted(shares)
+    assert shares[0] < shares[2]
+    assert shares[-1] > 0.9
+
+
+def test_power_counts_ways_as_drawn_as_the_report_does(tmp_path):
+    alone = _power(tmp_path, 1)
+    assert _power(tmp_path, 1, ", wording: [a, b, c]", spread=0) == pytest.approx(alone, abs=0.05)
+    assert _power(tmp_path, 1, ", wording: [a, b, c]") < alone - 0.2
+    assert _power(tmp_path, 1, ", wording: [a, b]", spread=0) < 0.2, "one degree of freedom"
+    assert _power(tmp_path, 1, ", wording: [a]") == alone
+
+
+def test_a_record_of_an_older_version_keeps_its_plan(study):
+    run_study(study, progress=False)
+    file = study.with_suffix("") / "record.json"
+    record = json.loads(file.read_text())
+    del record["study"]["planned"]["spread_of_ways"]
+    file.write_text(json.dumps(record))
+    assert run_study(study, progress=False)["plan"] is True
+
+
 def test_ways_that_share_a_level_count_once():
     questionnaire = load_questionnaire("ipip20")
     scale = questionnaire.scales[0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
+import json
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,18 @@ from sklearn.metrics import silhouette_score
 import psychometrics as pm
 from psychometrics.measures import structure, validity
 from psychometrics.measures.normalisation import pss
+from psychometrics.paths import notebooks_dir
 from tests.test_scoring import answered, own_questionnaire
+
+
+def cell_of(chapter: str, begins: str) -> dict[str, object]:
+    """Return the names that a code cell of a chapter defines, without what its last lines run."""
+    cells = json.loads((notebooks_dir() / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]
+    (source,) = [text for cell in cells if (text := "".join(cell["source"])).startswith(begins)]
+    names: dict[str, object] = {"np": np, "pd": pd}
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    exec(compile(ast.Module(functions, []), chapter, "exec"), names)
+    return names
 
 
 def test_silhouette_is_scikit_learns_on_correlation_distance():
@@ -23,6 +36,30 @@ def test_silhouette_is_scikit_learns_on_correlation_distance():
         labels = table.index.get_level_values("polarity")
         expected = silhouette_score(table.to_numpy(), labels, metric="correlation")
         assert found[item] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kinds", [(2, 2), (1, 3), (5, 4), (6, 1)])
+def test_silhouettes_of_all_respondents_at_once_are_scikit_learns_of_each(kinds):
+    labels = np.repeat([1, -1], kinds)
+    cube = np.random.default_rng(0).dirichlet(np.ones(8), size=(20, len(labels)))
+    found = validity.silhouettes(cube, labels)
+    expected = [silhouette_score(table, labels, metric="correlation") for table in cube]
+    assert found == pytest.approx(expected, abs=1e-8)
+
+
+def test_silhouettes_of_chapter_8_are_scikit_learns_where_all_items_vary():
+    own = cell_of("08-items", "def silhouette(far")["silhouette"]
+    rng = np.random.default_rng(0)
+    for clusters in (2, 5, 14):
+        answers = pd.DataFrame(rng.integers(0, 2, (40, 15)))
+        far = (1 - answers.corr().to_numpy()).clip(0, 2)
+        labels = rng.permutation(np.arange(15) % clusters)
+        expected = silhouette_score(far, labels, metric="precomputed")
+        assert own(far, labels) == pytest.approx(expected, abs=1e-8)
+
+    far[0, 0] = 1  # chapter 8: an item without variance, which scikit-learn refuses
+    with pytest.raises(ValueError, match="diagonal"):
+        silhouette_score(far, labels, metric="precomputed")
 
 
 def scored(respondents, loadings, noise=1.0, seed=0, names=("gad7", "phq9", "soc13")):

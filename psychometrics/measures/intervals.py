@@ -146,6 +146,48 @@ def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
     return float(mean - half), float(mean + half), float(p)
 
 
+def interval_over_ways(values: np.ndarray, ways: np.ndarray) -> dict[str, float]:
+    """Return the widest interval over items and the levels of one of the conditions that vary.
+
+    Ways of asking that share a level of a condition are not independent. So each condition gives
+    an interval whose ways are its levels, averaged over the other conditions.
+
+    Parameters
+    ----------
+    values : ndarray, shape (W, I)
+        As in :func:`crossed_interval`, a row for each combination of levels.
+    ways : ndarray of int, shape (W, C)
+        Level of each condition in each row; at least one condition has two levels.
+
+    Returns
+    -------
+    dict
+        ``difference``, the mean; ``low``, ``high`` and ``ways``, the number of levels, of the
+        widest interval; ``p``, the largest of the conditions'.
+
+    Raises
+    ------
+    ParameterError
+        As in :func:`crossed_interval`.
+
+    Examples
+    --------
+    >>> values = np.array([[1.0, 2, 3], [2, 3, 4], [3, 4, 5]])
+    >>> round(interval_over_ways(values, np.array([[0], [1], [2]]))["low"], 2)
+    0.73
+    """
+    found = []
+    for levels in ways.T:
+        means = [values[levels == level].mean(axis=0) for level in np.unique(levels)]
+        if len(means) > 1:
+            low, high, p = crossed_interval(np.array(means))
+            row = {"difference": float(np.mean(means)), "low": low, "high": high, "p": p}
+            found.append(row | {"ways": len(means)})
+
+    widest = max(found, key=lambda row: row["high"] - row["low"])
+    return widest | {"p": max(row["p"] for row in found)}
+
+
 def fisher_interval(
     r: np.ndarray | float, n: int, ranks: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:

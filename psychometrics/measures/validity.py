@@ -91,7 +91,7 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     cube : ndarray, shape (R, T, L)
         PSS of each term (row) on each intensifier, for R respondents or choices of terms.
     labels : ndarray, shape (T,)
-        The terms' kinds.
+        The terms' kinds, two of them.
 
     Returns
     -------

@@ -287,7 +287,7 @@ _LONGEST = ("06-other-explanations", "07-interventions")
 
 def _verdicts() -> str:
     """Return the landing page's summary of the scorecard, short enough for a phone."""
-    claims = counts(scorecard()).rename(lambda study: "all three" if study == "all" else study)
+    claims = counts(scorecard())
     claims[VERDICTS[2]] += claims.pop(VERDICTS[1])  # the null reaches these, too
     words = ["holds", "null too", "open", "fails", "untested", "claims"]
     lines = ["| | " + " | ".join(words) + " |", "| --- " + "| ---: " * 6 + "|"]

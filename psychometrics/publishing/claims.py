@@ -30,6 +30,7 @@ STUDIES = {
     "questionnaires": "Questionnaire library",
     "psychobench": "PsychoBench",
     "fairbelief": "FairBelief",
+    "literature": "Papers of 2025 and 2026",
 }
 VERDICTS = (
     "reproduced",

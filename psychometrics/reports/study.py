@@ -23,7 +23,7 @@ from ..asking.population import readable_names
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, PsychometricsError, writing
 from ..files import replacing
-from ..measures.intervals import crossed_interval, mean_interval, runs_needed, scale_intervals
+from ..measures.intervals import interval_over_ways, mean_interval, runs_needed, scale_intervals
 from ..measures.items import adjust
 from ..measures.reliability import design_study, reliability_table
 from ..measures.scoring import item_scores, keyed_items, scale_scores
@@ -198,7 +198,7 @@ def study_tables(
     An expectation is tested on the differences of the scale's items between two combinations,
     averaged over respondents and seeds. If the other conditions give several ``ways`` of asking,
     such as wordings, the interval and the p value treat items and ways as samples
-    (:func:`~psychometrics.measures.intervals.crossed_interval`); with several such conditions, the
+    (:func:`~psychometrics.measures.intervals.interval_over_ways`); with several such conditions, the
     widest interval counts. With a single way they are over items, with a p value from 9,999 random
     sign flips: a wording that shifts all items together then looks like an effect. An expectation
     is met if the interval excludes zero on the expected side.
@@ -317,11 +317,8 @@ def _scored(answers: pd.DataFrame) -> pd.DataFrame:
 
 def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd.DataFrame:
     """Return item scores, over seeds and over combinations with the chosen conditions."""
-    fits = [
-        name
-        for name in scored["_combination"].unique()
-        if chosen.items() <= json.loads(name).items()
-    ]
+    combinations = scored["_combination"].unique()
+    fits = [name for name in combinations if chosen.items() <= json.loads(name).items()]
     own = scored[scored["_combination"].isin(fits) & (scored["questionnaire"] == questionnaire.id)]
     return _item_means(own)
 
@@ -335,11 +332,9 @@ def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
 def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str, float]:
     """Return the mean difference of items, its interval and p value, and its number of ways.
 
-    With several ways, items and ways are both samples. If several conditions vary, ways that share
-    a level are not independent: each condition gives an interval whose ways are its levels,
-    averaged over the other conditions; the widest is returned with its number of levels, and the
-    largest p. With one way, the interval is over items and the p value from sign flips, and both
-    hold only for this way.
+    With several ways, items and ways are both samples, as in
+    :func:`psychometrics.measures.intervals.interval_over_ways`. With one way, the interval is over
+    items and the p value from sign flips, and both hold only for this way.
     """
     rows = _differences_by_way(scored, questionnaire, scale, of, than)
     values = rows.to_numpy(dtype=float)
@@ -347,16 +342,7 @@ def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str,
     if values.shape[1] < 2 or not len(values):
         return dict.fromkeys(("difference", "low", "high", "p"), np.nan) | {"ways": len(values)}
     if len(values) > 1:
-        found = []
-        for name in rows.index.names:
-            levels = rows.groupby(level=name).mean().to_numpy(dtype=float)
-            if len(levels) > 1:
-                low, high, p = crossed_interval(levels)
-                row = {"difference": levels.mean(), "low": low, "high": high, "p": p}
-                found.append(row | {"ways": len(levels)})
-
-        widest = max(found, key=lambda row: row["high"] - row["low"])
-        return widest | {"p": max(row["p"] for row in found)}
+        return interval_over_ways(values, np.array(rows.index.codes).T)
 
     low, high = map(float, mean_interval(values[0]))
     signs = np.random.default_rng(0).choice([-1, 1], size=(9999, values.shape[1]))
@@ -417,7 +403,8 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
         rows[f"expectation {number}"] = said
 
     for number, share in enumerate(power, start=1):
-        about = "simulated over items, for the smallest effect; lower if ways of asking are drawn"
+        about = "simulated for the smallest effect, with the interval of the report; where ways of "
+        about += f"asking are drawn, they shift all items by SD {planned.spread_of_ways:g}"
         rows[f"power of expectation {number}"] = f"{share:.0%}, {about}"
 
     stated = {name: value for name, value in rows.items() if value not in (None, "")}
@@ -543,13 +530,8 @@ def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFra
         )
 
     table.loc[too_few, ["alpha", "low", "high"]] = np.nan
-    notes = table["n"].map(
-        lambda n: (
-            ""
-            if n >= ENOUGH_RESPONDENTS
-            else f"fewer than {ENOUGH_RESPONDENTS}: too few for a conclusion"
-        )
-    )
+    few = f"fewer than {ENOUGH_RESPONDENTS}: too few for a conclusion"
+    notes = pd.Series(few, table.index).mask(table["n"] >= ENOUGH_RESPONDENTS, "")
     table["note"] = notes.where(~too_few, f"not printed: fewer than {FEWEST_RESPONDENTS}")
     names = {"title": "scale", "n": "respondents"}
 
@@ -628,7 +610,9 @@ def _as_run(path: str | Path, study: Study, table: dict | None) -> dict:
 def _changed(path: str | Path, study: Study, record: dict) -> list[str]:
     """Return the names of the parts that have changed since the first run."""
     now = _as_run(path, study, record.get("answers"))
-    return [name for name, value in now.items() if record["study"].get(name) != value]
+    # The record of an older version lacks what has been added to plans.
+    then = record["study"] | {"planned": {"spread_of_ways": 0.0} | record["study"]["planned"]}
+    return [name for name, value in now.items() if then.get(name) != value]
 
 
 def _record(path: str | Path, study: Study, table: dict | None) -> dict:

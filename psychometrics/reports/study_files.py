@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,7 +15,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from ..asking.population import population
 from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError
-from ..measures.intervals import mean_interval
+from ..measures.intervals import interval_over_ways, mean_interval
 from ..modes import identify, mode_named
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.checking import checked
@@ -64,6 +65,7 @@ class _Planned(Part):
     correction: Literal["none", "holm", "fdr_bh"] = "none"
     smallest_effect: Annotated[float, Field(gt=0)] | None = None
     spread: Annotated[float, Field(gt=0)] = 1.0
+    spread_of_ways: Annotated[float, Field(ge=0)] = 0.0
     exclusions: str = ""
     stopping: str = ""
 
@@ -122,24 +124,39 @@ class Study(Part):
         Returns
         -------
         list of float
-            Share of 2,000 simulated studies whose interval over items excludes zero on the right
-            side, if the differences of a scale's items are normal around the smallest effect with
-            the plan's ``spread``; empty if the plan names no smallest effect.
+            Share of 2,000 simulated studies whose interval, computed as in the report, excludes
+            zero on the right side; empty if the plan names no smallest effect. Differences of a
+            scale's items are normal around the smallest effect with the plan's ``spread``. If
+            other conditions have several levels, each level shifts all items by a normal draw
+            with the ``spread_of_ways``. Corrected p values are not simulated.
         """
-        planned = self.planned
-        effect = planned.smallest_effect
-        if effect is None:
+        if self.planned.smallest_effect is None:
             return []
 
         questionnaires = {one.id: one for one in self.load_questionnaires(folder)}
-        shares = []
-        for expectation in planned.expectations:
-            scale = expectation.scale_in(questionnaires[expectation.questionnaire])
-            size = (2000, len(scale.items))
-            draws = np.random.default_rng(0).normal(effect, planned.spread, size)
-            shares.append(float((mean_interval(draws)[0] > 0).mean()))
+        scales = [e.scale_in(questionnaires[e.questionnaire]) for e in self.planned.expectations]
+        pairs = zip(self.planned.expectations, scales, strict=True)
+        return [self._power_of(e, len(scale.items)) for e, scale in pairs]
 
-        return shares
+    def _power_of(self, expectation: _Expectation, items: int) -> float:
+        """Return the power of one expectation; a row of ``ways`` has the levels of one way."""
+        compared = {*expectation.of, *expectation.than}
+        levels = [len(values) for name, values in self.conditions.items() if name not in compared]
+        ways = np.array(list(np.ndindex(*[number for number in levels if number > 1])))
+        rng = np.random.default_rng(0)
+        planned = self.planned
+        values = rng.normal(planned.smallest_effect, planned.spread, (2000, 1, items))
+
+        for own in ways.T:
+            shifts = rng.normal(0, planned.spread_of_ways, (len(values), own.max() + 1))
+            values = values + shifts[:, own, None]
+
+        if min(values.shape[1:]) < 2:
+            low = mean_interval(values[:, 0])[0]
+        else:
+            low = np.array([interval_over_ways(one, ways)["low"] for one in values])
+
+        return float((low > 0).mean())
 
 
 def load_study(path: str | Path, was_run: bool = False) -> Study:
@@ -153,10 +170,11 @@ def load_study(path: str | Path, was_run: bool = False) -> Study:
         conditions ``of`` are ``higher``, ``lower`` or ``different`` (``expect``) ``than`` under
         others, and optionally ``alpha`` (0.05) and a ``correction`` of the expectations' p values
         (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
-        ``spread`` of the items' differences (1) for its power, and in words ``exclusions`` and the
-        ``stopping`` rule; ``questionnaires`` and ``respondents``, as in the commands; ``mode``, or
-        ``file`` to read answers from a table; ``conditions``, each with a list of values, asked in
-        all combinations; ``seeds``; ``analyses``, a selection of scores, expectations, effects,
+        ``spread`` of the items' differences (1) for its power, the ``spread_of_ways`` (0), by how
+        much a wording or another way of asking shifts all of them, and in words ``exclusions`` and
+        the ``stopping`` rule; ``questionnaires`` and ``respondents``, as in the commands; ``mode``,
+        or ``file`` to read answers from a table; ``conditions``, each with a list of values, asked
+        in all combinations; ``seeds``; ``analyses``, a selection of scores, expectations, effects,
         reliability and evidence.
     was_run : bool
         Whether to refuse a study that was not run.
@@ -241,12 +259,9 @@ def _right_parts(content: object) -> _Readable | None:
 
     right = {}
     for key in Study.model_fields.keys() & content.keys() - {"planned"}:
-        try:
+        with suppress(ValidationError):
             Study.model_validate(_SMALLEST | {key: content[key]})
-        except ValidationError:
-            continue
-
-        right[key] = content[key]
+            right[key] = content[key]
 
     unknown = frozenset(_SMALLEST.keys() | content.keys()) - right.keys()
 
@@ -254,10 +269,8 @@ def _right_parts(content: object) -> _Readable | None:
     planned = content.get("planned")
     listed = planned.get("expectations") if isinstance(planned, dict) else None
     for number, one in enumerate(listed if isinstance(listed, list) else [], start=1):
-        try:
+        with suppress(ValidationError):
             expectations[number] = _Expectation.model_validate(one)
-        except ValidationError:
-            continue
 
     planned = _SMALLEST["planned"] | {"expectations": list(expectations.values())}
     study = Study.model_validate(_SMALLEST | right | {"planned": planned})
