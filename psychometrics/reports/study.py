@@ -199,9 +199,9 @@ def study_tables(
     averaged over respondents and seeds. If the other conditions give several ``ways`` of asking,
     such as wordings, the interval and the p value treat items and ways as samples
     (:func:`~psychometrics.measures.intervals.interval_over_ways`); with several such conditions,
-    the widest interval counts. With a single way they are over items, with a p value from 9,999 random
-    sign flips: a wording that shifts all items together then looks like an effect. An expectation
-    is met if the interval excludes zero on the expected side.
+    the widest interval counts. With a single way they are over items, with a p value from 9,999
+    random sign flips: a wording that shifts all items together then looks like an effect. An
+    expectation is met if the interval excludes zero on the expected side.
 
     Examples
     --------
