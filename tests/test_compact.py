@@ -135,3 +135,26 @@ def test_a_caption_is_not_read_twice_once_as_code(monkeypatch):
     assert "another kind" in shown
     assert '"tab-alpha"' in shown
     assert "Untrained" not in shown
+
+
+def test_each_interval_stands_behind_the_value_of_its_name():
+    frame = pd.DataFrame(
+        [[0.86, 0.71, 0.50, 0.88, 0.78, 0.95]],
+        ["widths"],
+        ["population", "null", "null low", "null high", "low", "high"],
+    )
+    first = ["0.86 (0.78 to 0.95)", "0.71 (0.50 to 0.88)"]
+    assert compacted(frame.rename_axis("statistic"))[1] == ["widths", *first]
+
+
+def test_a_later_column_gets_its_interval_and_one_without_a_value_stays():
+    frame = pd.DataFrame(
+        [[0.2, 0.1, 0.3, -0.1, 0.1, 2.0, 0.05, 0.4, 0.6]],
+        ["GAD-7"],
+        ["change", "low", "high", "null low", "null high", "dz", "null", "part low", "part high"],
+    )
+    head, row = compacted(frame.rename_axis("scale"))
+    assert head == [
+        "scale", "change (95 % interval)", "dz", "null (95 % interval)", "part 95 % interval",
+    ]  # fmt: skip
+    assert row == ["GAD-7", "0.20 (0.10 to 0.30)", "2", "0.05 (−0.10 to 0.10)", "0.40 to 0.60"]

@@ -76,16 +76,12 @@ def _name_the_rows(table: Tag, names: int) -> None:
 
 
 def _join_intervals(soup: BeautifulSoup, table: Tag, names: int) -> None:
-    """Put each interval behind the value in the column before it."""
+    """Put each interval behind its value."""
     heads = _heads(table)
-    places = [
-        place
-        for place, head in enumerate(heads)
-        if place > names and head.get_text(strip=True).endswith(INTERVAL)
-    ]
+    columns = _columns_of_intervals([head.get_text(strip=True) for head in heads], names)
 
-    for place in reversed(places):
-        heads[place - 1].append(f" ({INTERVAL})")
+    for place, column in sorted(columns.items(), reverse=True):
+        heads[column].append(f" ({INTERVAL})")
         heads[place].decompose()
         for cells in _values(table):
             ends = cells[place - names]
@@ -93,9 +89,38 @@ def _join_intervals(soup: BeautifulSoup, table: Tag, names: int) -> None:
             if text:
                 interval = soup.new_tag("span", attrs={"class": "interval"})
                 interval.string = f"({text})"
-                cells[place - names - 1].extend([" ", interval])
+                cells[column - names].extend([" ", interval])
 
             ends.decompose()
+
+
+def _columns_of_intervals(words: list[str], names: int) -> dict[int, int]:
+    """Return the place of each interval, with the place of its value.
+
+    An interval with a name belongs to the column of this name, or to the column before it if that
+    begins with the name. One without a name belongs to the last column before it without another
+    interval.
+    """
+    intervals = {
+        place: word.removesuffix(INTERVAL).strip()
+        for place, word in enumerate(words)
+        if place > names and word.endswith(INTERVAL)
+    }
+    values = [place for place in range(names, len(words)) if place not in intervals]
+    columns = {}
+    for place, name in intervals.items():
+        named = [value for value in values if words[value] == name]
+        if name and place - 1 in values and words[place - 1].startswith(name):
+            named.append(place - 1)
+        if named:
+            columns[place] = named[0]
+
+    for place, name in intervals.items():
+        free = [value for value in values if value < place and value not in columns.values()]
+        if not name and free:
+            columns[place] = free[-1]
+
+    return columns
 
 
 def _put_the_verdict_first(table: Tag, names: int) -> None:
