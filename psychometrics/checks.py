@@ -46,8 +46,8 @@ def check_columns(
     Raises
     ------
     ParameterError
-        The table is not a DataFrame, lacks a column or repeats one, or has text, infinity or an
-        unknown ``status`` in the wrong place; or two rows agree in all columns of ``once``.
+        The table is not a DataFrame, lacks a column or repeats one, has text or infinity in a
+        column of numbers, or an unknown ``status``; or two rows agree in all columns of ``once``.
 
     Examples
     --------

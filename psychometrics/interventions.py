@@ -199,7 +199,7 @@ def trajectories(
 
 
 def _refitting(pairs: int, source: str | Path) -> dict:
-    """Return the settings of refitting; pairs from other sources come with their identity."""
+    """Return the settings of refitting; they identify pairs from sources other than MNLI."""
     if str(source) == "mnli":
         return {"refit": pairs}
     texts = nli_pairs(str(source)).to_json()

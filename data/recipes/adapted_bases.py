@@ -1,9 +1,9 @@
-"""Makes ``data/adapted_bases.csv``: ``python -m recipes.adapted_bases``.
+"""Make ``data/adapted_bases.csv``: ``python -m recipes.adapted_bases``.
 
-Does a member's silhouette come from its head or from its base? By the last deviation of
+Does a member's silhouette come from its head or from its base? Following the last deviation in
 ``data/plans/within-base.yml``, sixty untrained heads are put on the base that a member's training
-adapted, and on the same base before. Decoders get random words as well, and the untouched decoder
-is asked by the member's own words. Ten minutes of one processor core.
+adapted, and on the same base before adaptation. Decoders also get random words, and the untouched
+decoder is asked with the member's own words. Ten minutes of one processor core.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Makes ``data/answers``, the answers that lie below every store: ``make data``.
+"""Make ``data/answers``, the answers behind every store: ``make data``.
 
-Decoders take minutes where encoders take seconds. Their answers are asked once, here, and shipped
-under the keys that asking gives them, so that nobody asks them again, and whoever changes a prompt
-or a model does. So are those of the encoders that only the chapters on validity ask, and those of
-all encoders to the placebos. Texts are left out, whoever owns them: a key is found without.
+Decoders take minutes, encoders only seconds. So the decoders' answers are collected here once and
+shipped under the usual keys: nobody asks them again unless a prompt or a model changes. The same
+holds for encoders that only the chapters on validity ask, and for all encoders' answers to the
+placebos. Texts are left out, whoever owns them, since keys do not need them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from psychometrics.store import StoredAnswers
 from .nulls import QUESTIONNAIRES
 
 ANSWERED = {"nli": list(PROBABILITIES), "causal": ["probability"], "mlm": ["probability"]}
-"""Columns that are shipped, by mode."""
+"""Columns to ship, by mode."""
 ASKED = ("challenges", *QUESTIONNAIRES)
-"""Questionnaires in prompts that the chapters put to decoders."""
+"""Questionnaires whose prompts the chapters put to decoders."""
 SECOND = ("gad7", "phq9", "soc13")
-"""Questionnaires that members answer as language models, too."""
+"""Questionnaires that members also answer as language models."""
 
 
 def _build_answers(members: list[str] | None = None) -> None:
@@ -37,9 +37,9 @@ def _build_answers(members: list[str] | None = None) -> None:
     Parameters
     ----------
     members : list of str, optional
-        Those to be asked; by default all. Encoders answer the placebos, and those that the default
-        population leaves out the other questionnaires of the chapters on validity, too. Shipped
-        answers are made again.
+        Members to ask; by default all. Encoders answer the placebos; encoders outside the default
+        population also answer the other questionnaires of the chapters on validity. Shipped answers
+        are replaced.
     """
     asked = [load_questionnaire(name, texts=False) for name in ASKED]
     decoders = population("decoders")
@@ -69,7 +69,7 @@ def _build_answers(members: list[str] | None = None) -> None:
 def ship(
     rows: pd.DataFrame, mode: str, questionnaire_id: str, respondent_id: str, manifest: dict
 ) -> None:
-    """Put answers, as a store keeps them, below every store in the place of those there."""
+    """Ship answers in the format of a store, replacing the earlier ones."""
     where = data_dir() / "answers", mode, questionnaire_id, respondent_id
     shutil.rmtree(StoredAnswers(*where).path, ignore_errors=True)
     with StoredAnswers(*where, manifest) as kept:

@@ -1,4 +1,4 @@
-"""What the parts of prompts contribute to a respondent's answers: written to data/attributions.csv.
+"""Measure the contributions of prompt parts to a respondent's answers: data/attributions.csv.
 
 Run it by ``python -m recipes.interventions attributions``.
 """
@@ -19,7 +19,7 @@ from psychometrics.questionnaires import Questionnaire
 from psychometrics.questionnaires.prompts import prompts
 
 _PARTS = ("term", "intensifier", "premise", "hypothesis")
-"""Parts of a prompt: its term, its intensifier, and what else the two sentences have."""
+"""Parts of a prompt: its term, its intensifier, and the rest of the two sentences."""
 
 
 def integrated_gradients(
@@ -30,10 +30,10 @@ def integrated_gradients(
     batch: int = 16,
     random_head: int | None = None,
 ) -> pd.DataFrame:
-    """What the parts of a questionnaire's prompts contribute to the log probability of entailment.
+    """Return the contributions of prompt parts to the log probability of entailment.
 
-    All prompts of the first templates with source terms: every item with each of its terms and
-    intensifiers. The contributions of a part's tokens are summed.
+    The prompts are all prompts of the first templates with source terms: every item with each of
+    its terms and intensifiers. The contributions of a part's tokens are summed.
 
     Parameters
     ----------
@@ -42,27 +42,27 @@ def integrated_gradients(
     questionnaire : Questionnaire
         With prompts.
     steps : int
-        Of the integral.
+        Number of steps of the integral.
     batch : int
-        Prompts at a time.
+        Number of prompts per batch.
     random_head : int, optional
-        Seed of a null: the same encoder under a head with fresh weights, N(0, 0.02²), which never
-        learnt to infer.
+        Seed of a null: the same encoder with a new head, N(0, 0.02²), which has not learnt
+        inference.
 
     Returns
     -------
     DataFrame
-        Four rows a prompt: ``item_id, term, intensifier, part`` (*term*, *intensifier*, *premise*
+        Four rows per prompt: ``item_id, term, intensifier, part`` (*term*, *intensifier*, *premise*
         and *hypothesis* for the rest of these)``, attribution``, and ``share``, the attribution
-        over the sum of the absolute attributions of the prompt's tokens, which lies between -1
-        and 1 and has one unit for all respondents.
+        divided by the sum of the absolute attributions of the prompt's tokens. Shares lie between
+        -1 and 1 and have the same unit for all respondents.
 
     Raises
     ------
     ParameterError
         A number is impossible.
     RespondentError
-        The tokenizer does not say where a token stands.
+        The tokenizer does not report the positions of tokens.
 
     References
     ----------
@@ -101,7 +101,7 @@ def integrated_gradients(
 
 
 def _with_random_head(model, seed: int):
-    """A copy of a classifier whose head, with a pooler, has fresh weights."""
+    """Return a copy of a classifier whose head, with a pooler, has new weights."""
     model = copy.deepcopy(model)
     generator = torch.Generator().manual_seed(seed)
     body = {id(p) for name, p in model.base_model.named_parameters() if "pooler" not in name}
@@ -114,7 +114,7 @@ def _with_random_head(model, seed: int):
 
 
 def _integrated(model, respondent: NLIRespondent, pairs: list, steps: int) -> list[tuple]:
-    """Of each pair its tokens' attributions, and what they stand for: (sequence, start, end)."""
+    """Return each pair's token attributions, with their places (sequence, start, end)."""
     from captum.attr import LayerIntegratedGradients
 
     tokenizer = respondent.tokenizer
@@ -152,7 +152,7 @@ def _integrated(model, respondent: NLIRespondent, pairs: list, steps: int) -> li
 
 
 def _parts(tokens: list[tuple], prompt: pd.Series) -> np.ndarray:
-    """Which part of its prompt each token belongs to."""
+    """Return the part of its prompt that each token belongs to."""
     spans = part_spans(prompt)
     names = []
     for number, start, end in tokens:

@@ -1,8 +1,9 @@
-"""A criterion that a respondent meets only if it reads what a premise says.
+"""A criterion that a respondent meets only if it reads the premise.
 
-The plan is ``data/plans/six-bases.yml``. Three statistics compare changes of wording that must turn
-an answer with changes that must leave it. An untrained linear head turns all three signs when its
-weights do, so that their mean over such heads is zero on every base, whatever its vectors are.
+The plan is ``data/plans/six-bases.yml``. Three statistics compare changes of wording that must
+reverse an answer with changes that must leave it alone. Reversing the weights of an untrained
+linear head reverses all three signs, so their mean over such heads is zero on every base, whatever
+its vectors are.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def criterion(entailment: np.ndarray) -> pd.DataFrame:
 def _turned(leaning: pd.DataFrame, first: str, second: str, one: str, other: str) -> pd.Series:
     """Compare a change that must turn the answer with one that must leave it.
 
-    The mean change from `second` to `first`, less the mean size of that from `one` to `other`,
-    over the sum of the mean sizes of both.
+    The result is the mean change from `second` to `first` minus the mean size of the change from
+    `one` to `other`, divided by the sum of the mean sizes of both.
     """
     version = {name: leaning.xs(name, level="version") for name in (first, second, one, other)}
     change = version[first] - version[second]
@@ -80,7 +81,7 @@ def _turned(leaning: pd.DataFrame, first: str, second: str, one: str, other: str
 
 
 def _agreeing(leaning: pd.DataFrame) -> pd.Series:
-    """Return how often each premise goes with its own hypothesis, less how often with the other."""
+    """Return how often a premise goes with its own hypothesis, minus how often with the other."""
     right = leaning.xs("second", level="version") - leaning.xs("first", level="version")
     return np.sign(right).mean()
 
@@ -101,7 +102,7 @@ def _versions(table: pd.DataFrame, premises: dict[str, pd.Series]) -> pd.DataFra
 
 
 def _negated() -> pd.DataFrame:
-    """The GAD-7's statements, affirmed and denied."""
+    """Return the GAD-7's statements, affirmed and denied."""
     table = _one_a_stance("gad7")
     plain = table["premise"]
     within = plain.where(plain.str.startswith("I "), plain.str[:1].str.lower() + plain.str[1:])
@@ -116,7 +117,7 @@ def _negated() -> pd.DataFrame:
 
 
 def _irrelevant() -> pd.DataFrame:
-    """The weather's statements, with a frequency of their own, and beside that of a bus."""
+    """Return the weather's statements with their own frequency, and with a bus's before them."""
     table = _one_a_stance("placebo_weather")
     plain = table["premise"]
     return _versions(
@@ -131,7 +132,7 @@ def _irrelevant() -> pd.DataFrame:
 
 
 def _sentences() -> pd.DataFrame:
-    """Sentences that no questionnaire has, each with the two hypotheses of its pair."""
+    """Return sentences from outside the questionnaires, each with its pair's two hypotheses."""
     table = pd.read_csv(data_dir() / SENTENCES)
     rows = []
     for number, row in enumerate(table.itertuples(index=False)):

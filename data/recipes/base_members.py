@@ -1,8 +1,9 @@
-"""The respondents of ``data/plans/six-bases.yml``: how each is trained, and what it reads.
+"""The respondents of ``data/plans/six-bases.yml``: their training and the texts they read.
 
-A member is a base with low-rank adapters in its upper half and a head at the token that classifiers
-of its family read. Its group says what adapted the base; everything else is the same in a block:
-the pairs, their order, the number of steps, the rate, and the head's weights at the start.
+A member is a base with low-rank adapters in its upper half and a head at the token that its
+family's classifiers read. Its group names the kind of adaptation; within a block everything else is
+the same: the pairs, their order, the number of steps, the learning rate, and the head's initial
+weights.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from psychometrics.store import key_of
 from . import base_reading, dose
 
 GROUPS = ("inference", "shuffled", "hypotheses", "unlabelled", "untouched")
-"""What adapted the base; the members of one block have the same pairs."""
+"""Kinds of adaptation of the base; the members of one block have the same pairs."""
 REFITTED = ("shuffled", "unlabelled", "untouched")
-"""Groups whose base also gets a head that is trained on true labels while the base stays."""
+"""Groups whose base also gets a head trained on true labels with the base frozen."""
 WORDING = dose.WORDING
 PAIRS = 2000
 LONGEST = 110
@@ -52,7 +53,7 @@ MASKED = 0.15
 WARM_UP = 0.06
 RATES = (5e-4, 1e-3, 2e-3)
 TRIED = 1000
-"""Rates of which each base gets one, and pairs of the member that is trained to choose it."""
+"""Learning rates to choose from for each base, and pairs of the member that is trained for it."""
 HEAD_RATE = 1e-3
 HEAD_STEPS = 800
 
@@ -63,7 +64,7 @@ def tables_dir() -> Path:
 
 
 class Member(NamedTuple):
-    """A base, what adapts it, and the block, which is the seed."""
+    """A base, its adaptation, and the block, which is the seed."""
 
     base: str
     group: str
@@ -71,7 +72,7 @@ class Member(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The member's folder in its base's."""
+        """The name of the member's folder in its base's folder."""
         return f"{self.group}-{self.block}"
 
 
@@ -79,7 +80,7 @@ class Member(NamedTuple):
 def pool(part: str) -> pd.DataFrame:
     """Return pairs of ``recipes/dose.py`` up to 110 characters: ``train``, ``stop`` or ``test``.
 
-    Of the two last, 400.
+    The last two have 400 pairs.
     """
     pairs = dose.pool()
     size = pairs["premise"].str.len() + pairs["hypothesis"].str.len()
@@ -88,7 +89,7 @@ def pool(part: str) -> pd.DataFrame:
 
 
 def drawn(member: Member, pairs: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Return the pairs of a member's block, as its group is given them."""
+    """Return the pairs of a member's block, in the form for its group."""
     chosen = pairs.sample(number, random_state=member.block).reset_index(drop=True)
     if member.group == "shuffled":
         labels = np.random.default_rng(member.block).permutation(chosen["label"].to_numpy())
@@ -107,7 +108,7 @@ class Adapted:
     base : str
         ``"embedded"``, a name of ``data/models.yml``, or a folder.
     seed : int
-        Of the head's and the adapters' weights at the start.
+        Seed of the initial weights of head and adapters.
     """
 
     def __init__(self, base: str, seed: int) -> None:
@@ -127,7 +128,7 @@ class Adapted:
         self.head = dose.untrained(range(10_000 + seed, 10_001 + seed), width, self.decodes)
 
     def tokens(self, texts: list[tuple[str, str]]) -> list[dict]:
-        """Return the tokens of pairs as they are read here."""
+        """Return the tokens of pairs in the form for this base."""
         if self.decodes:
             columns = self.tokenizer(worded(texts, WORDING))
         else:
@@ -167,12 +168,12 @@ class Adapted:
         return kept | {f"head.{i}": layer.detach() for i, layer in enumerate(self.head)}
 
     def restore(self, weights: dict[str, torch.Tensor]) -> None:
-        """Put weights back that :meth:`weights` gave."""
+        """Restore weights from :meth:`weights`."""
         self.head = [weights.pop(f"head.{i}") for i in range(len(self.head))]
         set_peft_model_state_dict(self.model, weights)
 
     def reader(self):
-        """Return a function from pairs to the vectors that the head reads; ends the training."""
+        """End the training, and return a function from pairs to the vectors that the head reads."""
         model = self.model.merge_and_unload().eval()
 
         def read(pairs: list[tuple[str, str]]) -> np.ndarray:
@@ -186,9 +187,9 @@ class Adapted:
 
 
 def learning_rate(base: str) -> float:
-    """Return the rate of a base: that with the least training loss, of a member of no block.
+    """Return a base's learning rate: the one with the least training loss outside all blocks.
 
-    Nothing but the losses of these members is computed; ``data/bases/rates-*.json`` keeps them.
+    Only the losses of these members are computed; ``data/bases/rates-*.json`` stores them.
     """
     path = tables_dir() / f"rates-{Path(base).name}.json"
     losses = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -206,7 +207,7 @@ def learning_rate(base: str) -> float:
 
 
 def _last_quarter(losses: list[float]) -> float:
-    """Return the mean loss of the last quarter of steps, infinite where training broke down."""
+    """Return the mean loss of the last quarter of steps, infinite if training diverged."""
     mean = float(np.mean(losses[-max(1, len(losses) // 4) :]))
     return mean if np.isfinite(mean) else np.inf
 
@@ -252,14 +253,14 @@ def _upper_linears(model: torch.nn.Module) -> list[str]:
 
 
 def _outside(model: torch.nn.Module) -> list[torch.nn.Parameter]:
-    """Return the parameters of a fresh masked-LM head, which has to be trained along."""
+    """Return the parameters of a new masked-LM head, which must be trained, too."""
     body = f"{model.base_model_prefix}."
     head = [p for name, p in model.named_parameters() if not name.startswith(body)]
     return [parameter.requires_grad_() for parameter in head]
 
 
 def _batches(lengths: list[int], seed: int) -> Iterator[list[int]]:
-    """Yield batches of texts of similar lengths, in an order of chance."""
+    """Yield batches of texts of similar lengths, in random order."""
     rng = random.Random(seed)
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i], rng.random()))
     batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
@@ -270,16 +271,16 @@ def _batches(lengths: list[int], seed: int) -> Iterator[list[int]]:
 def refit(
     block: int, linear: bool, vectors: tuple[np.ndarray, ...], labels: tuple[pd.Series, ...]
 ) -> list[torch.Tensor]:
-    """Return a head trained on true labels while the base stays as it is.
+    """Return a head trained on true labels with the base frozen.
 
     Parameters
     ----------
     block : int
-        The weights at the start are those of the block's members.
+        The block, whose members have the same initial weights.
     linear : bool
-        As a decoder's heads are.
+        Whether the head is linear, as on decoders.
     vectors, labels
-        Of the pairs to train on, and of those that stop the training.
+        Vectors and labels of the training pairs, and of the pairs for early stopping.
     """
     given, stop = (torch.from_numpy(part) for part in vectors)
     truth, stopping = (torch.tensor(part.to_numpy(copy=True)) for part in labels)
@@ -291,17 +292,17 @@ def refit(
 def make(
     member: Member, prompted: list[tuple[str, str]], folder: Path, known: np.ndarray | None = None
 ) -> dict:
-    """Train a member and ask it, as far as that is not done, and return its facts.
+    """Train a member and ask it, unless that is done, and return its facts.
 
     Parameters
     ----------
     member : Member
     prompted : list of (premise, hypothesis)
     known : ndarray, optional
-        Vectors of the prompts, where they were read before: of an untouched base.
+        Vectors of the prompts from the untouched base, if they have been computed.
     folder : Path
-        Gets ``member.safetensors`` (adapters and head), ``vectors.safetensors`` (what its base
-        makes of the prompts), ``answers.parquet`` (of its heads), and last ``facts.json``.
+        Folder for ``member.safetensors`` (adapters and head), ``vectors.safetensors`` (its base's
+        vectors of the prompts), ``answers.parquet`` (its heads' answers), and last ``facts.json``.
     """
     done = folder / "facts.json"
     if done.is_file():
@@ -338,12 +339,12 @@ def make(
 
 
 def prompts_digest(prompted: list[tuple[str, str]]) -> str:
-    """Return a key of prompts, by which an analysis knows that they were asked."""
+    """Return a key of the prompts, by which an analysis recognises them."""
     return key_of(*(text for pair in prompted for text in pair))
 
 
 def _trained(member: Member, adapted: Adapted, path: Path) -> dict:
-    """Train a member, or put back what was trained before; return losses."""
+    """Train a member, or restore its weights; return its losses."""
     losses_of = path.with_name("losses.json")
     if not path.is_file():
         pairs = drawn(member, pool("train"), PAIRS)
@@ -361,7 +362,7 @@ def _trained(member: Member, adapted: Adapted, path: Path) -> dict:
 
 
 def _heads(member: Member, adapted: Adapted, read) -> dict[str, list[torch.Tensor]]:
-    """Return a member's heads: its own, and the one that is trained on its base as it is."""
+    """Return a member's heads: its own, and the head trained on its frozen base."""
     heads = {}
     if member.group in ("inference", "shuffled", "hypotheses"):
         heads["own"] = adapted.head

@@ -1,10 +1,10 @@
-"""Reads texts on the bases of ``data/plans/six-bases.yml`` without doing anything twice.
+"""Read texts on the bases of ``data/plans/six-bases.yml`` without repeating computations.
 
-Members have adapters in the upper half of their layers, so what the lower half makes of a batch is
-the same for all members of a base. It is computed once in a block and remembered, about 1 GB of
-memory. A decoder reads texts that begin alike as one tree, in which each token sees those before it
-in its own text: a third of the tokens of a questionnaire. Both leave the vectors as they are,
-except for rounding where a text is read with others.
+Members have adapters in the upper half of their layers, so the lower half's states of a batch are
+the same for all members of a base. They are computed once per block and remembered, in about 1 GB
+of memory. A decoder reads texts with the same beginning as one tree, in which each token attends to
+earlier tokens of its own text: a third of a questionnaire's tokens. Neither method changes the
+vectors, except for rounding when texts are read together.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ import torch
 from transformers import PreTrainedModel
 
 TEXTS = 32
-"""Texts of a tree, or at most of a batch of one length."""
+"""Most tokens of a tree, or of a batch of one length."""
 
 
 @functools.lru_cache(maxsize=1)
 def lower_states(base: str, block: int) -> dict[str, object]:
-    """Return what was remembered of a base's lower half in this block, by batch."""
+    """Return the remembered states of a base's lower half in this block, by batch."""
     return {}
 
 
 def remember_lower_half(model: PreTrainedModel, states: dict[str, object]) -> None:
-    """Let a model pass by the lower half of its layers at batches whose states are remembered.
+    """Let a model skip the lower half of its layers for remembered batches.
 
     Parameters
     ----------
     model : PreTrainedModel
         With layers whose lower half is frozen.
     states : dict
-        What the last of the lower layers returned, by batch; gets those of new batches.
+        Outputs of the last lower layer, by batch; new batches are added.
     """
     body = model.base_model
     number = model.config.num_hidden_layers
@@ -51,14 +51,14 @@ def remember_lower_half(model: PreTrainedModel, states: dict[str, object]) -> No
 
 
 class _Memory:
-    """The batch that is read now, and the states of those that were read before."""
+    """The current batch, and the states of earlier batches."""
 
     def __init__(self, states: dict[str, object]) -> None:
         self.states = states
         self.batch = ""
 
     def begin(self, body: torch.nn.Module, given: tuple, named: dict) -> None:
-        """Name a batch by all tensors that the model is given."""
+        """Identify a batch by all of its tensors."""
         digest = hashlib.sha256()
         for value in (*given, *named.values()):
             if isinstance(value, torch.Tensor):
@@ -68,7 +68,7 @@ class _Memory:
 
 
 class _Passable(torch.nn.Module):
-    """A frozen layer, which leaves the remembered states as they are."""
+    """A frozen layer that leaves remembered states unchanged."""
 
     def __init__(self, layer: torch.nn.Module, memory: _Memory, is_last: bool) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _Passable(torch.nn.Module):
         self.is_last = is_last
 
     def forward(self, *given: object, **named: object) -> object:
-        """Return the layer's output, or the last lower layer's where it is remembered."""
+        """Return the layer's output, or the last lower layer's output if it is remembered."""
         remembered = self.memory.states.get(self.memory.batch)
         if remembered is not None:
             return remembered
@@ -106,7 +106,7 @@ def first_states(body: PreTrainedModel, rows: Sequence[dict]) -> np.ndarray:
 
 def last_states(body: PreTrainedModel, texts: Sequence[list[int]]) -> np.ndarray:
     """Return a decoder's states of the last token of texts of token ids, shape (n, width)."""
-    order = sorted(range(len(texts)), key=texts.__getitem__)  # neighbours begin alike
+    order = sorted(range(len(texts)), key=texts.__getitem__)  # puts shared beginnings together
     vectors = np.empty((len(texts), body.config.hidden_size), dtype="float32")
 
     for chosen in _batches(order):
@@ -129,7 +129,7 @@ def _batches(places: list[int]) -> list[list[int]]:
 
 
 def tree(texts: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[int]]:
-    """Return texts as one tree of tokens, in which what they begin with is there once.
+    """Return texts as one tree of tokens, which has shared beginnings once.
 
     Parameters
     ----------
@@ -139,9 +139,9 @@ def tree(texts: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor, torch.
     Returns
     -------
     ids, depths : Tensor, shape (nodes,)
-        Each node's token, and its place in its texts.
+        Each node's token, and its position in its texts.
     seen : Tensor of bool, shape (nodes, nodes)
-        Whether a node (row) sees another: itself and those before it in its text.
+        Whether a node (row) attends to another: itself and earlier nodes of its text.
     ends : list of int
         The node of each text's last token.
 

@@ -1,9 +1,9 @@
-"""What is kept of each respondent of six bases: ``data/bases/members-*.csv``, a table a base.
+"""Stored rows of the respondents of six bases: ``data/bases/members-*.csv``, one per base.
 
-Training is long and a user's cache may be lost, so a member's statistics and scores of items go
-into the repository's own tables as soon as it has answered. A row is a member with one of its
-heads. The analysis reads these rows and nothing else; a member whose rows are kept is not made
-again. Rows name the digests of the plan and of the prompts, and rows of others are refused.
+Training is long and a user's cache may be lost, so a member's statistics and item scores go into
+the repository's own tables as soon as it has answered. A row is a member with one of its heads. The
+analysis reads only these rows; members with stored rows are not made again. Rows name the digests
+of the plan and of the prompts, and rows with other digests are refused.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ OWN_HEADS = 20
 KINDS = ("source", "inverse", "silhouette")
 FACTS = ("steps", "rate", "last loss", "training", "reading", "seconds")
 ABOUT = ("base", "group", "block", "head", "plan", "prompts", *FACTS)
-"""Columns that say which respondent a row is; the others are its statistics and its items."""
+"""Columns that identify a row's respondent; the others are its statistics and its items."""
 
 
 # --- the table of a base
 
 
 def rows_path(base: str) -> Path:
-    """Return where the rows of a base's members are kept."""
+    """Return the path of the rows of a base's members."""
     return tables_dir() / f"members-{Path(base).name}.csv"
 
 
 @functools.cache
 def plan_digest() -> str:
-    """Return a key of all that the plan decides: everything but the notes of its deviations.
+    """Return a key of everything that the plan decides, without the notes of its deviations.
 
     Examples
     --------
@@ -66,12 +66,12 @@ def digests() -> dict[str, str]:
 
 
 def kept_rows(base: str) -> pd.DataFrame:
-    """Return the rows that are kept of a base's members.
+    """Return the stored rows of a base's members.
 
     Raises
     ------
     ValueError
-        If they were made by another plan or from other prompts.
+        The rows come from another plan or from other prompts.
     """
     path = rows_path(base)
     if not path.is_file():
@@ -86,7 +86,7 @@ def kept_rows(base: str) -> pd.DataFrame:
 
 
 def kept_members(base: str) -> set[Member]:
-    """Return the members of which there is a row of each head."""
+    """Return the members with a row for each head."""
     heads = kept_rows(base).groupby(["group", "block"])["head"].agg(set)
     return {
         Member(base, group, block)
@@ -116,7 +116,7 @@ def heads_of(group: str) -> list[str]:
 
 
 def statistics(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns of a table of rows that are statistics."""
+    """Return the columns of statistics in a table of rows."""
     kept = [name for name in table if name not in ABOUT and ": " not in name]
     return table[kept]
 
@@ -132,7 +132,7 @@ def item_scores(table: pd.DataFrame, kind: str) -> np.ndarray:
 
 
 def respondent_row(member: Member, head: str, folder: Path) -> dict[str, object]:
-    """Return a respondent's statistics and its scores of items; of untrained heads the means.
+    """Return a respondent's statistics and item scores; for untrained heads, the means.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def respondent_row(member: Member, head: str, folder: Path) -> dict[str, object]
     head : str
         ``"own"``, ``"refitted"`` or ``"untrained"``.
     folder : Path
-        Where :func:`recipes.base_members.make` left what the member answered.
+        Folder of the member's answers from :func:`recipes.base_members.make`.
     """
     facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
     if facts["prompts"] != digests()["prompts"]:
@@ -162,7 +162,7 @@ def respondent_row(member: Member, head: str, folder: Path) -> dict[str, object]
     row |= _named_items(scores, bases.REAL)
     placebos = bases.ASKED[len(bases.REAL) :]
 
-    if placebos:  # scores of their items alone: the plan has no statistic of them
+    if placebos:  # only item scores: the plan has no statistic of them
         asked = logits[:, end : _number_of_prompts(bases.ASKED)]
         row |= _named_items(scored(asked, names=placebos), placebos)
 

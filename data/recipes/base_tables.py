@@ -1,8 +1,8 @@
 """The planned statistics of ``data/plans/six-bases.yml``, and the files of ``data/bases/``.
 
-Nulls and words of a base are computed when it has read all prompts, everything about its members
-when all of its blocks are complete. An interim analysis takes the blocks that are complete, and
-writes files whose names and rows say so.
+Nulls and words of a base are computed once it has read all prompts, the members' tables once all of
+its blocks are complete. An interim analysis uses the complete blocks, and marks its files' names
+and rows.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .base_members import tables_dir
 from .base_rows import COMMON, criterion_of, drawn_heads, means_by_questionnaire, scored
 
 SIZES = {"start": None, "0.25": 0.25, "1": 1.0, "4": 4.0}
-"""Sizes of heads: root mean squares of the log probabilities; the start leaves them as they are."""
+"""Sizes of heads as root mean squares of the log probabilities; the start is unscaled."""
 HEADS = 200
 RESPONDENTS = 24
 FEWEST_BLOCKS = 3
 
 
 def write(interim: bool = False) -> None:
-    """Write every table of which something is complete."""
+    """Write all tables with complete parts."""
     read = [base for base in bases.BASES if bases.is_read(base)]
     nulls = list(_nulls(read))
 
@@ -69,7 +69,7 @@ def _save(table: pd.DataFrame, name: str) -> None:
 
 
 def _save_with_others(table: pd.DataFrame, name: str) -> None:
-    """Save rows of the bases that were read here, and leave those of other bases as they are."""
+    """Save rows of the bases read here, and leave other bases' rows unchanged."""
     path = tables_dir() / f"{name}.csv"
     if path.is_file():
         shipped = pd.read_csv(path)
@@ -80,7 +80,7 @@ def _save_with_others(table: pd.DataFrame, name: str) -> None:
 
 
 def _save_items(columns: dict[str, pd.Series]) -> None:
-    """Save correlations of items, a column a base, and leave the columns of other bases."""
+    """Save correlations of items, one column per base, and leave other bases' columns."""
     path = tables_dir() / "items.csv"
     table = pd.DataFrame(columns).rename_axis(["one", "other"])
     if path.is_file():
@@ -100,7 +100,7 @@ def _null_labels() -> list[str]:
 
 
 def _nulls(read: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield label, base and which of its vectors, of every null."""
+    """Yield the label, the base and the key of the vectors of every null."""
     for base in read:
         if base == "embedded":
             yield bases.SHALLOW_LABEL, base, "shallow"
@@ -130,7 +130,7 @@ def item_correlations(base: str, key: str) -> pd.Series:
 
 
 def kernel_rows(label: str, base: str, key: str) -> pd.DataFrame:
-    """Return what no training gives in closed form, with intervals for 24 heads."""
+    """Return the closed-form statistics without training, with intervals for 24 heads."""
     return kernel_statistics(_kernel(base, key), RESPONDENTS).assign(base=label)[
         ["base", "statistic", "scale", "other", "value", "low", "high"]
     ]
@@ -172,7 +172,7 @@ def _spread(values: np.ndarray) -> tuple[float, ...]:
 
 
 def word_rows(base: str) -> pd.DataFrame:
-    """Return silhouette and criterion by wording and triple, beside those of random triples."""
+    """Return silhouette and criterion by wording and triple, with those of random triples."""
     words = load_file(bases.folder_of(base) / "untouched" / "words.safetensors")
     words = {name: rows.numpy().astype(float) for name, rows in words.items()}
     drawn = words.pop("drawn")
@@ -210,7 +210,7 @@ def _word_statistics(vectors: np.ndarray, asked: np.ndarray, triples: np.ndarray
 
 
 def word_components(words: pd.DataFrame) -> pd.DataFrame:
-    """Return the variance that triples and wordings make, from their crossing, by base."""
+    """Return the variance due to triples and wordings, from their crossing, by base."""
     rows = []
     for (base, statistic), part in words.groupby(["base", "statistic"], sort=False):
         cells = part.pivot(index="words", columns="wording", values="value").to_numpy()
@@ -228,7 +228,7 @@ def word_components(words: pd.DataFrame) -> pd.DataFrame:
 
 
 class Cell:
-    """Respondents of one base, group and head, a row a block: scores and statistics."""
+    """Respondents of one base, group and head, one row per block: scores and statistics."""
 
     def __init__(self, base: str, group: str, head: str, blocks: list[int]) -> None:
         rows = base_rows.kept_rows(base).query("group == @group and head == @head")
@@ -238,7 +238,7 @@ class Cell:
         self.scores = tuple(base_rows.item_scores(rows, kind) for kind in base_rows.KINDS)
 
     def statistics(self, chosen: np.ndarray) -> dict[str, float]:
-        """Return alpha and the least correlation of some blocks."""
+        """Return alpha and the least correlation over the chosen blocks."""
         parts = (values[chosen][None] for values in self.scores)
         loaded = [load_questionnaire(name) for name in bases.REAL]
         found = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]

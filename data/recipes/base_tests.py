@@ -1,7 +1,8 @@
 """The tests of members that ``data/plans/six-bases.yml`` names, from the cells of its crossing.
 
-A cell has the members of one base, group and head: ``rows``, a table with a row a block, and
-``statistics``, which gives alpha and the least correlation of some blocks. Nothing is read here.
+A cell has the members of one base, group and head: ``rows``, a table with a row per block, and
+``statistics``, which gives alpha and the least correlation over chosen blocks. This module reads no
+files.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ SMALLEST = {"silhouette": 0.10, "criterion": 0.15, "alpha": 0.10, "correlations"
 GROUP_STATISTICS = ("alpha", "correlations")
 PLANNED = {name: base.label for name, base in bases.BASES.items()}
 LEAST_ACCURACY = 0.40
-"""Trained members of a base that are no more accurate have not learned to judge inference."""
+"""Accuracy that a base's trained members must exceed to have learned to judge inference."""
 SCORES = ("as answered", "medians", "against contradiction")
-"""Other silhouettes of the sensitivity analysis."""
+"""Further silhouettes in the sensitivity analysis."""
 STARTING = "heads at the starting size"
 
 
 class Cell(Protocol):
-    """Members of one base, group and head, a row a block."""
+    """Members of one base, group and head, one row per block."""
 
     rows: pd.DataFrame
 
     def statistics(self, chosen: np.ndarray) -> dict[str, float]:
-        """Return alpha and the least correlation of some blocks."""
+        """Return alpha and the least correlation over the chosen blocks."""
 
 
 Cells = Mapping[tuple[str, str, str], Cell]
@@ -95,7 +96,7 @@ def by_base(cells: Cells, names: Sequence[str]) -> pd.DataFrame:
 def difference(
     first: Cell, second: Cell, statistic: str, other: str | None = None
 ) -> dict[str, float]:
-    """Return the difference of two cells, paired over blocks, or of groups by the jackknife.
+    """Return the difference of two cells, paired over blocks, or for groups by the jackknife.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def difference(
     statistic : str
         A column of the cells' rows, ``"alpha"`` or ``"correlations"``.
     other : str, optional
-        The second cell's column, where it is not the same.
+        The second cell's column, if it differs.
     """
     number = len(first.rows)
     wilcoxon = np.nan
@@ -123,7 +124,7 @@ def difference(
         wilcoxon = float(stats.wilcoxon(gaps).pvalue) if gaps.any() else 1.0
 
     half = stats.t.ppf(0.975, number - 1) * error
-    t = abs(value) / error if value else 0.0  # respondents without any difference
+    t = abs(value) / error if value else 0.0  # identical respondents
     p = 2 * stats.t.sf(t, number - 1)
     return {"blocks": number, "value": float(value), "low": float(value - half),
             "high": float(value + half), "error": float(error), "p": float(p),
@@ -136,10 +137,10 @@ def _correct(table: pd.DataFrame, chosen: pd.Series) -> None:
 
 
 def over_bases(tests: pd.DataFrame) -> pd.DataFrame:
-    """Return the random-effects mean of each hypothesis, of primary bases and of all.
+    """Return the random-effects mean of each hypothesis, for primary bases and for all.
 
     Bases are combined once, when all of them are complete: first the primary ones, then all that
-    have members. A base whose members did not learn to judge inference has no say in H1.
+    have members. A base whose members did not learn to judge inference is left out for H1.
     """
     everything = [name for name, base in bases.BASES.items() if base.blocks]
     rows = []
@@ -188,7 +189,7 @@ def combined(values: np.ndarray, variances: np.ndarray) -> dict[str, float]:
     -------
     dict
         ``value, low, high, p``; ``between``, the standard deviation of effects over bases, and
-        ``i2``, the share of their variance that is not within bases.
+        ``i2``, the share of their variance between bases.
 
     References
     ----------
@@ -217,9 +218,9 @@ def combined(values: np.ndarray, variances: np.ndarray) -> dict[str, float]:
 def bar(cells: Cells, names: Sequence[str]) -> pd.DataFrame:
     """Return which groups and heads meet the criterion's bar on each base.
 
-    The mean is above zero (95 % t interval over blocks) and above that of the same head on the base
-    that was adapted on shuffled labels (paired), with which these members are not compared
-    themselves.
+    The mean must be above zero (95 % t interval over blocks) and above the mean of the same head on
+    the base adapted on shuffled labels (paired). Members adapted on shuffled labels are compared
+    only with zero.
 
     Returns
     -------
@@ -257,7 +258,7 @@ def sensitivity(cells: Cells, tests: pd.DataFrame, names: Sequence[str]) -> pd.D
     -------
     DataFrame
         ``variant, hypothesis, statistic, bases, n, value, low, high, p``; ``bases`` is a base, or
-        which bases are combined.
+        the set of combined bases.
     """
     rows = []
     about_silhouettes = [one for one in HYPOTHESES if one[1] == "silhouette"]
@@ -288,7 +289,7 @@ def sensitivity(cells: Cells, tests: pd.DataFrame, names: Sequence[str]) -> pd.D
 
 
 def _column(variant: str, head: str) -> str:
-    """Return the column of a head's silhouettes; only untrained heads have a size of their own."""
+    """Return the column of a head's silhouettes; only untrained heads have their own size."""
     if variant == STARTING:
         return "silhouette as answered" if head == "untrained" else "silhouette"
     return f"silhouette {variant}"
@@ -299,7 +300,7 @@ def _primary_labels() -> list[str]:
 
 
 def _combined_primary(about: dict, parts: pd.DataFrame, fewest: int = len(PRIMARY)) -> list[dict]:
-    """Return the combination of the primary bases, if so many are there."""
+    """Combine the primary bases, if there are enough of them."""
     chosen = parts.loc[parts.index.intersection(_primary_labels())].dropna(subset="error")
     if len(chosen) < fewest:
         return []
@@ -308,10 +309,10 @@ def _combined_primary(about: dict, parts: pd.DataFrame, fewest: int = len(PRIMAR
 
 
 def adjusted(members: pd.DataFrame) -> pd.DataFrame:
-    """Return inference less shuffled labels, as answered, with and without the covariates.
+    """Return inference minus shuffled labels, with and without the covariates.
 
-    The plan has an intercept a base. With one a block, members are compared with those of the same
-    pairs, as the tests do.
+    The plan has one intercept per base. With one intercept per block, members are compared with
+    members that have the same pairs, as in the tests.
     """
     own = members[members["head"] == "own"].copy()
     own["group"] = pd.Categorical(own["group"], ["shuffled", "inference", "hypotheses"])

@@ -1,13 +1,13 @@
-"""Asks and trains respondents on six bases: ``make bases``, or ``python -m recipes.bases``.
+"""Ask and train respondents on six bases: ``make bases``, or ``python -m recipes.bases``.
 
-The plan is ``data/plans/six-bases.yml``. The work goes on where it was stopped: first what the
-untouched bases make of the prompts, then the members, block by block, of all bases or of those that
-are named: ``python -m recipes.bases embedded mpnet``. After each member its statistics and scores
-go into ``data/bases/members-*.csv``, which are part of the repository; a member that is there is
-not made again, whether or not the user's cache still has it. ``python -m recipes.bases analyse``
-computes the planned tests from these rows and writes the other tables of ``data/bases/``; with
-``--interim`` also of bases whose blocks are not complete, into tables that say so. Run one
-process per base at a time.
+The plan is ``data/plans/six-bases.yml``. A stopped run resumes: first the untouched bases' vectors
+of the prompts, then the members, block by block, of all bases or of the named ones: ``python -m
+recipes.bases embedded mpnet``. After each member its statistics and scores go into
+``data/bases/members-*.csv``, which are part of the repository; a member in these tables is not made
+again, whether or not the user's cache still has it. ``python -m recipes.bases analyse`` computes
+the planned tests from these rows and writes the other tables of ``data/bases/``; with ``--interim``
+also for bases with incomplete blocks, into tables that are marked as such. Run one process per base
+at a time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NULLS = (
     "placebo_defects", "placebo_weather", "placebo_pleasures", "placebo_habits",
 )  # fmt: skip
 ASKED = ("gad7", "phq9", "soc13", "placebo_defects", "placebo_weather")
-"""Questionnaires of the nulls, and of the members, which the plan trimmed."""
+"""Questionnaires for the nulls, and for the members, which the plan reduced."""
 REAL = ASKED[:3]
 CRITERION = "criterion"
 OTHER_WORDINGS = {
@@ -66,7 +66,7 @@ DRAWN = 200
 
 
 class Base(NamedTuple):
-    """A base of the plan: its name in tables, its blocks, and after which turn they begin."""
+    """A base of the plan: its name in tables, its blocks, and the turn after which they begin."""
 
     label: str
     blocks: int
@@ -88,7 +88,7 @@ SHALLOW_LABEL = "MiniLM, 4 layers"
 
 
 def folder_of(base: str) -> Path:
-    """Return where everything about a base is kept."""
+    """Return the folder for everything about a base."""
     return cache_dir() / "bases" / Path(base).name
 
 
@@ -108,7 +108,7 @@ def asked_of_members() -> list[tuple[str, str]]:
 
 
 def untouched_parts(base: str) -> dict[str, tuple[str, str]]:
-    """Return part and wording of each file of an untouched base, in the order of their making."""
+    """Return part and wording of each file of an untouched base, in the order of creation."""
     parts = {part: (part, WORDING) for part in (*NULLS, CRITERION)}
     if is_decoder(base):
         for name, wording in OTHER_WORDINGS.items():
@@ -117,12 +117,12 @@ def untouched_parts(base: str) -> dict[str, tuple[str, str]]:
 
 
 def read_untouched(base: str) -> None:
-    """Read all prompts on an untouched base, as far as that is not done."""
+    """Read all prompts on an untouched base, unless that is done."""
     folder = folder_of(base) / "untouched"
     folder.mkdir(parents=True, exist_ok=True)
     parts = untouched_parts(base)
     for_nulls = not has_nulls(base)
-    if not for_nulls:  # its nulls are in the tables, and members read less
+    if not for_nulls:  # its nulls are in the tables, and members read fewer prompts
         parts = {name: parts[name] for name in (*ASKED, CRITERION)}
 
     missing = {k: v for k, v in parts.items() if not (folder / f"{k}.safetensors").is_file()}
@@ -178,7 +178,7 @@ def _keep(arrays: dict[str, np.ndarray], path: Path) -> None:
 
 
 def untouched(base: str, name: str, key: str = "prompts") -> np.ndarray:
-    """Return vectors of an untouched base that were read before."""
+    """Return the stored vectors of an untouched base."""
     return load_file(folder_of(base) / "untouched" / f"{name}.safetensors")[key].numpy()
 
 
@@ -189,7 +189,7 @@ def has_nulls(base: str) -> bool:
 
 
 def is_read(base: str) -> bool:
-    """Return whether everything about an untouched base is there."""
+    """Return whether all vectors of an untouched base are stored."""
     folder = folder_of(base) / "untouched"
     names = [*untouched_parts(base)] + ["words"] * is_decoder(base)
     return all((folder / f"{name}.safetensors").is_file() for name in names)
@@ -201,7 +201,7 @@ def is_read(base: str) -> bool:
 def order() -> Iterator[list[Member]]:
     """Yield turns of members, so that a balanced part of the design exists after any time.
 
-    A turn is a block of each base; the costliest base begins when the others have theirs.
+    A turn is one block of each base; the costliest base begins after the others have finished.
     """
     last = max(base.after + base.blocks for base in BASES.values())
     for turn in range(1, 1 + last):
@@ -214,13 +214,13 @@ def order() -> Iterator[list[Member]]:
 
 
 def is_complete(base: str) -> bool:
-    """Return whether the rows of all members of a base are there."""
+    """Return whether the rows of all members of a base are stored."""
     return BASES[base].blocks > 0 and len(done_blocks(base)) == BASES[base].blocks
 
 
 def done_blocks(base: str) -> list[int]:
-    """Return the blocks of which the rows of all members are there."""
-    from . import base_rows  # has the scores, and needs the names that are defined here
+    """Return the blocks for which the rows of all members are stored."""
+    from . import base_rows  # it needs names from this module
 
     kept = base_rows.kept_members(base)
     numbers = range(1, 1 + BASES[base].blocks)
@@ -228,7 +228,7 @@ def done_blocks(base: str) -> list[int]:
 
 
 def run(names: Sequence[str] = ()) -> None:
-    """Do everything that is missing: nulls, members, and the largest base's nulls in between.
+    """Compute everything that is missing: nulls, members, and the largest base's nulls in between.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def run(names: Sequence[str] = ()) -> None:
 
 
 def _make(member: Member) -> None:
-    """Make a member and keep its rows, if they are not there."""
+    """Train and ask a member and store its rows, unless they are stored."""
     from . import base_rows
 
     if member in base_rows.kept_members(member.base):
@@ -286,7 +286,7 @@ def _main() -> None:
         return
 
     if unknown := set(given.names) - set(BASES):
-        parser.error(f"{', '.join(sorted(unknown))}: no base of the plan; name some of {[*BASES]}.")
+        parser.error(f"{', '.join(sorted(unknown))}: not in the plan; name some of {[*BASES]}.")
     run(given.names)
 
 

@@ -1,9 +1,9 @@
-"""Simulates the power of ``data/plans/six-bases.yml``: ``python -m recipes.bases_power``.
+"""Simulate the power of ``data/plans/six-bases.yml``: ``python -m recipes.bases_power``.
 
 Respondents are drawn within a base, with the standard deviations of the two older bases; effects of
-bases are drawn around a mean. Members of one block share pairs and starting weights, so that their
-values may correlate; the test within a base is the paired t test over blocks, the one over bases
-the random-effects mean with Hartung and Knapp's interval, as in the analysis.
+bases are drawn around a mean. Members of one block share pairs and initial weights, so their values
+may correlate. The test within a base is the paired t test over blocks; the test over bases is the
+random-effects mean with Hartung and Knapp's interval, as in the analysis.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DRAWS = 2000
 def differences(
     effects: np.ndarray, blocks: int, deviation: float, r: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return differences of paired members, (draws, blocks), for one effect a draw."""
+    """Return differences of paired members, (draws, blocks), for one effect per draw."""
     size = deviation * np.sqrt(2 * (1 - r))
     return effects[:, None] + size * rng.normal(size=(len(effects), blocks))
 

@@ -1,8 +1,8 @@
-"""What smollm2 does in its roles besides ticking boxes: ``python -m recipes.behaviour [JUDGE]``.
+"""Measure smollm2's behaviour in its roles: ``python -m recipes.behaviour [JUDGE]``.
 
-Asks smollm2 which facts it knows and which requests it declines, and writes
-``data/behaviour.csv``, in a few minutes. With a JUDGE, a chat model, prints instead how well its
-readings agree with labelled replies.
+Asks smollm2 which facts it knows and which requests it declines, and writes ``data/behaviour.csv``,
+in a few minutes. With a JUDGE, a chat model, prints instead how well its readings agree with
+labelled replies.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from psychometrics.studies.behaviour import declined, judged, known, requests_in
 
 
 def agreement(judge: str | Path, store: str | Path | None = None, **how: object) -> pd.DataFrame:
-    """How well the rules of words and a judge agree with labelled replies of smollm2.
+    """Compare the word rules and a judge with labelled replies of smollm2.
 
     Returns
     -------
     DataFrame
-        By reader (``rules, judge``): of ``replies`` those that ``decline`` by the label, that the
-        reader ``says`` do, and of which both say so; ``agreement`` and Krippendorff's alpha.
+        By reader (``rules, judge``): the number of ``replies``; those that ``decline`` by the
+        label, by the reader (``says``), and by both; ``agreement`` and Krippendorff's alpha.
     """
     keys = ["role", "item", "run"]
     labelled = pd.read_csv(data_dir() / "texts" / "labelled_replies.csv").dropna()

@@ -1,4 +1,4 @@
-"""Writes ``data/beliefs`` anew: ``python -m recipes.beliefs``.
+"""Rebuild ``data/beliefs``: ``python -m recipes.beliefs``.
 
 ``templates.csv``, ``hits.parquet`` and ``themes.parquet`` (hits packed to bits),
 ``categories.parquet``, ``lengths.csv`` and ``limits.csv`` (counts), ``agreement.csv``,
@@ -82,10 +82,10 @@ _AGES = {
 }
 _WORK = r"(worked|should work|was hired|has earned a living) as"
 _SIMILARITY_RANKS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)
-# Every character that the transliteration of the paper's time, Unidecode 1.3.6, writes as nothing:
-# how many after U+0080 are written, how many follow that are not, and so on, in hexadecimal. The
-# table stands here because a later version (1.4) writes some of them, with which 24 of the 147
-# cells of the paper's Table 1 come out otherwise.
+# Every character that Unidecode 1.3.6, the transliteration of the paper's time, writes as nothing:
+# how many characters after U+0080 are written, how many after these are not, and so on, in
+# hexadecimal. The table is needed because a later version (1.4) writes some of them, which changes
+# 24 of the 147 cells of the paper's Table 1.
 _UNWRITTEN_RUNS = """\
 0.20 d.1 193.2 a2.7 3.74 d.4 2.8 1.7 5.1 1.1 14.1 2c.1 8.2 1a.c 83.5 2.2 39.2 2.2 2.3 26.2
 2.37 26.2 7.1 27.1 2.26 b.2 1.1 1.2 1.2 2.8 1b.4 6.17 1.e 1.3 1.2 3.1 1.1 13.6 11.2 2.a e.3
@@ -123,7 +123,7 @@ a.2d3 1.c 15.b 3.1 13.1 4.95 5e.2 3f.1 16.1 7.3 6.2 6.2 6.2 3.3 7.1 7.a 3.d404 5
 1.2 2.2 4.1 c.1 1.1 7.1 41.1 4.2 8.1 7.1 1c.1 4.1 5.1 1.3 7.1 154.2 33.f3 32.1900 b.5 1d.3
 1a.6 1a.6 1a.6 1e.4c2 c.f0984
 """
-# Letters that a transliteration spells out, where that makes or unmakes a lemma of HurtLex.
+# Letters that a transliteration spells out, if that makes or breaks a lemma of HurtLex.
 _SPELT = str.maketrans(
     {"ك": "k", "س": "s", "촌": "con", "도": "do", "방": "bang", "\uff9f": ";", "đ": "d", "Đ": "D"}
     | {"\u05b8": "a", "\u05d5": "v", "\u05b4": "i", "\u05d3": "d"}
@@ -131,12 +131,12 @@ _SPELT = str.maketrans(
 
 
 def published() -> pd.DataFrame:
-    """The 21 models and Table 1, as typed from the paper."""
+    """Return the 21 models and Table 1, as typed from the paper."""
     return pd.read_csv(data_dir() / "beliefs" / "table1.csv")
 
 
 def completions(respondent_id: str, subset: str) -> list[list[str]]:
-    """The completions that the paper's authors published of one model, in the templates' order."""
+    """Return the paper's published completions of one model, in the templates' order."""
     path = fetch(f"fairbelief_{subset}_{respondent_id}")
     with path.open("rb") as lines:
         rows = [json.loads(line)[3] for line in lines]
@@ -146,7 +146,7 @@ def completions(respondent_id: str, subset: str) -> list[list[str]]:
 
 
 def templates(subset: str) -> pd.DataFrame:
-    """HONEST templates with ``identity, type, group, gender, age, predicate``."""
+    """Return HONEST templates with ``identity, type, group, gender, age, predicate``."""
     path = fetch(f"honest_templates_{subset}")
     frame = pd.read_csv(path, sep="\t", quoting=3, dtype=str, keep_default_na=False)
     frame = frame.rename(columns={"template_masked": "template", "category": "group"})
@@ -164,7 +164,7 @@ def templates(subset: str) -> pd.DataFrame:
 
 
 def score_published() -> dict[str, np.ndarray]:
-    """The parts of :func:`hit_parts` for all published completions, each (21, 1515, 100)."""
+    """Return :func:`hit_parts` for all published completions, each (21, 1515, 100)."""
     lemmas = lexicon()["lemma"].unique()
     models = published()["respondent_id"]
     scored = [[hit_parts(completions(m, s), lemmas) for s in SUBSETS] for m in models]
@@ -175,15 +175,15 @@ def score_published() -> dict[str, np.ndarray]:
 
 
 def hit_parts(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.ndarray]:
-    """The parts of the paper's score, each (T, K).
+    """Return the parts of the paper's score, each (T, K).
 
-    ``lexicon``: a word is in the lexicon. ``stripped``: none is, but one is the same as a lemma
-    once both are written in ASCII, as a rule because nothing is left of either. ``switched``: the
-    first template's completion of that rank has no blank, so that all completions of the rank are
-    looked up whole, punctuation kept, and that says otherwise than the words do.
+    ``lexicon``: a word is in the lexicon. ``stripped``: no word is, but one equals a lemma once
+    both are written in ASCII, usually because nothing is left of either. ``switched``: the first
+    template's completion of that rank has no blank, so that all completions of the rank are looked
+    up whole, with punctuation, and the result differs from the words'.
 
-    What is written as nothing is what Unidecode 1.3.6 wrote as nothing, by the table above: no
-    installed version of that library can move a score.
+    The table above determines which characters are dropped, as in Unidecode 1.3.6, so that no
+    installed version of that library can change a score.
     """
     lemmas = frozenset(map(_in_ascii, words))
     blank = str.maketrans(dict.fromkeys(string.punctuation, " "))
@@ -207,7 +207,7 @@ def hit_parts(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, 
 
 @functools.cache
 def _unwritten() -> re.Pattern[str]:
-    """Any one character that has no letters in ASCII."""
+    """Return a pattern for any one character without letters in ASCII."""
     runs = []
     place = 0x80
     for run in _UNWRITTEN_RUNS.split():
@@ -219,9 +219,9 @@ def _unwritten() -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=1 << 18)
 def _in_ascii(word: str) -> str:
-    """A word the way a transliteration to ASCII would have it.
+    """Return a word in the form of a transliteration to ASCII.
 
-    Letters that it would spell out stay what they are, but for those of ``_SPELT``.
+    Letters that a transliteration would spell out stay unchanged, except those of ``_SPELT``.
     """
     if word.isascii():
         return word
@@ -232,14 +232,14 @@ def _in_ascii(word: str) -> str:
 def hurt_categories(
     rows: Sequence[Sequence[str]], words: pd.DataFrame
 ) -> tuple[list[str], np.ndarray]:
-    """Kinds of hurt (C of them), and whether each completion holds them, (C, T, K)."""
+    """Return the C kinds of hurt, and whether each completion has them, (C, T, K)."""
     names = sorted(words["category"].unique())
     lemmas = words.groupby("category")["lemma"]
     return names, np.stack([hurtful(rows, lemmas.get_group(name)) for name in names])
 
 
 def word_counts(rows: Sequence[Sequence[str]], lemmas: Iterable[str]) -> pd.DataFrame:
-    """How many completions have so many words, and how many of these words are in the lexicon."""
+    """Count completions by their number of words, and how many of these are in the lexicon."""
     blank = str.maketrans(dict.fromkeys(string.punctuation, " "))
     said = [text.translate(blank).split() for row in rows for text in row]
     each = sorted({word for words in said for word in words})
@@ -287,7 +287,7 @@ def _write_scores(folder: Path) -> None:
 
 
 def _write_themes(folder: Path) -> None:
-    """Bits for each theme, as ``hits.parquet`` has them for hurtful words."""
+    """Write bits for each theme, in the format of ``hits.parquet``."""
     words = pd.DataFrame(
         [(word, theme) for theme, row in THEMES.items() for word in row.split()],
         columns=["lemma", "category"],
@@ -312,10 +312,10 @@ def _write_themes(folder: Path) -> None:
 
 
 def _words() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Agreement in words, over all templates: of two models, two predicates, two identities.
+    """Return agreement in words over all templates: of two models, predicates or identities.
 
-    The words of a template's first twenty completions, each once, weighed by their rarity among
-    all such sets of the subset (tf-idf); cosine of two sets.
+    It is the cosine of two sets: the distinct words of a template's first twenty completions,
+    weighted by their rarity among all such sets of the subset (tf-idf).
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -333,7 +333,7 @@ def _words() -> tuple[pd.DataFrame, pd.DataFrame]:
 
         for one, other in combinations(range(len(models)), 2):
             same = np.asarray(each[one].multiply(each[other]).sum(axis=1)).ravel()
-            # of two different templates, whichever: what the models' vocabularies alone give
+            # any two different templates: the agreement from the models' vocabularies alone
             sums = [np.asarray(part.sum(axis=0)).ravel() for part in (each[one], each[other])]
             chance = (sums[0] @ sums[1] - same.sum()) / (len(frame) * (len(frame) - 1))
             pairs.append((models[one], models[other], same.mean(), chance))
@@ -382,11 +382,11 @@ def _wordings(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _predicate_pairs(each: Sequence, frame: pd.DataFrame) -> pd.DataFrame:
-    """Similarity of an identity's two predicates, and (``first`` is ``second``) of one predicate
-    between the identity and the others of its number; means over models.
+    """Return the similarity of an identity's predicates, and of a predicate between identities.
 
-    An identity has five predicates of each of three types, whose plural forms, and slips, go by
-    the name that they have in the singular.
+    Values are means over models; ``first`` equals ``second`` for a single predicate. An identity
+    has five predicates of each of three types; their plural forms, and slips, have the name of the
+    singular.
     """
     kinds = frame["type"].factorize()[0]
     turn = frame.groupby(["identity", "type"]).cumcount() % 5
@@ -398,7 +398,7 @@ def _predicate_pairs(each: Sequence, frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for code, whom in enumerate(dict.fromkeys(identity)):
         places = np.flatnonzero(identity == whom)
-        places = places[np.unique(slot[places], return_index=True)[1]]  # some stand there twice
+        places = places[np.unique(slot[places], return_index=True)[1]]  # some occur twice
         for i, j in combinations(places, 2):
             rows.append((code, names[slot[i]], names[slot[j]], cube[i, j], np.nan))
 
@@ -412,7 +412,7 @@ def _predicate_pairs(each: Sequence, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _drawn(place: int) -> np.ndarray:
-    """Templates of a subset (0 or 1) that were drawn for the sentence encoder."""
+    """Return the sampled templates of a subset (0 or 1) for the sentence encoder."""
     rng = np.random.default_rng(1)
     for subset in SUBSETS[: place + 1]:
         drawn = np.sort(rng.permutation(len(templates(subset)))[:240])
@@ -451,9 +451,9 @@ def _write_similarity(folder: Path) -> None:
 
 
 def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Similarity by family, and by group of templates, with intervals; and contrasts of these.
+    """Return similarity by family and by group of templates, with intervals and contrasts.
 
-    Identities are drawn again, 2,000 times, as in chapter 9.
+    Identities are resampled 2,000 times, as in chapter 9.
     """
     family = published()["family"].to_numpy()
     one, other = np.triu_indices(len(family), 1)
@@ -465,7 +465,7 @@ def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.
     weights = np.random.default_rng(1).multinomial(n, np.full(n, 1 / n), size=2000)[:, codes]
 
     def drawn(heights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Means of all, and of each draw, by rank: (1 + B, ranks)."""
+        """Return the means over all, and over each draw, by rank: (1 + B, ranks)."""
         w = np.vstack([np.ones(len(codes)), weights])[:, rows]
         total = w.sum(axis=1, keepdims=True)  # none where a draw has no identity of the group
         return (w @ heights[:, rows].T) / np.where(total > 0, total, np.nan)
@@ -522,7 +522,7 @@ def _agreement(cube: np.ndarray, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.
 
 
 def _dealt_leads(heights: np.ndarray, codes: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """Mean of a group less that of the rest when identities are dealt to the two at random."""
+    """Return a group's mean minus the rest's when identities are assigned at random."""
     cells = pd.DataFrame({"code": codes, "inside": inside, "height": heights, "n": 1})
     cells = cells.groupby(["code", "inside"], as_index=False)[["height", "n"]].sum()
     labels = np.tile(cells["inside"].to_numpy(), (2000, 1))
@@ -537,9 +537,9 @@ def _similarity(
     rows: dict[str, Sequence[Sequence[str]]],
     ranks: Sequence[int],
 ) -> np.ndarray:
-    """Similarity of R models' completed templates at the same rank, (len(ranks), R, R, T).
+    """Return the similarity of R models' completed templates by rank, (len(ranks), R, R, T).
 
-    The mask and what follows it are left out of a template. Setzu et al. (2024), section 3.1.
+    The mask and the text after it are left out of a template. Setzu et al. (2024), section 3.1.
     """
     from sentence_transformers import SentenceTransformer
 
@@ -566,7 +566,7 @@ def _similarity(
 
 
 def _score_alone(models: Sequence[str], words: Sequence[str]) -> np.ndarray:
-    """Completions that are hurtful by these words alone, (R, T, K)."""
+    """Return which completions are hurtful by these words alone, (R, T, K)."""
     lemmas = lexicon()["lemma"].unique()
     sifted = [lemma for lemma in lemmas if lemma not in words]
     both = [
@@ -577,7 +577,7 @@ def _score_alone(models: Sequence[str], words: Sequence[str]) -> np.ndarray:
 
 
 def _lengths(models: Sequence[str]) -> Iterable[pd.DataFrame]:
-    """How many completions have n words, and how many of these words are in the lexicon."""
+    """Count completions of n words, and how many of these words are in the lexicon."""
     lemmas = lexicon()["lemma"].unique()
     sifted = [lemma for lemma in lemmas if lemma not in EVERYDAY]
     unnamed = [lemma for lemma in sifted if lemma not in IDENTITIES]
@@ -596,7 +596,7 @@ def _lengths(models: Sequence[str]) -> Iterable[pd.DataFrame]:
 
 
 def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.ndarray]:
-    """Completions that come close to a lemma and are not counted as hurtful.
+    """Return completions that are close to a lemma but do not count as hurtful.
 
     ``capital``: a word is a lemma in small letters; ``plural``: a word of four letters or more is
     a lemma without its final s; ``phrase``: words in a row are a lemma of several words.

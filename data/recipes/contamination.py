@@ -1,8 +1,8 @@
-"""Writes ``data/contamination.csv``: do local models know the IPIP by heart?
+"""Write ``data/contamination.csv``: do local models know the IPIP by heart?
 
-``python -m recipes.contamination`` asks two conversational models for log-probabilities; with names
-after it, others (``psychometrics fetch-model`` brings the second). Two minutes of one core. Three
-signs of memory, each with something for comparison that cannot be remembered:
+``python -m recipes.contamination`` asks two conversational models for log-probabilities; names
+after it select other models (``psychometrics fetch-model`` fetches the second). Two minutes of one
+core. There are three signs of memory, each compared with something that cannot be remembered:
 
 - ``order``: the first 25 items of the IPIP-50 as one list in their published order, against the
   same items in random orders in which the traits take turns as they do in the published one.
@@ -33,7 +33,7 @@ LISTED = 25
 PERMUTATIONS = 2000
 HEADING = "Describe yourself as you generally are now.\n"
 KEY_HEADING = "Scoring key: + for a plain item, - for a reverse-scored item.\n"
-SHOWN = 4  # items whose key is shown before the one that is asked
+SHOWN = 4  # number of items shown with their key before the tested one
 
 
 class Reader:
@@ -48,13 +48,13 @@ class Reader:
 
     @torch.inference_mode()
     def _logs(self, ids: list[int], last: int) -> torch.Tensor:
-        """Log-probabilities of the token after each of the last ones."""
+        """Return log-probabilities of the token after each of the last ones."""
         asked = torch.tensor([[self.begin, *ids]])
         logits = self.model(asked, logits_to_keep=last).logits[0].float()
         return logits - logits.logsumexp(dim=-1, keepdim=True)
 
     def continuation(self, before: str, text: str) -> float:
-        """Log-probability that a text follows another."""
+        """Return the log-probability that a text follows another."""
         skipped = len(self._ids(before))
         ids = self._ids(before + text)
         told = ids[skipped:]
@@ -62,7 +62,7 @@ class Reader:
         return sum(float(row[one]) for row, one in zip(logs, told, strict=True))
 
     def per_token(self, before: str, text: str) -> float:
-        """Mean log-probability of the tokens of a text that follows another."""
+        """Return the mean log-probability of the tokens of a text that follows another."""
         count = len(self._ids(before + text)) - len(self._ids(before))
         return self.continuation(before, text) / count
 
@@ -76,7 +76,7 @@ def _order(reader: Reader) -> dict:
     """Compare the published order with orders of the same items within each trait."""
     fifty = load_questionnaire("ipip50")
     texts = np.array(_statements(fifty)[:LISTED])
-    places = np.arange(LISTED).reshape(-1, 5)  # a row holds an item of each trait
+    places = np.arange(LISTED).reshape(-1, 5)  # each row has one item per trait
     rng = np.random.default_rng(1)
     published = reader.continuation(HEADING, "\n".join(texts)) / LISTED
     others = [

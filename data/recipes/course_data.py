@@ -1,7 +1,7 @@
-"""Writes two sets of data for students: ``PYTHONPATH=data python -m recipes.course_data``.
+"""Write two data sets for students: ``PYTHONPATH=data python -m recipes.course_data``.
 
-Both come from what the project ships, so that no model is needed to use them. The codebook stands
-on the book's page for teachers.
+Both come from the project's shipped data, so they need no model. The book's page for teachers has
+the codebook.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def scales() -> pd.DataFrame:
 
 
 def items() -> pd.DataFrame:
-    """Return the items of NAEP with the shares of students and models that chose each option."""
+    """Return the items of NAEP with students' and models' shares of each option."""
     known = pd.read_csv(pm.paths.data_dir() / "items" / "items.csv")
     logs = pd.read_parquet(pm.paths.data_dir() / "items" / "models.parquet")
     shares = np.exp(logs[OPTIONS].astype(float))

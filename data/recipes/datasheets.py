@@ -11,7 +11,7 @@ from psychometrics.paths import book_dir
 
 
 def datasheets() -> str:
-    """Datasheets of all who answer in the book: how they were made, how good, unfit for what."""
+    """Return datasheets of all respondents in the book: their making, quality and limits."""
     heads = {name: embedded_head(name)[1] for name in ("cola", "mlm")}
     blocks = []
     for row in population_table().to_dict("records"):
@@ -81,7 +81,7 @@ def datasheets() -> str:
 
 
 def _unfit(row: dict) -> str:
-    """What a member's accuracy and data forbid."""
+    """Return the uses that a member's accuracy and data rule out."""
     said = ["questions in languages other than English, and any claim about people"]
     if row["low"] < 0.5:
         said.append("single prompts: it is wrong on about half of the pairs or more")

@@ -1,10 +1,10 @@
-"""Trains the decoder members: adapters on smollm2 that answer a pair by yes, maybe or no.
+"""Train the decoder members: adapters on smollm2 that answer a pair with yes, maybe or no.
 
-``python -m recipes.population`` calls it. :func:`psychometrics.training.train_nli`
-trains any base; this trains one, and three times as fast on a processor, which is what makes eight
-members affordable: the base stays in bfloat16 and its projections are joined, and the hypotheses
-of one premise share a row, so that the premise is read once. Each pair gets the numbers that it
-would have alone. A run that is stopped goes on from its last checkpoint.
+``python -m recipes.population`` calls it. :func:`psychometrics.training.train_nli` trains any base;
+this module trains only one, but three times as fast on a processor, which makes eight members
+affordable: the base stays in bfloat16 and its projections are joined, and the hypotheses of one
+premise share a row, so that the premise is read once. Each pair gets the same numbers as alone. A
+stopped run resumes from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from psychometrics.models.sources import SMOLLM2, find
 from psychometrics.training.pairs import nli_pairs
 
 ANSWERS = (" yes", " maybe", " no")
-"""Entailment, neutral, contradiction: the words that a member goes on with."""
+"""A member's words for entailment, neutral and contradiction."""
 WORDINGS = {
     "plain": ("Premise: {premise}", " Hypothesis: {hypothesis} Answer:"),
     "follow": ('"{premise}"', ' Does it follow that "{hypothesis}"? Answer:'),
     "question": ("Passage: {premise}", " Question: Is it true that {hypothesis} Answer:"),
 }
-"""How a pair is put into words: what the hypotheses of one premise share, and what they do not."""
+"""Wordings of a pair: the part that hypotheses of one premise share, and the rest."""
 LINEARS = {
     "q_proj": "self_attn", "k_proj": "self_attn", "v_proj": "self_attn", "o_proj": "self_attn",
     "gate_proj": "mlp", "up_proj": "mlp", "down_proj": "mlp",
@@ -51,19 +51,19 @@ def train_decoder(recipe: dict, folder: Path, data: pd.DataFrame | None = None) 
     Parameters
     ----------
     recipe : dict
-        ``data`` (as :func:`psychometrics.training.pairs.nli_pairs` names it, joined by "+"),
-        ``pairs`` taken of it (0 for all), ``seed, rank, layers`` (kept of the base),
-        ``adapt_from`` (the first layer that is adapted), ``wording`` (a key of ``WORDINGS``),
-        ``lr, epochs``.
+        ``data`` (as :func:`psychometrics.training.pairs.nli_pairs` names it, joined by "+"), number
+        of ``pairs`` to use (0 for all), ``seed, rank, layers`` (number of the base's to keep),
+        ``adapt_from`` (the first adapted layer), ``wording`` (a key of ``WORDINGS``), ``lr,
+        epochs``.
     folder : Path
-        For the adapter, its ``recipe.json``, and the checkpoint of a stopped run.
+        Folder for the adapter, its ``recipe.json``, and the checkpoint of a stopped run.
     data : DataFrame, optional
-        Labelled pairs in the place of those that ``data`` names.
+        Labelled pairs that replace those of ``data``.
 
     Returns
     -------
     dict
-        ``steps, pairs, seconds`` and ``losses``, one a step.
+        ``steps, pairs, seconds`` and ``losses``, one per step.
     """
     steps = _batches_of(recipe, nli_pairs(recipe["data"].split("+")) if data is None else data)
     model = _Decoder(recipe)
@@ -134,13 +134,13 @@ class _Decoder(torch.nn.Module):
 
             for module, block in LINEARS.items():
                 outputs, inputs = weights[f"{at}{block}.{module}.weight"].shape
-                a = torch.rand(recipe["rank"], inputs, generator=generator) * 2 - 1  # as peft does
+                a = torch.rand(recipe["rank"], inputs, generator=generator) * 2 - 1  # as in peft
                 self.lora[f"{number}-{module}-A"] = torch.nn.Parameter(a / math.sqrt(inputs))
                 b = torch.zeros(outputs, recipe["rank"])
                 self.lora[f"{number}-{module}-B"] = torch.nn.Parameter(b)
 
     def forward(self, batch: dict) -> torch.Tensor:
-        """Logits of the three answers, shape (pairs, 3), in float32."""
+        """Return logits of the three answers, shape (pairs, 3), in float32."""
         width = self.config.head_dim
         inverse = self.config.rope_parameters["rope_theta"] ** (
             -torch.arange(0, width, 2).float() / width
@@ -165,7 +165,8 @@ class _Decoder(torch.nn.Module):
         q = _turned(q, *turn)
         k = _turned(k, *turn)
         k, v = (part.repeat_interleave(heads // shared, 1) for part in (k, v))
-        # Written out: on a processor the fused kernel's backward pass is five times as slow.
+        # Written out, since the fused kernel's backward pass takes five times as long on a
+        # processor.
         h = torch.softmax(q @ k.mT * self.config.head_dim**-0.5 + mask, dim=-1) @ v
         x = x + _linear(h.transpose(1, 2).flatten(2), linears[1], lora[1])
         gate, up = _linear(self._normed(x, second_norm), linears[2], lora[2]).chunk(2, -1)
@@ -178,21 +179,21 @@ class _Decoder(torch.nn.Module):
         return weight * y.to(x.dtype)
 
     def _joined(self, number: int) -> list:
-        """The adapters of a layer in bfloat16, as wide as the joined projections."""
+        """Return a layer's adapters in bfloat16, as wide as the joined projections."""
         if number < self.recipe["adapt_from"]:
             return [None] * len(JOINED)
 
         return [
             (
                 torch.cat([self.lora[f"{number}-{m}-A"] for m in names]).bfloat16(),
-                # Twice: alpha is two ranks.
+                # Doubled, since alpha is twice the rank.
                 (torch.block_diag(*[self.lora[f"{number}-{m}-B"] for m in names]) * 2).bfloat16(),
             )
             for names in JOINED
         ]
 
     def write(self, folder: Path) -> None:
-        """The adapter in fp16, its configuration, and how a pair is put and answered."""
+        """Write the adapter in fp16, its configuration, and the wording of pairs and answers."""
         layers = list(range(self.recipe["adapt_from"], self.recipe["layers"]))
         tensors = {
             f"base_model.model.model.layers.{n}.{block}.{m}.lora_{x}.weight": (
@@ -233,7 +234,7 @@ def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
 
 
 def _batches_of(recipe: dict, data: pd.DataFrame) -> list[list[tuple]]:
-    """The steps' batches of all epochs: groups of (premise's ids, [(hypothesis's ids, label)])."""
+    """Return the batches of all epochs: groups of (premise ids, [(hypothesis ids, label)])."""
     if data.empty:
         raise DataError("There are no labelled pairs to train on: give at least one.")
 
@@ -271,7 +272,7 @@ def _batches_of(recipe: dict, data: pd.DataFrame) -> list[list[tuple]]:
 
 
 def _shuffled(groups: list[tuple], seed: int) -> list[list[tuple]]:
-    """Batches of ``BATCH`` pairs and similar lengths, in an order of chance."""
+    """Return batches of ``BATCH`` pairs of similar lengths, in random order."""
     rng = random.Random(seed)
     groups = list(groups)
     rng.shuffle(groups)
@@ -299,7 +300,7 @@ def _length(group: tuple) -> int:
 
 
 def _collated(batch: list[tuple]) -> dict:
-    """Rows of a premise and its hypotheses, which do not see each other."""
+    """Return rows of a premise and its hypotheses, which do not attend to each other."""
     shape = len(batch), max(map(_length, batch))
     ids = torch.full(shape, 2)
     positions = torch.zeros(shape, dtype=torch.long)

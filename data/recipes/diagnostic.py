@@ -1,8 +1,8 @@
-"""What built ``data/diagnostic``: the authors' matrices, and models of today that answer as well.
+"""Build ``data/diagnostic``: the authors' matrices, and models of today that also answer.
 
-:func:`build_diagnostic` writes who solved which item, from the authors' files. :func:`build_live`
+:func:`build_diagnostic` records who solved which item, from the authors' files. :func:`build_live`
 trains models in the paper's four regimes, and small LSTMs, and asks them. Transformers answer
-through the response store; those that are trained here are kept as answers only.
+through the response store; of models trained here only the answers are kept.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TRANSFORMERS = {
     "minilm-scratch-snli-l3": {"regime": "finetuned", "seeds": (1,), "data": "snli", "layers": 3},
     "minilm-scratch-mnli-l3": {"regime": "finetuned", "seeds": (1,), "data": "mnli", "layers": 3},
 }
-"""The regimes that the embedded population lacks, which has been pre-trained and fine-tuned."""
+"""Regimes that the embedded population, which is pre-trained and fine-tuned, lacks."""
 LSTMS = [
     {"data": data, "words": words, "hidden": hidden, "layers": 1, "lr": lr, "seed": seed}
     for seed, (data, words, (hidden, lr)) in enumerate(
@@ -53,7 +53,7 @@ LSTMS = [
     )
     if hidden == 64 or data == "snli"
 ]
-"""A grid over data, word vectors and size, as the paper's was; wide ones where data are few."""
+"""A grid over data, word vectors and size, like the paper's; wide ones if data are few."""
 
 
 def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> None:
@@ -64,7 +64,7 @@ def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> No
     people : path
         CSV with ``sample, category, item_id, participant, correct``.
     folder : path, optional
-        Where to; ``data/diagnostic`` by default.
+        Folder to write to; ``data/diagnostic`` by default.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> No
     )
     names = raw.iloc[0, 6:]
     origin = raw.iloc[1, 6:]
-    body = raw.iloc[2:-1]  # last row: sums
+    body = raw.iloc[2:-1]  # the last row has sums
     answers = body.iloc[:, 6:]
 
     if not answers.isin(["0", "1"]).all(axis=None):
@@ -132,20 +132,20 @@ def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> No
 def build_live(
     only: str = "", epochs: float = 3.0, folder: str | Path | None = None, progress: bool = True
 ) -> pd.DataFrame:
-    """Train what is not there yet, ask everyone, and write ``data/diagnostic/live.csv.gz``.
+    """Train what is missing, ask everyone, and write ``data/diagnostic/live.csv.gz``.
 
-    Members of the embedded population are asked again where their weights have changed since.
+    Members of the embedded population are asked again if their weights have changed.
 
     Parameters
     ----------
     only : str
-        Begin with the respondents whose names start so, and leave the others as they are.
+        Beginning of the names of the respondents to ask; the others stay unchanged.
     epochs : float
-        Passes over the data of those that are trained here.
+        Passes over the data for the models trained here.
     folder : str or Path, optional
-        Where the file is written; ``data/diagnostic`` by default.
+        Folder to write to; ``data/diagnostic`` by default.
     progress : bool
-        Say who is done.
+        Whether to report each finished respondent.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def build_live(
             row = pd.DataFrame([make(name, epochs, held_out)], index=[name])
 
         table = pd.concat([table.drop(index=name, errors="ignore"), row])
-        # Another build may have written meanwhile.
+        # Another build may have written in the meantime.
         if len(other := _live(path)):
             table = pd.concat([table, other.loc[other.index.difference(table.index)]])
 
@@ -186,7 +186,7 @@ def build_live(
 
 
 def _random_encoder(folder: str | Path, seed: int, layers: int | None = None) -> Path:
-    """An encoder of the base model's architecture with random weights, and its tokenizer."""
+    """Make an encoder of the base's architecture with random weights, and its tokenizer."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     torch.manual_seed(seed)
@@ -198,7 +198,7 @@ def _random_encoder(folder: str | Path, seed: int, layers: int | None = None) ->
 
 
 def _fresh_head(base: str | Path, folder: str | Path, seed: int) -> Path:
-    """An encoder with an NLI head that has learnt nothing: what the paper calls no fine-tuning."""
+    """Make an encoder with an untrained NLI head: the paper's regime without fine-tuning."""
     from transformers import AutoTokenizer
 
     torch.manual_seed(seed)
@@ -208,12 +208,12 @@ def _fresh_head(base: str | Path, folder: str | Path, seed: int) -> Path:
 
 
 class _LSTM(nn.Module):
-    """Reads each sentence with one bidirectional LSTM and compares what it keeps of the two.
+    """Reads each sentence with one bidirectional LSTM and compares the two final states.
 
     Attributes
     ----------
     identity : dict
-        ``respondent_id, mode, dtype, fingerprint``, as the other respondents have it.
+        ``respondent_id, mode, dtype, fingerprint``, as for other respondents.
     """
 
     def __init__(self, words: torch.Tensor, frozen: bool, recipe: dict, tokenizer) -> None:
@@ -246,13 +246,13 @@ class _LSTM(nn.Module):
         }  # fmt: skip
 
     def forward(self, premises: list[list[int]], hypotheses: list[list[int]]) -> torch.Tensor:
-        """Logits of n pairs of token ids, shape (n, 3)."""
+        """Return logits of n pairs of token ids, shape (n, 3)."""
         one = self._read(premises)
         two = self._read(hypotheses)
         return self.head(torch.cat([one, two, (one - two).abs(), one * two], dim=1))
 
     def _read(self, sentences: list[list[int]]) -> torch.Tensor:
-        """Last states in both directions, shape (n, 2 hidden)."""
+        """Return the last states in both directions, shape (n, 2 hidden)."""
         lengths = torch.tensor([len(ids) for ids in sentences])
         padded = nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in sentences], True)
         vectors = torch.tanh(self.project(self.words(padded)))
@@ -262,7 +262,7 @@ class _LSTM(nn.Module):
 
     @torch.no_grad()
     def answer(self, pairs: Iterable[tuple[str, str]], progress: bool = False) -> np.ndarray:
-        """Probability of entailment, neutral and contradiction, shape (n, 3), in input order."""
+        """Return P(entailment, neutral, contradiction), shape (n, 3), in input order."""
         was = self.training
         self.eval()
         premises, hypotheses = _encode(self.tokenizer, list(pairs))
@@ -292,7 +292,7 @@ def _train_lstm(
     epochs, batch_size : int, int
         Passes over the data, and pairs in a step.
     pairs : DataFrame, optional
-        Train on these instead: ``premise, hypothesis, label``.
+        Training pairs that replace the samples: ``premise, hypothesis, label``.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def _train_lstm(
     ParameterError
         ``words`` is neither of the two.
     DataError
-        The data cannot be had.
+        The data cannot be fetched.
 
     References
     ----------
@@ -348,12 +348,12 @@ def _lstm_name(recipe: dict) -> str:
 
 
 def _transformer_names() -> list[str]:
-    """Names of the respondents of ``TRANSFORMERS``, a seed in each."""
+    """Return the names of the respondents of ``TRANSFORMERS``, each with a seed."""
     return [f"{name}-s{seed}" for name, what in TRANSFORMERS.items() for seed in what["seeds"]]
 
 
 def _live(path: Path) -> pd.DataFrame:
-    """The shipped table as it is, answers and all; without rows where there is none yet."""
+    """Return the shipped table with its answers; without rows if there is none yet."""
     if not path.is_file():
         return pd.DataFrame()
     kinds = {"answers": str, "fingerprint": str}
@@ -441,7 +441,7 @@ def _measured(respondent, pairs: pd.DataFrame) -> dict:
 
 
 def _words(pretrained: bool, size: int) -> torch.Tensor:
-    """Word vectors: the base encoder's, or random ones of a hundred dimensions."""
+    """Return word vectors: the base encoder's, or random ones of a hundred dimensions."""
     if not pretrained:
         return torch.randn(size, 100) * 0.1
     from transformers import AutoModel
@@ -452,7 +452,7 @@ def _words(pretrained: bool, size: int) -> torch.Tensor:
 
 
 def _encode(tokenizer, pairs: list[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
-    """Token ids of premises and hypotheses without special tokens, 48 at most, one at least."""
+    """Return 1 to 48 token ids of premises and hypotheses, without special tokens."""
     return tuple(
         [
             ids or [tokenizer.unk_token_id]
@@ -468,14 +468,14 @@ def _encode(tokenizer, pairs: list[tuple[str, str]]) -> tuple[list[list[int]], l
 
 
 def _batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Shuffled batches of pairs whose premises are about as long, which saves padding."""
+    """Return shuffled batches of pairs with premises of similar length, which saves padding."""
     order = np.argsort(lengths + rng.uniform(-2, 2, len(lengths)))
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     return [batches[place] for place in rng.permutation(len(batches))]
 
 
 def _tidy(name: str) -> str:
-    """A model's name with its misspellings mended, so that equal things are called equal."""
+    """Return a model's name with misspellings corrected, so that equal things have one name."""
     name = name.strip()
     for wrong, right in _SPELLINGS.items():
         name = name.replace(wrong, right)

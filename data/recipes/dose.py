@@ -1,4 +1,4 @@
-"""Trains heads on frozen vectors with growing numbers of pairs: ``python -m recipes.dose``.
+"""Train heads on frozen vectors with growing numbers of pairs: ``python -m recipes.dose``.
 
 The plans are ``data/plans/dose.yml`` and ``data/plans/hypothesis.yml``. The bases' vectors of the
 training pairs are stored in the user's cache (ten minutes of one processor core); all heads of a
@@ -37,14 +37,14 @@ from psychometrics.training.pairs import mnli_sample, nli_pairs
 from .nulls import QUESTIONNAIRES
 from .nulls import _save as save_merged
 
-BASES = {  # name in the tables: base, its depth, steps of training at most
+BASES = {  # name in the tables: base, its depth, most steps of training
     "encoder, 4 layers": ("embedded", 4, 800),
     "encoder, 6 layers": ("embedded", 6, 800),
     "decoder": (SMOLLM2, None, 2000),
 }
 WORDING = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
 LAYERS = 30
-"""What the decoder reads: the text of most members on it, after all its layers."""
+"""The decoder's wording: the text of most members on it, after all its layers."""
 DOSES = {"16,000 shuffled": 16000, "250": 250, "1,000": 1000, "4,000": 4000, "16,000": 16000}
 LONG = "16,000 shuffled, as long"
 ALONE = "16,000 hypotheses"
@@ -63,8 +63,8 @@ HELD_OUT = 800
 def pool() -> pd.DataFrame:
     """Return the pairs: ``premise, hypothesis, label, part`` (train, stop or test).
 
-    8,000 pairs of MNLI and 8,000 of SNLI are trained on. MNLI's are drawn from the shorter half of
-    its training pairs, up to 157 characters, since prompts are short and long pairs cost most.
+    The training pairs are 8,000 of MNLI and 8,000 of SNLI. MNLI's are drawn from the shorter half
+    of its training pairs, up to 157 characters, since prompts are short and long pairs cost most.
     """
     mnli = mnli_sample()
     mnli = mnli[mnli["premise"].str.len() + mnli["hypothesis"].str.len() <= LONGEST]
@@ -92,7 +92,7 @@ def read(base: str, pairs: pd.DataFrame) -> np.ndarray:
 
 
 def cached(base: str, name: str, pairs: pd.DataFrame) -> np.ndarray:
-    """Return a base's vectors of pairs from the user's cache, where they are put the first time."""
+    """Return a base's vectors of pairs from the user's cache, computing them the first time."""
     path = cache_dir() / "dose-2" / f"{Path(base).name}-{name}.npy"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def cached(base: str, name: str, pairs: pd.DataFrame) -> np.ndarray:
 
 
 class Template(NamedTuple):
-    """A template's place among the prompts: rows (terms, intensifiers), weights and stances."""
+    """A template's position among the prompts: rows (terms, intensifiers), weights and stances."""
 
     item: str
     key: int
@@ -112,7 +112,7 @@ class Template(NamedTuple):
 
 
 def templates(names: tuple[str, ...] = QUESTIONNAIRES) -> tuple[pd.DataFrame, list[Template]]:
-    """Return the prompts of questionnaires, and where in them each template is."""
+    """Return the prompts of questionnaires, and each template's position among them."""
     loaded = [load_questionnaire(name) for name in names]
     table = pd.concat([prompts(one) for one in loaded], ignore_index=True)
     keys = {item.id: item.keying for one in loaded for item in one.items}
@@ -144,9 +144,9 @@ def score(entailment: np.ndarray, places: list[Template]) -> dict[str, np.ndarra
 
 
 def untrained(numbers: range, width: int, linear: bool) -> list[torch.Tensor]:
-    """Return weights of heads at their start, as :func:`psychometrics.null_answers` draws them.
+    """Return initial weights of heads, as :func:`psychometrics.null_answers` draws them.
 
-    Shapes (heads, width, width) and (heads, width, 3), of linear heads the second only.
+    Shapes (heads, width, width) and (heads, width, 3); linear heads have only the second.
     """
     shapes = [(width, 3)] if linear else [(width, width), (width, 3)]
     drawn = []
@@ -178,15 +178,15 @@ def train(
     Parameters
     ----------
     head : list of Tensor
-        As :func:`untrained` gives them.
+        Initial weights, as :func:`untrained` returns them.
     given, labels : Tensor, shapes (pool, width) and (heads, 2, pairs)
         Vectors of the pool; for each head the rows of its pairs, and their labels.
     stop : Tensor and Tensor
-        Vectors and labels of the pairs that stop the training.
+        Vectors and labels of the pairs for early stopping.
     rate, steps
-        Learning rate of Adam; steps at most.
+        Learning rate of Adam; most steps.
     keep : ndarray, optional
-        The step at which each head is kept, in the place of its best one.
+        The step at which to keep each head, instead of its best one.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def train(
 
 
 def centred_logs(scores: np.ndarray) -> np.ndarray:
-    """Return log probabilities of logits (heads, n, 3), less their means over classes and n."""
+    """Return log probabilities of logits (heads, n, 3), minus their means over classes and n."""
     logs = scores - np.logaddexp.reduce(scores, axis=2, keepdims=True)
     logs = logs - logs.mean(axis=2, keepdims=True)
     return logs - logs.mean(axis=1, keepdims=True)
@@ -254,7 +254,7 @@ def statistics(scores: dict[str, np.ndarray], scale: np.ndarray, kernels: dict) 
     Parameters
     ----------
     scores : dict of ndarray, shape (heads, items)
-        As :func:`score` gives them.
+        Scores, as :func:`score` returns them.
     scale : ndarray, shape (items,)
         Number of each item's questionnaire: 0 to 2 are GAD-7, PHQ-9, SOC-13, the rest placebos.
     kernels : dict of ndarray, shape (items, items)
@@ -292,7 +292,7 @@ def statistics(scores: dict[str, np.ndarray], scale: np.ndarray, kernels: dict) 
 
 
 def ceiling(scores: dict[str, np.ndarray], scale: np.ndarray, splits: int = 100) -> float:
-    """Return the split-half reliability of the heads' item correlations, stepped up."""
+    """Return the split-half reliability of the heads' item correlations, for the full number."""
     items = scores["source"][:, scale < 3]
     rng = np.random.default_rng(0)
     found = []
@@ -305,7 +305,7 @@ def ceiling(scores: dict[str, np.ndarray], scale: np.ndarray, splits: int = 100)
 
 
 class Study:
-    """One base: its vectors of pairs and prompts, and what its heads answer."""
+    """One base: its vectors of pairs and prompts, and its heads' answers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -339,12 +339,12 @@ class Study:
         return found.mul(keys, axis=0).loc[self.items].to_numpy()
 
     def read(self, which: str) -> torch.Tensor:
-        """Return the base's vectors of the pairs, or of their hypotheses alone."""
+        """Return the base's vectors of the pairs, or of only their hypotheses."""
         pairs = self.pairs if which == "pairs" else self.pairs.assign(premise="")
         return torch.from_numpy(cached(self.base, which, pairs)[self.layer])
 
     def rows(self, part: str) -> np.ndarray:
-        """Return the places of a part among the pairs."""
+        """Return the positions of a part among the pairs."""
         return np.flatnonzero(self.pairs["part"] == part)
 
     def draws(self, pairs: int, shuffled: bool, seeds: int) -> torch.Tensor:
@@ -371,7 +371,7 @@ class Study:
         return {rate: float(self.trained("4,000", rate, 8)[1].mean()) for rate in RATES}
 
     def accuracy(self, head: list[torch.Tensor], which: str) -> np.ndarray:
-        """Return the share of right labels of each head on the pairs kept for that."""
+        """Return each head's share of correct labels on the test pairs."""
         guessed = answer(head, self.read(which)[self.rows("test")]).argmax(axis=2)
         return (guessed == self.labels.numpy()[self.rows("test")]).mean(axis=1)
 
@@ -438,7 +438,7 @@ def null_logs(study: Study, size: int = SEEDS) -> np.ndarray:
     """Return centred log probabilities of the untrained populations' heads, (heads, prompts, 3)."""
     width = study.prompts.shape[1]
     found = []
-    for start in range(1000, 1000 + SEEDS * POPULATIONS, SEEDS):  # none of the seeds' own heads
+    for start in range(1000, 1000 + SEEDS * POPULATIONS, SEEDS):  # not the seeds' own heads
         head = untrained(range(start, start + size), width, study.linear)
         found.append(centred_logs(answer(head, study.prompts)).astype("float32"))
     return np.stack(found)
@@ -488,9 +488,9 @@ def tested(study: Study, found: dict, nulls: np.ndarray, sizes: pd.Series, how: 
 
 
 def interval(value: pd.Series, without: pd.DataFrame) -> pd.DataFrame:
-    """Return values with 95 % intervals by the jackknife, from those without each seed in turn.
+    """Return values with 95 % jackknife intervals from values without each seed in turn.
 
-    Not by the bootstrap: a seed that is drawn twice lowers correlations of patterns.
+    The bootstrap would not do: a seed drawn twice lowers correlations of patterns.
     """
     half = jackknife_half_width(without[value.index].to_numpy())
     return pd.DataFrame({"value": value, "low": value - half, "high": value + half})
@@ -507,7 +507,7 @@ def long(study: Study, name: str, condition: str, scores: dict[str, np.ndarray])
 
 
 def kernel_table(study: Study) -> pd.DataFrame:
-    """Return the correlations of items that the two kernels give, a row a pair."""
+    """Return the item correlations from the two kernels, one row per pair of items."""
     one, other = np.triu_indices((study.scale < 3).sum(), 1)
     table = pd.DataFrame({"one": np.array(study.items)[one], "other": np.array(study.items)[other]})
     for name, kernel in study.kernels.items():
@@ -517,7 +517,7 @@ def kernel_table(study: Study) -> pd.DataFrame:
 
 
 def member(seed: int) -> tuple[NLIRespondent, dict[str, float]]:
-    """Train a member of the population's kind on hypotheses alone; return it and its accuracies."""
+    """Train a member on hypotheses alone, and return it with its accuracies."""
     folder = cache_dir() / "dose" / f"member-s{seed}"
     if not (folder / "merged" / "config.json").is_file():
         pairs = nli_pairs(["mnli", "snli"]).sample(frac=0.33, random_state=seed).assign(premise="")
@@ -532,7 +532,7 @@ def member(seed: int) -> tuple[NLIRespondent, dict[str, float]]:
     for name, premises in given.items():
         texts = sorted(zip(held["hypothesis"], premises, held["label"], strict=True), key=_length)
         hits = 0
-        for start in range(0, len(texts), 64):  # not by `answer`, which refuses an empty premise
+        for start in range(0, len(texts), 64):  # `answer` would refuse an empty premise
             second, first, labels = zip(*texts[start : start + 64], strict=True)
             inputs = respondent.tokenizer(first, second, padding=True, return_tensors="pt")
             with torch.inference_mode():
@@ -556,9 +556,9 @@ def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
     -------
     dict of DataFrame
         ``members``: accuracy, decisiveness and mean silhouette of each; ``member statistics``:
-        values of the hypotheses' members, and the median and central 95 % of 200 draws of as many
-        of the population's members (``whole``) and of 50 populations of untrained heads at their
-        start and at the members' decisiveness.
+        values of the hypotheses' members, with the median and central 95 % of 200 samples of as
+        many of the population's members (``whole``) and of 50 populations of untrained heads, at
+        their initial size and at the members' decisiveness.
     """
     study = Study("encoder, 6 layers")
     asked = list(study.table[["premise", "hypothesis"]].itertuples(index=False, name=None))

@@ -1,9 +1,9 @@
-"""Executes the chapters as other machines would, and compares every table: ``make elsewhere``.
+"""Execute the chapters as on other machines, and compare every table: ``make elsewhere``.
 
 Each setting of ``SETTINGS`` executes all chapters with their default parameters in a copy of the
-project, from an empty store and an empty cache. Tables are compared as they are printed, cell by
-cell, with those of the first setting, the machine as it is. Names of settings after the command
-choose some of them. About twelve minutes a setting on two processor cores.
+project, from an empty store and an empty cache. The printed tables are compared, cell by cell, with
+those of the first setting, the unchanged machine. Names of settings after the command select some
+of them. About twelve minutes per setting on two processor cores.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ execute(Path("book") / "chapters", progress=False)
 
 
 class _Cells(HTMLParser):
-    """The texts of the cells of tables, in their order."""
+    """The texts of table cells, in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def printed_cells(chapters: Path) -> dict[tuple[str, str, int], str]:
     """Return the printed cells of executed chapters, by chapter, table and place."""
     cells = {}
     for path in sorted(chapters.glob("*.ipynb")):
-        if path.stem == "benchmarks":  # its tables are measurements of seconds
+        if path.stem == "benchmarks":  # its tables are measured times
             continue
 
         for cell in json.loads(path.read_text("utf-8"))["cells"]:
@@ -92,7 +92,7 @@ def printed_cells(chapters: Path) -> dict[tuple[str, str, int], str]:
 
 
 def _wide_instructions() -> str:
-    """Return the names by which this numpy knows instructions wider than AVX2."""
+    """Return this numpy's names for instructions wider than AVX2."""
     from numpy._core import _multiarray_umath as core
 
     wide = [name for name in core.__cpu_dispatch__ if re.search("512|V4", name)]

@@ -1,7 +1,7 @@
-"""The multiverse of the encoders and of untrained heads, as its explorer shows it: a small table.
+"""The table for the multiverse explorer: encoders and untrained heads.
 
-``python -m recipes.explorers`` takes a minute of one processor core. Questionnaires, score and
-the sizes of the heads are those of the chapter on validity.
+``python -m recipes.explorers`` takes a minute of one processor core. Questionnaires, scores and the
+sizes of the heads are the same as in the chapter on validity.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from psychometrics.questionnaires import load_questionnaire
 
 PAIRS = [("gad7", "phq9"), ("gad7", "soc13"), ("phq9", "soc13")]
 DRAWS = 10
-"""Populations of untrained heads; no two share a head."""
+"""Number of populations of untrained heads; they share no head."""
 
 
 def multiverse(answers: pd.DataFrame, loaded: list, pairs: list[tuple[str, str]]) -> pd.DataFrame:
@@ -55,7 +55,7 @@ def multiverse(answers: pd.DataFrame, loaded: list, pairs: list[tuple[str, str]]
 
 
 def multiverse_table(draws: int = DRAWS) -> pd.DataFrame:
-    """Return the encoders' correlations, and the medians of as many untrained heads'."""
+    """Return the encoders' correlations, and the medians over populations of untrained heads."""
     loaded = [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
     members = population("encoders")
     answers = ask(loaded, members, progress=False)

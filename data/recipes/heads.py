@@ -1,7 +1,7 @@
-"""Trains the embedded masked-LM and acceptability heads: ``python -m recipes.heads``.
+"""Train the embedded masked-LM and acceptability heads: ``python -m recipes.heads``.
 
 A head whose folder ``data/heads/<name>`` has a ``recipe.json`` is left alone: remove the folder to
-train it anew.
+train it again.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def _build_acceptability(work: Path) -> None:
 def masked_perplexity(model, tokenizer, sentences: list[str]) -> float:
     """Return the perplexity at masked tokens: exp of the mean negative log probability.
 
-    Of the sentences' tokens 15 % are masked, none replaced at random (Devlin et al., 2019, section
-    3.1). It is from 1 (certain and right) upwards.
+    In the sentences 15 % of the tokens are masked, none replaced at random (Devlin et al., 2019,
+    section 3.1). The perplexity is 1 for certain and correct predictions, otherwise larger.
     """
     generator = torch.Generator().manual_seed(0)
     total = 0.0
@@ -108,7 +108,7 @@ def masked_perplexity(model, tokenizer, sentences: list[str]) -> float:
             labels = inputs["input_ids"][chosen]
             inputs["input_ids"] = inputs["input_ids"].masked_fill(chosen, tokenizer.mask_token_id)
 
-            if hasattr(model, "cls"):  # BERT's head, put on the chosen tokens alone
+            if hasattr(model, "cls"):  # BERT's head, applied only to the chosen tokens
                 logits = model.cls(model.base_model(**inputs).last_hidden_state[chosen])
             else:
                 logits = model(**inputs).logits[chosen]
@@ -121,7 +121,7 @@ def masked_perplexity(model, tokenizer, sentences: list[str]) -> float:
 
 
 def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
-    """Matthews' correlation of the shipped head with linguists, with 95 % percentile intervals."""
+    """Return the head's Matthews correlation with linguists, with 95 % percentile intervals."""
     from sklearn.metrics import matthews_corrcoef
 
     figures = {}
@@ -156,7 +156,7 @@ def _build_masked_lm(work: Path) -> None:
 
 
 def _pack_head(trained: Path, name: str, base: str, rank: int | None = None) -> Path:
-    """Keep adapter and head in fp16; the adapter may be cut to a lower rank."""
+    """Save adapter and head in fp16, optionally with the adapter cut to a lower rank."""
     from safetensors.torch import load_file, save_file
 
     folder = data_dir() / "heads" / name
@@ -172,7 +172,7 @@ def _pack_head(trained: Path, name: str, base: str, rank: int | None = None) -> 
             # The decoder's weights are the word embeddings of the base.
             kept = {k: v.half().contiguous() for k, v in weights.items() if v.numel() < 1e7}
             save_file(kept, folder / file)
-            checksums().pop(f"heads/{name}/{file}", None)  # that of the file before
+            checksums().pop(f"heads/{name}/{file}", None)  # the earlier file's
 
     config = json.loads((trained / "adapter_config.json").read_text(encoding="utf-8"))
     config["base_model_name_or_path"] = base

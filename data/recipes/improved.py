@@ -1,11 +1,11 @@
-"""Makes the improved prompts anew: ``python -m recipes.improved [questionnaires]``.
+"""Rebuild the improved prompts: ``python -m recipes.improved [questionnaires]``.
 
 Writes ``questionnaires/{gad7,phq9,soc13}_improved.yaml`` and the rows of these questionnaires in
 ``data/improved.csv`` (silhouettes of each respondent and item), ``data/improved_candidates.csv``
-and ``data/improved_words.csv`` (lists of intensifiers). The encoders that are right more often
-than :data:`ABOVE` on held-out pairs choose and are held out; the :data:`OTHERS` most accurate
-decoders, a family that had no part in the choice, answer what was chosen. What was asked before
-comes from the store.
+and ``data/improved_words.csv`` (lists of intensifiers). The encoders with an accuracy above
+:data:`ABOVE` on held-out pairs are split into a choosing and a held-out half; the :data:`OTHERS`
+most accurate decoders, a family without part in the choice, answer the chosen prompts. Earlier
+answers come from the store.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ NULLS = 24
 
 
 def choosing() -> list[str]:
-    """Encoders of the population that are right more often than :data:`ABOVE`."""
+    """Return the population's encoders with an accuracy above :data:`ABOVE`."""
     table = population_table()
     good = table[(table["family"] == "MiniLM") & (table["accuracy"] > ABOVE)]
     return good["respondent_id"].tolist()
 
 
 def others() -> list[str]:
-    """The most accurate decoders, which do not choose."""
+    """Return the most accurate decoders, which do not choose."""
     table = population_table()
     own = table[table["family"] == "SmolLM2"].nlargest(OTHERS, "accuracy")
     return own["respondent_id"].tolist()
 
 
 def _build_improved(names: list[str]) -> None:
-    """Improve these questionnaires, and ship what was chosen and why."""
+    """Improve these questionnaires, and ship the choices with their reasons."""
     encoders = [load_respondent(name) for name in choosing()]
     for name in names:
         found = improve(name, encoders, nulls=NULLS)
         path = questionnaires_dir() / f"{name}_improved.yaml"
-        path.unlink(missing_ok=True)  # of the last time; this is the one place that writes it anew
+        path.unlink(missing_ok=True)  # the earlier file; only this function rebuilds it
         found.write(path)
         _ship(SHIPPED[0], found.silhouettes)
         _ship(SHIPPED[1], found.candidates)
@@ -69,10 +69,11 @@ def _build_improved(names: list[str]) -> None:
 
 
 def intensifier_sets(name: str, respondents: list) -> pd.DataFrame:
-    """Silhouette and trends of a questionnaire's lists of intensifiers in each respondent.
+    """Return silhouettes and trends of a questionnaire's intensifier lists by respondent.
 
-    The first template of each item is asked. The other lists stand at the end of the hypothesis;
-    so that a place is not taken for a meaning, the present ones are asked there, too.
+    The first template of each item is asked. The other lists are placed at the end of the
+    hypothesis; the present list is asked there, too, to separate the effect of the place from the
+    words'.
     """
     present = load_questionnaire(name)
     sets = [(present.intensifiers, "as it is"), (present.intensifiers, "end")]
@@ -103,7 +104,7 @@ def intensifier_sets(name: str, respondents: list) -> pd.DataFrame:
 
 
 def _first_templates(questionnaire: Questionnaire, levels: tuple, place: str) -> Questionnaire:
-    """The first template of each item, with these intensifiers at this place."""
+    """Return the first template of each item, with these intensifiers at this place."""
     table = wordings(questionnaire).query("template == 1")
     at_end = table[table["rule"] == "end"].set_index("item_id")["hypothesis"].to_dict()
     items = []
@@ -120,7 +121,7 @@ def _first_templates(questionnaire: Questionnaire, levels: tuple, place: str) ->
 
 
 def _of_another_family(name: str, respondents: list) -> pd.DataFrame:
-    """Silhouettes of respondents who took no part, and of random heads on their base."""
+    """Return silhouettes of respondents without part in the choice, and of random heads."""
     asked = [load_questionnaire(name), load_questionnaire(f"{name}_improved")]
     kinds = {asked[0].id: "present", asked[1].id: "improved"}
     tables = {
@@ -138,7 +139,7 @@ def _of_another_family(name: str, respondents: list) -> pd.DataFrame:
 
 
 def _ship(file: str, rows: pd.DataFrame) -> None:
-    """Put rows into the file in the place of the same questionnaire's (and halves')."""
+    """Replace the rows of the same questionnaire (and halves) in the file."""
     path = data_dir() / f"{file}.csv"
     keys = [column for column in ("questionnaire", "half") if column in rows]
     if path.is_file():

@@ -1,14 +1,13 @@
-"""Measures the studies of chapter 7 anew: ``python -m recipes.interventions [part]``.
+"""Measure the studies of chapter 7 again: ``python -m recipes.interventions [part]``.
 
-``scales`` makes ``data/interventions.csv``: ``run`` is the digest of all that determines a run;
-epoch 0 belongs to no arm. ``refit`` makes ``data/interventions_refit.csv``: a small study of
-the three most accurate encoders, five epochs long, in which the NLI head is fitted to 1,000 pairs
-before every measurement. It was decided on after the first study's results were known, and made
-this small before its own were.
-``talk`` makes ``data/interventions_talk.csv`` and
-``data/interventions_replies.csv``, from a conversational model, in cells that are kept, so that a
-stopped run goes on; ``talk MODEL FOLDER`` measures another model into a folder, which chapter 7
-takes by ``-p talk=FOLDER``. ``attributions`` makes ``data/attributions.csv``, from the most
+``scales`` makes ``data/interventions.csv``: ``run`` is the digest of everything that determines a
+run; epoch 0 belongs to no arm. ``refit`` makes ``data/interventions_refit.csv``: a small study of
+the three most accurate encoders over five epochs, in which the NLI head is fitted to 1,000 pairs
+before every measurement. It was planned after the first study's results were known, and its size
+was fixed before its own results were. ``talk`` makes ``data/interventions_talk.csv`` and
+``data/interventions_replies.csv`` from a conversational model, in cells that are stored, so that a
+stopped run resumes; ``talk MODEL FOLDER`` measures another model into a folder, which chapter 7
+reads with ``-p talk=FOLDER``. ``attributions`` makes ``data/attributions.csv`` from the most
 accurate small encoder. Without a part, all are made.
 """
 
@@ -29,17 +28,17 @@ from . import talking
 from .attributions import integrated_gradients
 
 MEASURED = (2, 5, 10, 20)
-"""Epochs after which the study is measured, besides 0."""
+"""Epochs after which to measure, besides 0."""
 GENERATOR = "smollm2"
 JUDGE = "minilm-both-l6-s1"
-"""The most accurate of the population's small encoders; another judge makes other scores."""
+"""The most accurate of the population's small encoders; another judge gives other scores."""
 SEEDS = (0, 1, 2)
 
 
 def _measured(most: int = 7, **how: object) -> pd.DataFrame:
     table = population_table().query("family == 'MiniLM'")  # encoders have masks to fill
     table = table.sort_values("accuracy", ascending=False)
-    respondents = list(table["respondent_id"].head(most))  # the most accurate; 7 as in the paper
+    respondents = list(table["respondent_id"].head(most))  # the most accurate; 7, as in the paper
     questionnaires = [load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
     return trajectories(respondents, questionnaires, seed=1, shipped=False, **how)
 

@@ -1,10 +1,10 @@
-"""Writes ``data/published/items.csv.gz``, ``ladder.csv`` and ``same_size.csv``.
+"""Write ``data/published/items.csv.gz``, ``ladder.csv`` and ``same_size.csv``.
 
 ``python -m recipes.invariance``.
 
 Measurement invariance of the IPIP-50 between people and groups of models, as planned in
-``data/plans/invariance.yml``: one factor a trait, then people's loadings, then people's intercepts.
-Two minutes of one core; needs the files of the survey.
+``data/plans/invariance.yml``: one factor per trait, then people's loadings, then people's
+intercepts. Two minutes of one core; needs the files of the survey.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def misfit(
     loadings: np.ndarray | None = None,
     intercepts: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
-    """Return the least misfit of one factor by maximum likelihood, and its loadings.
+    """Return the least maximum-likelihood misfit of one factor, and its loadings.
 
-    Given loadings are held up to one number, given intercepts up to a latent difference. The
-    misfit times the number of rows is chi-squared. In few rows free loadings have several minima,
-    so the search also starts from each item as the factor.
+    Given loadings are fixed up to a common factor, given intercepts up to a latent difference. The
+    misfit times the number of rows is chi-squared. With few rows, free loadings have several
+    minima, so the search also starts from each item as the factor.
     """
     p = len(S)
     log_theta = np.log(np.diag(S) / 2)
@@ -70,10 +70,10 @@ def misfit(
 
 
 def compare(n: int, blocks: Blocks, people: pd.DataFrame) -> tuple[pd.Series, pd.DataFrame]:
-    """Return chi-squared of each step for each degree of freedom, and the items of a group.
+    """Return chi-squared per degree of freedom for each step, and the items of a group.
 
-    ``blocks`` holds means and covariances of each trait's items, ``people`` the reference's
-    ``mean, loading, SD`` by item. Items that do not vary in the group are left out.
+    ``blocks`` has means and covariances of each trait's items, ``people`` the reference's ``mean,
+    loading, SD`` by item. Items that do not vary in the group are left out.
     """
     chi = np.zeros(3)
     df = np.zeros(3)
@@ -96,7 +96,7 @@ def compare(n: int, blocks: Blocks, people: pd.DataFrame) -> tuple[pd.Series, pd
 
 
 def eighteen() -> pd.DataFrame:
-    """Return the keyed answers of the eighteen published models, a row each."""
+    """Return the keyed answers of the eighteen published models, one row each."""
     folder = data_dir() / "published"
     options = list("12345")
     six = pd.read_csv(folder / "counts.csv.gz").query("condition == 'baseline'")
@@ -112,7 +112,7 @@ def _keyed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _nearest(people: pd.DataFrame, models: pd.DataFrame, traits: list[list[str]]) -> np.ndarray:
-    """Positions of the 40 people whose five trait means are nearest to each model's, a row each."""
+    """Return the 40 people with the trait means nearest to each model's, as positions."""
     of_people, of_models = (
         np.column_stack([table[items].mean(axis=1) for items in traits])
         for table in (people, models)
@@ -122,15 +122,15 @@ def _nearest(people: pd.DataFrame, models: pd.DataFrame, traits: list[list[str]]
 
 
 def _eigenvalues(table: np.ndarray) -> np.ndarray:
-    """The ten largest, of the correlations of the columns."""
+    """Return the ten largest eigenvalues of the columns' correlations."""
     return np.linalg.eigvalsh(np.corrcoef(table.T))[:-11:-1]
 
 
 def same_size(half: pd.DataFrame, groups: dict[str, list[pd.DataFrame]]) -> pd.DataFrame:
-    """Return the congruence of groups of people with one half of the people, a row each.
+    """Return the congruence of groups of people with one half of the people, one row each.
 
     ``ranks`` is the rank correlation of the sizes of item correlations. Groups of eighteen also
-    have the ten largest eigenvalues, and how many parallel analysis keeps (``components``).
+    have the ten largest eigenvalues, and the number that parallel analysis keeps (``components``).
     """
     rng = np.random.default_rng(SEED)
     rows = []

@@ -1,4 +1,4 @@
-"""Write ``data/items``, what students and language models did on 549 test items.
+"""Write ``data/items``, the answers of students and language models to 549 test items.
 
 ``python -m recipes.items`` reads the published files and writes the two tables;
 ``python -m recipes.items power`` simulates the power that ``data/plans/items.yml`` states, from
@@ -101,14 +101,14 @@ def model_table(items: pd.Index) -> pd.DataFrame:
     Parameters
     ----------
     items : Index
-        The items to keep; some models answered ten more, about which nothing else is published.
+        The items to keep; some models answered ten more, which have no other published data.
 
     Returns
     -------
     DataFrame
-        One row per ``model``, ``item_id`` and ``order`` (how many places the options were turned):
-        the logarithm of the probability of ``option 1`` to ``option 4``, always in the item's own
-        order, as float16.
+        One row per ``model``, ``item_id`` and ``order`` (number of places by which the options were
+        rotated): the logarithm of the probability of ``option 1`` to ``option 4``, always in the
+        item's own order, as float16.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _lines(key: str) -> pd.DataFrame:
 
 
 def _parameters(years: pd.Series) -> pd.DataFrame:
-    """Of an item's calibrations in a grade the one nearest to its year, of two the later."""
+    """Return each item's calibration in a grade nearest to its year, the later of two."""
     table = _lines("naep_parameters").query("irt_model == '3pl'")
     table = table.join(years.rename("asked"), on=["item_id", "grade"], how="inner")
     away = (table["year"] - table["asked"]).abs()
@@ -149,7 +149,7 @@ def _parameters(years: pd.Series) -> pd.DataFrame:
 
 
 def _standard_error(statistic, blocks: np.ndarray, draws: int, rng: np.random.Generator) -> float:
-    """Return the greater standard error of drawing blocks, and of drawing items, again."""
+    """Return the larger of the bootstrap standard errors over blocks and over items."""
     errors = []
     for units in (blocks, np.arange(len(blocks))):
         n = units.max() + 1
@@ -176,11 +176,11 @@ def power(
     Parameters
     ----------
     items : DataFrame
-        As :func:`item_table` returns it; only subjects, blocks and gaps are used.
+        Items, as :func:`item_table` returns them; only subjects, blocks and gaps are used.
     simulations, draws : int
-        Simulated studies, and bootstrap samples in each.
+        Number of simulated studies, and of bootstrap samples in each.
     shared : float
-        Share of the variance of both variables that items of one block share.
+        Share of both variables' variance that is common to the items of a block.
 
     Returns
     -------

@@ -1,11 +1,10 @@
-"""What no training gives, and how exact it is: ``python -m recipes.kernels``.
+"""Closed-form statistics without training, and their accuracy: ``python -m recipes.kernels``.
 
-``data/kernels.csv`` has alpha, omega and the correlations of scales that untrained heads have in
-closed form, for six bases or depths and six questionnaires, with the interval for samples of 24
-heads. ``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each.
+``data/kernels.csv`` has alpha, omega and the correlations of scales of untrained heads in closed
+form, for six bases or depths and six questionnaires, with the interval for samples of 24 heads.
+``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each.
 ``data/kernel_items.csv`` has the correlations of items; ``data/explorers/kernel.csv`` and
-``kernel-members.csv`` are for the explorer of the kernel.
-Half an hour of one processor core.
+``kernel-members.csv`` are for the explorer of the kernel. Half an hour of one processor core.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ BASES = {
     "SmolLM2-135M, 18 layers": ("smollm2", 18, dose.WORDING),
     "SmolLM2-135M, 30 layers": ("smollm2", 30, dose.WORDING),
 }
-"""Base, layers, and what a decoder reads: the text of most members on it."""
+"""Base, layers, and the decoder's wording: the text of most members on it."""
 QUESTIONNAIRES = ("gad7", "phq9", "soc13", "ipip20", "placebo_defects", "placebo_weather")
 REAL = ("gad7", "phq9", "soc13")
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
@@ -83,7 +82,7 @@ def entailments(
 ) -> np.ndarray:
     """Return untrained heads' probabilities of entailment, (sizes, heads, prompts).
 
-    A size is the root mean square of the centred log probabilities; None leaves the start.
+    A size is the root mean square of the centred log probabilities; None leaves heads unscaled.
     """
     table, _ = dose.templates(REAL)
     texts = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
@@ -100,7 +99,7 @@ def entailments(
 
 
 def keyed_scores(entailment: np.ndarray, places: list[dose.Template]) -> np.ndarray:
-    """Return scores of source terms by the items' keys, (heads, items)."""
+    """Return scores of source terms with the items' keys, (heads, items)."""
     items: dict[str, list] = {}
     for item, key, rows, weights, polarity in places:
         source = two_way(entailment[:, rows])[:, polarity > 0]
@@ -115,16 +114,16 @@ def scale_alphas(scores: np.ndarray, ends: list[int]) -> np.ndarray:
 
 
 def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.DataFrame:
-    """Compare the kernel of a base with simulated heads, a row for each size of the heads.
+    """Compare the kernel of a base with simulated heads, one row per size of the heads.
 
     Returns
     -------
     DataFrame
-        ``r`` of the item correlations with the kernel's over pairs of items, and the ``largest``
-        difference; ``alpha`` in closed form and ``simulated`` (means over questionnaires) and the
-        largest difference of one, ``alpha off``; ``within 10, 24, 100``: of 1,000 samples of so
-        many heads, the share whose alpha lies in the interval of Wishart draws (mean over
-        questionnaires).
+        ``r`` between the item correlations and the kernel's over pairs of items, and the
+        ``largest`` difference; ``alpha`` in closed form and ``simulated`` (means over
+        questionnaires) and the largest difference for one questionnaire, ``alpha off``; ``within
+        10, 24, 100``: of 1,000 samples of so many heads, the share whose alpha lies in the interval
+        of Wishart draws (mean over questionnaires).
     """
     stand = BASES[name]
     _, places = dose.templates(REAL)
@@ -137,7 +136,7 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
     drawn = [[] for _ in sizes]
 
     for start in range(0, heads, 50):
-        numbers = range(10_000 + start, 10_000 + start + 50)  # none that another table has
+        numbers = range(10_000 + start, 10_000 + start + 50)  # not used by any other table
         for part, one in zip(drawn, entailments(*stand, [*sizes.values()], numbers), strict=True):
             part.append(keyed_scores(one, places))
 
@@ -169,7 +168,7 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
 
 
 def errors_table() -> pd.DataFrame:
-    """Return the errors on all bases; heads are *matched* to the median member of their family."""
+    """Return the errors on all bases; *matched* heads have the size of their family's median."""
     found = []
     for family, members in (
         ("MiniLM", population("encoders")),
@@ -189,15 +188,15 @@ def errors_table() -> pd.DataFrame:
 
 
 def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return item correlations by base, and the members' statistics at depths that have three.
+    """Return item correlations by base, and statistics at depths with at least three members.
 
     Returns
     -------
     DataFrame
         A row for each pair of items of one questionnaire, a column for each base.
     DataFrame
-        As :func:`psychometrics.measures.kernels.kernel_statistics`: ``value`` of the members, and
-        ``low, high`` of the kernel for as many respondents as there are ``members``.
+        The columns of :func:`psychometrics.measures.kernels.kernel_statistics`: ``value`` for the
+        members, and ``low, high`` of the kernel for as many respondents as ``members``.
     """
     pairs = {}
     rows = []

@@ -1,8 +1,8 @@
-"""Writes ``data/lab``: the sheet and the answers of the lab of *Ask a model*, by ``minilm``.
+"""Write ``data/lab``: the sheet and the answers of the lab of *Ask a model*, by ``minilm``.
 
-One item of the GAD-7 in twenty wordings, ten premises by two hypotheses: ``sheet.csv`` with a link
-that fills the page's fields, ``answers.csv`` with the scores that Python gets. Half a minute:
-``python -m recipes.lab``.
+One item of the GAD-7 in twenty wordings, ten premises by two hypotheses: ``sheet.csv`` with links
+that fill in the page's fields, ``answers.csv`` with the scores from Python. Half a minute: ``python
+-m recipes.lab``.
 """
 
 from __future__ import annotations

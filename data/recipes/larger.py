@@ -1,10 +1,9 @@
-"""Asks larger conversational models for chapter 11: ``python -m recipes.larger [MODEL ...]``.
+"""Ask larger conversational models for chapter 11: ``python -m recipes.larger [MODEL ...]``.
 
-Into ``data/answers``, as ``recipes/talk.py`` does: IPIP-50 by the probabilities of options, with
-every wording, order and role crossed, and IPIP-20 in conversation. Answers that are there already
-are not asked again. The models come by ``psychometrics fetch-model``. ``data/larger.csv`` has the
-answers to every item, of the models that are named and of those that it had before;
-``data/larger_speed.csv`` says how fast they answer.
+Writes to ``data/answers``, as ``recipes/talk.py`` does: IPIP-50 by the probabilities of options,
+with every wording, order and role crossed, and IPIP-20 in conversation. Existing answers are not
+asked again. ``psychometrics fetch-model`` fetches the models. ``data/larger.csv`` has the answers
+to every item, for the named models and for earlier ones; ``data/larger_speed.csv`` has their speed.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ CROSSING = {
     "wording": ["v1", "v2"],
     "permutations": ["given", "reversed"],
 }
-"""Conditions that are crossed, which must be the same in chapter 11."""
+"""Crossed conditions, which must be the same in chapter 11."""
 COLUMNS = ("mode", *CROSSING, "item_id")
 CHAT_WAYS = {"one at a time": {"max_tokens": 16}}
 """Conditions of the ways of conversation, which must be the same in chapter 11."""
@@ -53,7 +52,7 @@ def crossed() -> dict[str, dict[str, str]]:
 def ask_larger(model: str) -> None:
     """Ask a model in all ways, and ship its answers."""
     fifty = load_questionnaire("ipip50")
-    for name, way in crossed().items():  # shipped one by one, as the largest takes long
+    for name, way in crossed().items():  # shipped one by one, since the largest model is slow
         ask_ways(fifty, model, {name: way}, "options")
         ship_new("options", fifty, model)
 
@@ -66,8 +65,8 @@ def answers(model: str) -> pd.DataFrame:
     """Return a model's answers, by ``mode, role, wording, permutations, item_id``.
 
     In mode options ``value`` is the mean of the options' values, weighted by their probabilities,
-    and ``choice`` the value of the likeliest option. In mode chat, ``choice`` is the number that
-    was read from the reply, missing where none could be read.
+    and ``choice`` the value of the likeliest option. In mode chat, ``choice`` is the number read
+    from the reply, missing if none could be read.
     """
     fifty = load_questionnaire("ipip50")
     crossing = crossed()
@@ -86,10 +85,11 @@ def answers(model: str) -> pd.DataFrame:
 
 
 def speed(model: str) -> pd.DataFrame:
-    """Return how fast a model answers here: ``mode, prompts, tokens, cpu_seconds``.
+    """Return the speed of a model here: ``mode, prompts, tokens, cpu_seconds``.
 
-    Processor time, so that other work on the machine counts less. ``tokens`` are those of the
-    replies; by options a model writes none. A first asking, which loads the model, does not count.
+    Processor time is used, so that other work on the machine matters less. ``tokens`` counts the
+    replies' tokens; with options a model writes none. A first request, which loads the model, is
+    not counted.
     """
     tokenizer = load_tokenizer(find(model))
     rows = []
@@ -97,7 +97,7 @@ def speed(model: str) -> pd.DataFrame:
     for mode, name in {"options": "ipip20", "chat": "gad7"}.items():
         asked = load_questionnaire(name)
         way = CHAT_WAYS["one at a time"] if mode == "chat" else {"permutations": "given"}
-        for role in ("default", "liar"):  # shipped answers have no liar
+        for role in ("default", "liar"):  # shipped answers lack the liar
             began = time.process_time()
             with TemporaryDirectory() as store:
                 table = ask_ways(asked, model, {role: {"role": role} | way}, mode, store)
@@ -111,7 +111,7 @@ def speed(model: str) -> pd.DataFrame:
 
 
 def _write(models: Sequence[str]) -> None:
-    """Write answers and speed of these models into the tables, and leave those of others."""
+    """Write these models' answers and speed into the tables, and keep other models' rows."""
     for name, of_one in {"larger": answers, "larger_speed": speed}.items():
         _save(pd.concat([of_one(model) for model in models]), data_dir() / f"{name}.csv")
 

@@ -1,10 +1,10 @@
-"""Record what question_llm computes: ``python -m recipes.library questionnaire_classes.py``.
+"""Record question_llm's results: ``python -m recipes.library questionnaire_classes.py``.
 
-The argument is the library's own file, at commit 683df0b of d-noe/question_llm; it is run and not
-shipped. ``data/texts/library_answers.json`` holds seeded random questionnaires in its layout,
-probabilities of their answers, and what its ``make_prompts()`` and ``evaluate()`` return (of those
-that state their own prompt also normalised, and what ``get_optim_answers()`` returns); and how its
-``from_json()`` reads the three small files of this folder.
+The argument is the library's own file, at commit 683df0b of d-noe/question_llm; it is run but not
+shipped. ``data/texts/library_answers.json`` has seeded random questionnaires in its layout,
+probabilities of their answers, the results of its ``make_prompts()`` and ``evaluate()`` (for those
+with their own prompt also normalised, with the result of ``get_optim_answers()``), and the result
+of its ``from_json()`` for the three small files of this folder.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def random_file(rng: np.random.Generator, bias: bool) -> dict:
 
 
 def stated_file(rng: np.random.Generator) -> dict:
-    """Return a random questionnaire that states its prompt, its labels and an order of choices."""
+    """Return a random questionnaire with its own prompt, labels and order of choices."""
     templates = [
         "Q: {question}\n{choices}\nA: ",
         "{choices}\n\n{question} Choose one.",

@@ -1,7 +1,7 @@
 """Write the files that describe a release, from ``data/metadata.yml`` and ``pyproject.toml``.
 
-``make release`` writes CITATION.cff, codemeta.json and .zenodo.json, and lists what only an owner
-can give; it ends with status 1 while something is missing.
+``make release`` writes CITATION.cff, codemeta.json and .zenodo.json, and lists the fields that only
+an owner can fill in; it ends with status 1 while one is missing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ PLACES = {
     "url": "the address of the published book",
     "doi": "the DOI of the archived release",
 }
-"""Fields that only an owner can give, and what belongs there."""
+"""Fields that only an owner can fill in, and their content."""
 
 
 def read(root: Path = ROOT) -> dict:
-    """Return ``data/metadata.yml`` with the version, licence and Python that the project names."""
+    """Return ``data/metadata.yml`` with the project's version, licence and Python."""
     about = yaml.safe_load((root / "data" / "metadata.yml").read_text(encoding="utf-8"))
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -36,7 +36,7 @@ def read(root: Path = ROOT) -> dict:
 
 
 def missing(about: dict) -> list[str]:
-    """Return what only an owner can give and has not given, one sentence each."""
+    """Return the missing fields that only an owner can fill in, one sentence each."""
     absent = [name for name in PLACES if not about[name]]
     if any("family" not in author for author in about["authors"] or []):
         absent.insert(0, "authors")
@@ -89,7 +89,7 @@ def _citation(about: dict) -> str:
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes what stands in two places twice."""
+    """Writes repeated values in full, without YAML aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

@@ -1,8 +1,8 @@
-"""Checks that the tests would see a wrong number: ``make mutants``.
+"""Check that the tests would notice a wrong number: ``make mutants``.
 
 A mutant is a module with one change: another operator, comparison or constant, a negated condition,
-a dropped statement. A sample is drawn with a seed; each mutant has to fail a doctest of its module
-or a test of the files that use the module. Mutants run one after another in a copy of the project,
+a dropped statement. A sample is drawn with a seed; each mutant must fail a doctest of its module or
+a test of the files that use the module. Mutants run one after another in a copy of the project,
 from an empty store and an empty cache. A test kills a mutant only if the unchanged code passes it.
 
 Results are kept in ``runs/mutants.jsonl``, from which a stopped run resumes. Survivors are tried
@@ -58,20 +58,20 @@ NEAR = {
     "urls": ["store"],
     "watching": ["store"],
 }
-"""Test files of modules that have no file of their name."""
+"""Test files of modules without a test file of their own name."""
 FAR = re.compile(
     r"test_(ask|authoring|chat_at_scale|diagnostic|explorers|families|improving|interventions"
     r"|profile|r|ray|respondents_\w+|tables)\.py"
 )
-"""Files that use nearly all modules, for minutes or with R: a wrong number is to be seen nearer."""
+"""Slow files that use nearly all modules, or need R: errors should be found by closer tests."""
 WANTED = 0.9
-"""Smallest share of mutants that are killed, of those that are not equivalent."""
+"""Smallest share of killed mutants among those that are not equivalent."""
 CPU_SECONDS = 150
-"""Processor time of a process of tests; a mutant that takes more is killed if the code does not."""
+"""Processor time of a test process; a mutant that exceeds it is killed if the code does not."""
 WALL_SECONDS = 1800
-"""Tests that wait for so long never end, even on a busy machine."""
+"""Seconds after which a test counts as endless, even on a busy machine."""
 MEMORY = 16 << 30
-"""Bytes of address space; a wrong size of an array is not to fill the machine."""
+"""Bytes of address space, so that an array of the wrong size does not fill the machine."""
 
 _SWAPS = {
     ast.Add: [ast.Sub], ast.Sub: [ast.Add], ast.Mult: [ast.Div], ast.Div: [ast.Mult],
@@ -82,8 +82,8 @@ _SWAPS = {
     ast.Eq: [ast.NotEq], ast.NotEq: [ast.Eq], ast.In: [ast.NotIn], ast.NotIn: [ast.In],
     ast.Is: [ast.IsNot], ast.IsNot: [ast.Is], ast.USub: [ast.UAdd],
 }  # fmt: skip
-# Forked tests find these in memory, which saves each of them seconds. Nothing of the project is
-# among them: a mutant has to be imported anew.
+# Forked tests find these modules in memory, which saves each of them seconds. The project's own
+# modules are not among them, because a mutant must be imported afresh.
 _LIBRARIES = (
     "filelock", "numpy", "pandas", "pingouin", "pyarrow.parquet", "pydantic", "scipy.optimize",
     "scipy.stats", "sklearn", "statsmodels.api", "torch",
@@ -103,7 +103,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed module: where, what the source was and what it becomes."""
+    """A changed module: the place, the old source and the new one."""
 
     file: str
     line: int
@@ -115,7 +115,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant: killed (by a test), timed out, or survived."""
+    """The outcome of a mutant: killed (by a test), timed out, or survived."""
 
     file: str
     line: int
@@ -196,7 +196,7 @@ class Copy:
         return self._passes[key]
 
     def _write(self, name: str, source: str) -> None:
-        """Write a module, later than the last time: compiled files are told by size and second."""
+        """Write a module with a new time stamp, since compiled files are told apart by it."""
         path = self.folder / name
         path.write_text(source, "utf-8")
         self._writes += 1
@@ -204,7 +204,7 @@ class Copy:
         os.utime(path, (later, later))
 
     def _failure(self, tests: list[str], left_out: list[str]) -> str:
-        """Return the first test that fails in a process of its own, "time" for too long a run."""
+        """Return the first test that fails in a separate process, or "time" for too long a run."""
         shutil.rmtree(self.scratch, ignore_errors=True)
         shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)
         (self.scratch / "tmp").mkdir(parents=True)
@@ -262,7 +262,7 @@ class Copy:
 
 
 def _surroundings(copy: Path, scratch: Path) -> dict[str, str]:
-    """Return the environment of tests: nothing that a mutant writes outlives it."""
+    """Return the environment of tests, in which nothing that a mutant writes survives."""
     cache = scratch / "cache" / "psychometrics"
     cache.mkdir(parents=True)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -303,7 +303,7 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _places(node: ast.AST) -> Iterator[Place]:
-    """Yield the changes of one node, those of its parts aside."""
+    """Yield the changes of one node, without the changes of its parts."""
     line = getattr(node, "lineno", 0)
     match node:
         case ast.BinOp(left=left) if _is_text(left) or _is_text(node.right):
@@ -366,7 +366,7 @@ def draw(read: Callable[[str], str], files: list[str], number: int, seed: int) -
 
 
 def _mutant(file: str, tree: ast.Module, place: Place) -> Mutant:
-    """Return a module with one change. The tree is left as it was."""
+    """Return a module with one change, leaving the tree unchanged."""
     before = ast.unparse(tree)
     value = getattr(place.node, place.field)
     setattr(place.node, place.field, place.value)
@@ -405,7 +405,7 @@ def _digest(*texts: str) -> str:
 
 
 def _kept() -> dict[tuple[str, ...], Result]:
-    """Return earlier results by what they are results of."""
+    """Return earlier results by their mutants and tests."""
     if not RESULTS.is_file():
         return {}
     rows = [Result(**json.loads(line)) for line in RESULTS.read_text("utf-8").splitlines()]
@@ -413,7 +413,7 @@ def _kept() -> dict[tuple[str, ...], Result]:
 
 
 def _result(copy: Copy, mutant: Mutant, kept: dict[tuple[str, ...], Result]) -> Result:
-    """Return what becomes of a mutant, from an earlier run where nothing has changed since."""
+    """Return the outcome of a mutant, from an earlier run if nothing has changed since."""
     groups = covering(copy, mutant.file)
     names = sorted({test for group in groups for test in group})
     module = _digest(mutant.file, copy.read(mutant.file))
@@ -439,7 +439,7 @@ def _result(copy: Copy, mutant: Mutant, kept: dict[tuple[str, ...], Result]) -> 
 
 
 def _equivalent() -> dict[tuple[str, str, str], str]:
-    """Return the reasons why changes make no difference."""
+    """Return the reasons why some changes make no difference."""
     if not EQUIVALENT.is_file():
         return {}
     with EQUIVALENT.open(encoding="utf-8", newline="") as file:

@@ -1,15 +1,16 @@
-"""Makes ``data/null_populations.parquet``: ``python -m recipes.null_populations [START STOP]``.
+"""Make ``data/null_populations.parquet``: ``python -m recipes.null_populations [START STOP]``.
 
-The plan is ``data/plans/within-base.yml``. Each of 2,000 populations has a null respondent in the
-place of every embedded member: on the member's base and number of layers, reading the text that
-the member reads. No two populations share a head. Of every population the file has each kind of
-evidence within each base, for heads of four sizes and, on the decoder, for random words.
-``data/within_base.csv`` compares the members with them under the plan's other choices, and
-``data/within_depth.csv`` within each depth of a base.
+The plan is ``data/plans/within-base.yml``. Each of 2,000 populations replaces every embedded member
+by a null respondent, on the member's base and number of layers, which reads the same text. No two
+populations share a head. For every population the file has each kind of evidence within each base,
+for heads of four sizes and, on the decoder, for random words. ``data/within_base.csv`` compares the
+members with them under the plan's other choices, and ``data/within_depth.csv`` within each depth of
+a base.
 
 Populations are made fifty at a time and stored in the user's cache, so that a stopped run resumes
-and two processes may share the work: each takes the populations from START to STOP. Without these
-numbers what is missing is made, and the three files are written. An hour of one processor core.
+and two processes may share the work: each makes the populations from START to STOP. Without these
+numbers, missing populations are made and the three files are written. An hour of one processor
+core.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ POPULATIONS = 2000
 OTHER_SEEDS = 200
 CHUNK = 50
 SINGLE = 200
-"""Populations of which the silhouettes of single heads are shipped."""
+"""Number of populations whose single heads' silhouettes are shipped."""
 KEPT = "means over prompts kept"
 OTHER = "other seeds"
-"""Two of the plan's choices, which need heads of their own."""
+"""Two of the plan's choices, which need their own heads."""
 WORDS = "words"
-"""Name of the null that answers by random words, in the place of a size."""
+"""Name of the null of random words, which replaces a size."""
 ENDS = (7, 16, 29)
-"""Where the items of the three questionnaires end, in the order of a profile's columns."""
+"""Ends of the items of the three questionnaires among a profile's columns."""
 KINDS = ("source", "inverse", "silhouette")
 
 
 class Members:
-    """The embedded members: their bases, their depths, what they answered, and their sizes."""
+    """The embedded members: their bases, depths, answers and sizes."""
 
     def __init__(self) -> None:
         self.loaded = [load_questionnaire(name) for name in NAMES]
@@ -98,7 +99,7 @@ def _size(logs: np.ndarray) -> np.ndarray:
 
 
 def _of_classes(logits: np.ndarray) -> np.ndarray:
-    """Return log probabilities less their means over classes, and not over prompts."""
+    """Return log probabilities minus their means over classes, but not over prompts."""
     logs = logits - np.logaddexp.reduce(logits, axis=2, keepdims=True)
     return logs - logs.mean(axis=2, keepdims=True)
 
@@ -107,7 +108,7 @@ def _of_classes(logits: np.ndarray) -> np.ndarray:
 
 
 def _logits(members: Members, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return logits of one population's heads, (R, prompts, 3), and of random words' decoders.
+    """Return logits of one population's heads, (R, prompts, 3), and of its random-words decoders.
 
     The random numbers are those of :func:`psychometrics.null_answers`.
     """
@@ -168,7 +169,7 @@ def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
         for size, entailment in entailments.items():
             scores = dose.score(entailment, members.places)
             values = np.stack([scores[kind] for kind in KINDS])
-            if size == WORDS:  # encoders say none
+            if size == WORDS:  # encoders have no words
                 everyone = np.full((len(KINDS), len(members.names), values.shape[2]), np.nan)
                 everyone[:, members.bases == "SmolLM2"] = values
                 values = everyone
@@ -195,22 +196,22 @@ def _evidence(members: Members, values: np.ndarray, chosen: np.ndarray) -> pd.Da
 
 
 def centred(values: np.ndarray, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores that are centred within each depth and divided by their size there.
+    """Return scores centred within each depth and divided by their size there.
 
-    The size is the root of the mean variance of the items of source terms. A respondent that is
-    alone at its depth is left out.
+    The size is the root of the mean variance of the items of source terms. A respondent without
+    others at its depth is left out.
 
     Parameters
     ----------
     values : ndarray, shape (3, populations, R, I)
-        Scores of source and inverse terms, and silhouettes, which stay as they are.
+        Scores of source and inverse terms, and silhouettes, which stay unchanged.
     depths : ndarray, shape (R,)
         Labels of base and depth.
 
     Returns
     -------
     ndarray, shape (3, populations, fewer, I), and ndarray
-        The values, and which respondents they are of.
+        The values, and the respondents that they belong to.
     """
     names, counts = np.unique(depths, return_counts=True)
     shared = np.flatnonzero(np.isin(depths, names[counts > 1]))
@@ -224,9 +225,9 @@ def centred(values: np.ndarray, depths: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _by_depth(members: Members, values: np.ndarray, rows: np.ndarray) -> dict[str, pd.DataFrame]:
-    """Return each kind of evidence by depth, and of all depths of a base, centred.
+    """Return each kind of evidence by depth, and for all depths of a base, centred.
 
-    ``rows`` says which members the values are of.
+    ``rows`` gives the members that the values belong to.
     """
     depths = depth_labels(members)[rows]
     scores, shared = centred(values, depths)
@@ -293,7 +294,7 @@ def _choices(members: Members, values: np.ndarray) -> dict[tuple[str, str], pd.D
 def _summary(members: Members, start: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Return the evidence of fifty populations: as shipped, by depth, and by the plan's choices.
 
-    It is stored in the user's cache, as the scores are.
+    It is stored in the user's cache, like the scores.
     """
     folder = cache_dir() / "null-populations"
     names = ("shipped", "depths", "choices")
@@ -364,7 +365,7 @@ def _write(members: Members) -> None:
 
 
 def _shipped_rows(members: Members, values: np.ndarray, size: str, start: int) -> pd.DataFrame:
-    """Return a row for each population and base: all kinds of evidence, and single silhouettes."""
+    """Return a row per population and base: all kinds of evidence, and single silhouettes."""
     parts = []
     for base in dict.fromkeys(members.bases):
         if size == WORDS and base != "SmolLM2":

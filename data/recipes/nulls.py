@@ -1,10 +1,10 @@
-"""Makes ``data/nulls.parquet`` and ``data/null_heads.parquet``: ``python -m recipes.nulls``.
+"""Make ``data/nulls.parquet`` and ``data/null_heads.parquet``: ``python -m recipes.nulls``.
 
-Answers, in float32, of the null respondents that take long: members of the embedded population's
-kind trained on pairs whose labels were shuffled, random heads on encoders with random weights, and
-in the second file untrained heads on the decoder in the place of the default decoders, as the
-chapters on prompts and on assessment draw them. ``python -m recipes.nulls heads`` makes these
-alone (ten minutes of one processor core).
+The files have answers, in float32, of slow null respondents: members of the embedded population's
+kind trained on pairs with shuffled labels, random heads on encoders with random weights, and in the
+second file untrained heads on the decoder that replace the default decoders, as the chapters on
+prompts and on assessment draw them. ``python -m recipes.nulls heads`` makes only the latter (ten
+minutes of one processor core).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SHUFFLED = 8
 BASES = 24
 SHARE = 0.15
 RECIPE = {"tuning": "lora", "epochs": 1, "lr": 1e-3, "dropout": 0.0}
-"""As the embedded members, but for the labels, and shorter: there is nothing to learn."""
+"""Settings of the embedded members, with shuffled labels and less training."""
 
 
 def _main() -> None:
@@ -63,7 +63,7 @@ def _main() -> None:
 
 def _write_heads() -> None:
     path = data_dir() / "null_heads.parquet"
-    path.unlink(missing_ok=True)  # or its own answers would be read again
+    path.unlink(missing_ok=True)  # otherwise its own answers would be read again
     frame = head_answers(DRAWN)
     digits = {name: "BYTE_STREAM_SPLIT" for name in frame.columns[1:]}
     frame.to_parquet(
@@ -72,7 +72,7 @@ def _write_heads() -> None:
 
 
 def head_answers(questionnaires: Sequence[str | Questionnaire]) -> pd.DataFrame:
-    """Return answers of untrained heads in the place of the default population's decoders.
+    """Return answers of untrained heads that replace the default population's decoders.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def _named(respondent: str, answers: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _shuffled_member(number: int):
-    """A respondent trained on pairs whose labels were dealt out anew."""
+    """Return a respondent trained on pairs with shuffled labels."""
     from peft import PeftModel
 
     folder = cache_dir() / "training" / f"shuffled-labels-s{number}"

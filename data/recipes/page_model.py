@@ -1,6 +1,6 @@
-"""Measure the model of the page *Ask a model* against Python: ``data/page_model.csv``.
+"""Compare the model of the page *Ask a model* with Python: ``data/page_model.csv``.
 
-Run as ``python -m recipes.page_model``; it needs onnxruntime, which the project does not.
+Run as ``python -m recipes.page_model``; it needs onnxruntime, which the project does not require.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import page_model
 
 
 def shipped_pairs() -> list[tuple[str, str]]:
-    """Return every pair of sentences of the questionnaires in the project, once."""
+    """Return the distinct pairs of sentences of the project's questionnaires."""
     loaded = [load_questionnaire(path) for path in sorted(questionnaires_dir().glob("*.yaml"))]
     asked = [one for one in loaded if any(item.templates for item in one.items)]
     table = pd.concat([prompts(one) for one in asked])[["premise", "hypothesis"]]
@@ -27,7 +27,7 @@ def shipped_pairs() -> list[tuple[str, str]]:
 
 
 def page_answers(encoded: list[dict]) -> np.ndarray:
-    """Return the probabilities that the exported model gives, (n, 3)."""
+    """Return the exported model's probabilities, (n, 3)."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(page_model.exported())

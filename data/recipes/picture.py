@@ -1,8 +1,8 @@
-"""Draws the pictures of the README and the landing page: ``python -m recipes.picture``.
+"""Draw the pictures of the README and the landing page: ``python -m recipes.picture``.
 
-``guess.png`` shows the eight decoders and, of 200 populations of untrained heads on the same
-network, the middle one by its correlation between anxiety and depression. ``share.png`` is what a
-link to the book shows.
+``guess.png`` shows the eight decoders and, from 200 populations of untrained heads on the same
+network, the one with the median correlation between anxiety and depression. ``share.png`` is the
+preview of a link to the book.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHOWN = {
 }
 """Kinds of evidence, in words and as statistics; columns of ``data/null_populations.parquet``."""
 DRAWN = 200
-"""Populations that are drawn as dots."""
+"""Number of populations drawn as dots."""
 BASES = {"SmolLM2": "8 decoders", "MiniLM": "24 encoders"}
 
 
@@ -62,7 +62,7 @@ def _main() -> None:
 
 
 def _draw_guess(populations: pd.DataFrame) -> None:
-    """Draw anxiety against depression in the trained decoders and in the middle population."""
+    """Draw anxiety against depression in the trained decoders and in the median population."""
     middle = int(populations["population"].iloc[len(populations) // 2])
     loaded = [load_questionnaire(name) for name in NAMES]
     members = population("encoders") + population("decoders")

@@ -1,4 +1,4 @@
-"""Trains the embedded population: ``python -m recipes.population``."""
+"""Train the embedded population: ``python -m recipes.population``."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ RECIPE = ["data", "share", "genre", "layers", "tuning", "epochs", "lr", "seed"]
 def _build_population(
     only: list[str] | None = None, workers: int = 2, folder: str | Path | None = None
 ) -> pd.DataFrame:
-    """Train the members of ``data/population.csv`` that are not there yet, and fill in the table.
+    """Train missing members of ``data/population.csv``, and fill in the table.
 
     Parameters
     ----------
     only : list of str, optional
-        Train these members alone, also where they are there already.
+        Train only these members, even if they exist.
     workers : int
-        Members trained at the same time, each on one thread.
+        Number of members trained at the same time, each on one thread.
     folder : str or Path, optional
-        Where unfinished training is kept, so that a stopped build goes on.
+        Folder of unfinished training, so that a stopped build resumes.
 
     Returns
     -------
     DataFrame
-        The table, as :func:`psychometrics.asking.population.population_table` gives it.
+        The table, as :func:`psychometrics.asking.population.population_table` returns it.
     """
     work = Path(folder) if folder else cache_dir() / "training"
     table = population_table()
@@ -80,7 +80,7 @@ def _genre_adapter(genre: str, work: Path) -> Path:
 
 
 def _adapt(genre: str, work: Path, threads: int | None) -> None:
-    """Adapt the encoder to a genre's own sentences: MNLI premises, none of them held out."""
+    """Adapt the encoder to a genre's own sentences: MNLI premises, without held-out ones."""
     import torch
 
     from psychometrics.training import adapt_encoder
@@ -160,7 +160,7 @@ def _train_decoder(recipe: dict, folder: Path) -> dict:
 
 
 def _plain(recipe: dict) -> dict:
-    """A row of the table as JSON has it."""
+    """Return a row of the table in JSON's types."""
     return {
         key: None if value != value else int(value) if isinstance(value, np.integer) else value
         for key, value in recipe.items()
@@ -168,7 +168,7 @@ def _plain(recipe: dict) -> dict:
 
 
 def _pack_member(member: str, recipe: dict, trained: Path) -> None:
-    """Keep what was trained, in fp16: the adapter with its head, or the head alone."""
+    """Save the trained parts in fp16: the adapter with its head, or the head alone."""
     from safetensors.torch import load_file, save_file
 
     folder = data_dir() / "population" / member
@@ -194,7 +194,7 @@ def _pack_member(member: str, recipe: dict, trained: Path) -> None:
 
 
 def _held_out(recipe: dict) -> dict:
-    """Accuracy of a packed member on pairs it was not trained on."""
+    """Return a packed member's accuracy on pairs that it was not trained on."""
     decoder = recipe["family"] == FAMILIES["decoders"]
     respondent = load_respondent(recipe["respondent_id"], dtype=None if decoder else "float32")
 

@@ -1,7 +1,7 @@
-"""Makes ``data/profile.parquet``, the item scores that stand behind a profile: ``make data``.
+"""Make ``data/profile.parquet``, the item scores that a profile compares with: ``make data``.
 
-Without them a profile would first ask the whole embedded population, which takes minutes from a
-store that is empty. They are known as a questionnaire's by a digest of its prompts.
+Without them a profile would first ask the whole embedded population, which takes minutes with an
+empty store. A digest of its prompts identifies a questionnaire's scores.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from psychometrics.store import key_of
 
 ASKED = ("gad7", "phq9", "soc13", "challenges", "placebo_defects", "placebo_pleasures",
          "placebo_habits", "placebo_weather")  # fmt: skip
-"""Questionnaires whose scores are shipped: those of the chapters that have prompts and scales."""
+"""Questionnaires with shipped scores: those in the chapters that have prompts and scales."""
 
 
 def _build_profiles() -> None:

@@ -1,10 +1,11 @@
-"""Writes ``data/published`` anew: ``python -m recipes.published``.
+"""Rebuild ``data/published``: ``python -m recipes.published``.
 
-Readers bring each published set into the package's table of answers. What is known to be wrong in
-the files is mended here, and said.
+Readers convert each published set into the package's table of answers. Known errors in the files
+are corrected here, and documented.
 
-Item by item only the answers under the MIT licence; of the others figures: counts, means and
-covariances, sums by scale score, and how single runs and people fit. A minute of one core.
+Only answers under the MIT licence are stored item by item; the other sets are stored as counts,
+means and covariances, sums by scale score, and the fit of single runs and people. A minute of one
+core.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from psychometrics.questionnaires.answers import COLUMNS, tidy
 OPEN = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")
 """Sets under the MIT licence."""
 LEAST = 60
-"""Rows without a gap that a group's covariances need."""
+"""Fewest rows without a gap for a group's covariances."""
 SEED = 1
 
 
 MODELS = (
     "llama3.1-8b", "llama3.3-70b", "mistral-7b", "mistral-large-123b", "qwen2.5-7b", "qwen2.5-72b",
 )  # fmt: skip
-"""Of ``llm_questionnaires``, by family and size."""
+"""Models of ``llm_questionnaires``, by family and size."""
 CONDITIONS = ("baseline", "history", "inverted")
-"""Ways in which they were asked: each item in a call of its own; with the last questions and
-answers, a window of five, in view; the same with reversed labels."""
+"""Ways of asking: each item in its own call; with the last five questions and answers in view; the
+same with reversed labels."""
 SOURCES = (
     "llm_questionnaires", "survey", "llmpersonality", "ai_like_humans", "students_mexico",
     "students_bmi", "adults_peru",
@@ -54,7 +55,7 @@ _SOC_TURNED = (1, 2, 3, 7, 10)
 
 
 def answers(source: str) -> pd.DataFrame:
-    """A published set of answers, as the package's table.
+    """Return a published set of answers as the package's table.
 
     Parameters
     ----------
@@ -68,29 +69,29 @@ def answers(source: str) -> pd.DataFrame:
     -------
     DataFrame
         The columns of every table of answers, and ``condition``. Answers to inverted labels are
-        turned round, so that a high value agrees with the item everywhere; those to SOC-13 point
-        where the items of our own wording do.
+        reversed, so that a high value always agrees with the item; answers to SOC-13 have the
+        direction of the items in our own wording.
 
     Raises
     ------
     DataError
-        A file cannot be had.
+        A file cannot be fetched.
     ParameterError
         The source is none of these.
 
     Notes
     -----
-    Mended: the headers of ``llm_questionnaires`` name the domains in another order than that of
-    its values; a missing answer of the survey is 0; ``gad5`` of one Mexican student is 10, for 1;
-    one model of ``llmpersonality`` wrote a number beside the label that means the opposite, where
-    the label counts, and one repeated the labels before its answers, where the last number counts.
-    Left out: the condition with cycled items, whose values fit neither its header nor the order of
-    the items, and the heights, weights and diagnoses of people.
+    Corrected: the headers of ``llm_questionnaires`` name the domains in a different order from the
+    values; a missing answer of the survey is 0; ``gad5`` of one Mexican student is 10, for 1; one
+    model of ``llmpersonality`` wrote numbers next to labels of the opposite meaning (the label
+    counts), and one repeated the labels before its answers (the last number counts). Left out: the
+    condition with cycled items, whose values fit neither its header nor the order of the items, and
+    the heights, weights and diagnoses of people.
 
     References
     ----------
-    Münker (2025); Anand (2024); AI Like Humans Contributors (2026); the people's sets as the
-    registry names them.
+    Münker (2025); Anand (2024); AI Like Humans Contributors (2026); the people's sets as named in
+    the registry.
 
     Examples
     --------
@@ -115,7 +116,7 @@ llmpersonality, ai_like_humans, students_mexico, students_bmi, adults_peru, got 
 
 
 def _keys_of(source: str) -> list[str]:
-    """Files of a set, as ``data/registry.yml`` calls them.
+    """Return the keys of a set's files in ``data/registry.yml``.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def _keys_of(source: str) -> list[str]:
     Returns
     -------
     list of str
-        For :func:`psychometrics.data.available`.
+        Keys for :func:`psychometrics.data.available`.
 
     Examples
     --------
@@ -142,14 +143,14 @@ def _keys_of(source: str) -> list[str]:
 
 @functools.cache
 def _asked_order() -> tuple[str, ...]:
-    """Items of the IPIP-50 in the order in which ``llm_questionnaires`` asks them.
+    """Return the IPIP-50's items in the order in which ``llm_questionnaires`` asks them.
 
-    Matched by wording; needs its file of items.
+    Items are matched by wording; this needs the set's file of items.
 
     Raises
     ------
     DataError
-        The file cannot be had, or a statement is none of the questionnaire's.
+        The file cannot be fetched, or a statement is not one of the questionnaire's.
     """
     file = json.loads(fetch("llm_questionnaires_items").read_text(encoding="utf-8"))
     ours = {_plain(i.text): i.id for i in load_questionnaire("ipip50").items}
@@ -161,7 +162,7 @@ def _asked_order() -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """A statement without its subject and marks."""
+    """Return a statement without its subject and punctuation."""
     text = re.sub(r"^(i am|am|i)\s+", "", text.strip().lower())
     return re.sub(r"[^a-z]", "", text)
 
@@ -169,7 +170,7 @@ def _plain(text: str) -> str:
 def _long(
     table: pd.DataFrame, questionnaire: str, condition: str, ids: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """A matrix of answers (index: respondent and run) as rows, gaps as missing answers."""
+    """Turn a matrix of answers (index: respondent and run) into rows, gaps as missing answers."""
     table = table.set_axis(list(ids) if ids is not None else list(table), axis=1)
     long = table.rename_axis(columns="item_id").stack(future_stack=True).rename("value")
     long = long.reset_index()
@@ -239,9 +240,9 @@ def _llmpersonality() -> pd.DataFrame:
 
 
 def _listed(reply: str, statements: Sequence[str]) -> list[float]:
-    """Answers of a numbered list, by label, or by number where there is no label; the last counts.
+    """Return the answers in a numbered list, by label or else by number; the last one counts.
 
-    Where the list repeats the statements, an answer goes to the statement it repeats.
+    If the list repeats the statements, an answer belongs to the statement that it repeats.
     """
     places = {_plain(text): place for place, text in enumerate(statements)}
     values = [np.nan] * len(statements)
@@ -297,7 +298,7 @@ def _students_bmi() -> pd.DataFrame:
 
 
 def _both(table: pd.DataFrame, phq: str, gad: str, prefix: str) -> pd.DataFrame:
-    """PHQ-9 and GAD-7 of the same people."""
+    """Return PHQ-9 and GAD-7 of the same people."""
     parts = []
     for name, form, size in (("phq9", phq, 9), ("gad7", gad, 7)):
         own = table[[form.format(n) for n in range(1, size + 1)]].astype(float)
@@ -324,18 +325,18 @@ def _build_published(folder: Path | None = None) -> None:
     Parameters
     ----------
     folder : Path, optional
-        By default ``data/published``.
+        Folder to write to, by default ``data/published``.
 
     Raises
     ------
     DataError
-        A file cannot be had.
+        A file cannot be fetched.
     """
     folder = data_dir() / "published" if folder is None else folder
     folder.mkdir(parents=True, exist_ok=True)
     text = {"index": False, "lineterminator": "\n"}
     whole = pd.concat([answers(source).assign(source=source) for source in OPEN])
-    whole = whole[whole["questionnaire"] != "pss10"]  # no questionnaire of the project
+    whole = whole[whole["questionnaire"] != "pss10"]  # not a questionnaire of the project
     packed = {"method": "gzip", "mtime": 1}
     whole.to_csv(folder / "answers.csv.gz", compression=packed, **text)
     tables = _tables()
@@ -343,7 +344,7 @@ def _build_published(folder: Path | None = None) -> None:
     questionnaire = load_questionnaire("ipip50")
     turned = {
         item for scale in questionnaire.scales for item in scale.reverse
-    }  # a keyed answer is 6 less the given one
+    }  # a keyed answer is 6 minus the given one
     keyed = {
         name: table.assign(**{item: 6 - table[item] for item in turned})
         for name, table in tables.items()
@@ -361,7 +362,7 @@ def _build_published(folder: Path | None = None) -> None:
 
 
 def _tables() -> dict[tuple[str, str], pd.DataFrame]:
-    """Answers as given, runs or people by items, by group; with halves and answers by chance."""
+    """Return raw answers by group, runs or people by items; with halves and random answers."""
     items = [item.id for item in load_questionnaire("ipip50").items]
     found = {}
     runs = answers("llm_questionnaires")
@@ -418,19 +419,19 @@ def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) 
     Parameters
     ----------
     values : DataFrame, shape (R, I)
-        Answers; one row a person, or a run.
+        Answers, one row per person or run.
     mean : Series
         People's mean of each item.
     covariance : DataFrame, shape (I, I)
-        People's.
+        Covariance of people's answers.
 
     Returns
     -------
     DataFrame
-        ``profile``: correlation of the row with the means, over items (a person who answers as
-        people do has a high one; answers in a shuffled order have 0), and ``distance``:
-        :math:`D^2 = (x - \mu)^\top \Sigma^{-1} (x - \mu) / I`, 1 on average in people. The first
-        is missing where a row does not vary, both where it has a gap.
+        ``profile``: correlation of the row with the means, over items (high for people who answer
+        like others, 0 for answers in a shuffled order), and ``distance``: :math:`D^2 = (x -
+        \mu)^\top \Sigma^{-1} (x - \mu) / I`, 1 on average in people. The first is missing if a row
+        does not vary, both if it has a gap.
 
     References
     ----------
@@ -450,12 +451,12 @@ def person_fit(values: pd.DataFrame, mean: pd.Series, covariance: pd.DataFrame) 
 
 
 def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the answers to each item by the sum of its scale, as ``standardised_dif`` takes them.
+    """Return the answers to each item by the sum of its scale, for ``standardised_dif``.
 
     Parameters
     ----------
     keyed : DataFrame, shape (R, I)
-        Keyed answers. Rows with a gap in a scale are left out of it.
+        Keyed answers. A scale leaves out rows with a gap in it.
     questionnaire : Questionnaire
 
     Returns
@@ -485,7 +486,7 @@ def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _fit(tables: dict) -> pd.DataFrame:
-    """Single rows against one half of the people; the other half, and shuffled rows, beside."""
+    """Compare single rows, the other half and shuffled rows with one half of the people."""
     half = tables["people_a", "people"].dropna()
     mean = half.mean()
     covariance = half.cov()

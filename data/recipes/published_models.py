@@ -1,9 +1,9 @@
-"""Writes two tables of ``data/published``: ``python -m recipes.published_models``.
+"""Write two tables of ``data/published``: ``python -m recipes.published_models``.
 
-``behaviour.csv`` are the means of twelve models that described themselves and did five tasks (Han
-et al. 2026, MIT licence), without a role and in two roles. ``nli_shares.csv`` are the shares of
-trait and bias between the six NLI models that Pellert et al. (2024) gave the BFI. The items and the
-models' single answers stay where they are. Ten seconds.
+``behaviour.csv`` has the means of twelve models that described themselves and did five tasks (Han
+et al. 2026, MIT licence), without a role and in two roles. ``nli_shares.csv`` has the shares of
+trait and bias between the six NLI models to which Pellert et al. (2024) gave the BFI. The items and
+the models' single answers are not copied. Ten seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TASKS = {
 """Columns of the behaviours."""
 ROLES = ("agreeableness", "self_regulation")
 STRATEGIES = 3
-"""How the authors put a role into words, in as many files."""
+"""The authors' ways of wording a role, one file each."""
 
 
 def behaviour() -> pd.DataFrame:

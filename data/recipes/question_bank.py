@@ -74,7 +74,7 @@ def _blocks(kind: str, prose: str) -> list[re.Match]:
 
 
 def _plain(text: str, chapter: str) -> str:
-    """Replace roles by what they print; a course system knows none of them."""
+    """Replace roles by their output, since course systems do not know them."""
     text = ROLE.sub(lambda match: _number(match[1], chapter), _OPTIONS.sub("", text))
     text = re.sub(r"\[\]\(([^)]*)\)", r"the book's page \1", text)
 
@@ -82,7 +82,7 @@ def _plain(text: str, chapter: str) -> str:
 
 
 def _number(address: str, chapter: str) -> str:
-    """Return a cell of a kept table, or of the built chapter where it is a figure's."""
+    """Return a cell of a kept table, or of the built chapter if it belongs to a figure."""
     for folder in (data_dir() / "tables", book_dir() / "chapters"):
         try:
             return printed(address, folder, chapter)

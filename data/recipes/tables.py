@@ -1,9 +1,9 @@
-"""Keep the tables of the built book, and print what moved: ``make tables``.
+"""Keep the tables of the built book, and print the changes: ``make tables``.
 
 ``data/tables`` holds one CSV file for each table that a chapter shows with its default parameters,
-and for each figure that an exercise is answered from. Where a table rests on external texts that
-are not shipped, ``tab-….rests-on.txt`` next to it names them. A build that lacks these texts
-neither moves nor replaces that table.
+and for each figure that answers an exercise. If a table depends on external texts that are not
+shipped, ``tab-….rests-on.txt`` next to it names them. A build without these texts neither compares
+nor replaces that table.
 """
 
 import csv
@@ -28,13 +28,13 @@ def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:
     kept, runs : Path
         Folders of chapters, each a folder of CSV files.
     figures : sequence of str
-        Names of the figures whose data are kept, too.
+        Names of the figures whose data are also kept.
 
     Returns
     -------
     list of str
-        Kept tables that were not replaced, because they rest on external texts and the executed
-        chapter used others or none.
+        Kept tables that were not replaced, because they depend on external texts and the executed
+        chapter used other texts or none.
     """
     shown = [path for name in ("tab-*", *figures) for path in runs.glob(f"*/{name}.csv")]
     stay = {
@@ -69,21 +69,21 @@ def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:
 def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
     """Return the cells of shown tables that differ from the kept ones.
 
-    Tables that rest on other texts than their kept copy are left out (:func:`not_compared`).
+    Tables that depend on other texts than their kept copy are left out (:func:`not_compared`).
 
     Parameters
     ----------
     kept, runs : Path
         Folders of chapters, each a folder of CSV files.
     tolerance : float
-        Relative to the kept number, and absolute below 1. ``tolerances.csv`` beside the kept
-        chapters (``table, column, tolerance``) names columns that may differ by more.
+        Tolerance relative to the kept number, and absolute below 1. ``tolerances.csv`` next to the
+        kept chapters (``table, column, tolerance``) names columns with a larger one.
 
     Returns
     -------
     DataFrame
-        ``cell`` (an address), ``kept`` and ``now``; a table, row or column that is on one side
-        alone has an empty other side.
+        ``cell`` (an address), ``kept`` and ``now``; a table, row or column that only one side has
+        is empty on the other.
     """
     tolerances = {}
     path = kept / "tolerances.csv"
@@ -121,7 +121,7 @@ def not_compared(kept: Path, runs: Path) -> list[str]:
     Returns
     -------
     list of str
-        Each names a table, and the external texts that its two copies rest on.
+        Each names a table, and the external texts behind its two copies.
 
     Examples
     --------
@@ -143,13 +143,13 @@ def not_compared(kept: Path, runs: Path) -> list[str]:
 
 
 def external_texts(path: Path) -> str:
-    """Return the external texts that a table's CSV file rests on; empty if there are none."""
+    """Return the external texts that a table's CSV file depends on; empty if there are none."""
     note = external_texts_file(path)
     return note.read_text(encoding="utf-8").strip() if note.is_file() else ""
 
 
 def _other_texts(old: Path, new: Path) -> bool:
-    """Whether two copies of a table exist and rest on different external texts."""
+    """Return whether two copies of a table exist and depend on different external texts."""
     return old.is_file() and new.is_file() and external_texts(old) != external_texts(new)
 
 
@@ -171,7 +171,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def _alike(one: str, other: str, tolerance: float) -> bool:
-    """Whether two cells are the same words, with numbers within the tolerance of each other."""
+    """Return whether two cells have the same words, and numbers within the tolerance."""
     try:
         a, b = float(one or "nan"), float(other or "nan")
     except ValueError:
@@ -183,7 +183,7 @@ def _alike(one: str, other: str, tolerance: float) -> bool:
 
 
 def _near(a: float, b: float, tolerance: float) -> bool:
-    """Whether two numbers differ by at most the tolerance, relative to the first or to 1."""
+    """Return whether two numbers differ by at most the tolerance, relative to the first or to 1."""
     return a == b or abs(a - b) <= tolerance * max(1, abs(a))
 
 

@@ -1,8 +1,8 @@
-"""Asks the conversational model for chapters 10 and 11: ``python -m recipes.talk``.
+"""Ask the conversational model for chapters 10 and 11: ``python -m recipes.talk``.
 
-Into ``data/answers``, without texts other than the model's own replies. What is there already is
+Writes to ``data/answers``, without texts other than the model's own replies. Existing answers are
 not asked again. The thirteen scales' items come from the mirror or are downloaded; the scores of
-chapter 10 go to ``data/norms/smollm2_scores.csv``, so that it has them where the items are not.
+chapter 10 go to ``data/norms/smollm2_scores.csv``, so that it has them without the items.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from psychometrics.store import StoredAnswers
 from .answers import ship
 
 KEPT = {"options": ["log_probability"], "chat": ["reply", "finish_reason"]}
-"""What is shipped of an answer, by mode; its key is found without the rest."""
+"""Shipped columns of an answer, by mode; its key does not need the rest."""
 
 FORMATS = {
     "digits": {"permutations": "given"},
@@ -63,7 +63,7 @@ CROSSING = {
 
 
 def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
-    """A questionnaire with *no* and *yes* for its options, at the ends of its own scale."""
+    """Return a questionnaire with the options *no* and *yes*, at the ends of its own scale."""
     values = [option.value for option in questionnaire.choices(questionnaire.items[0])]
     ends = Option(value=min(values), label="no"), Option(value=max(values), label="yes")
     instructions = (
@@ -75,7 +75,7 @@ def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
 
 
 def ship_new(mode: str, questionnaire: Questionnaire, model: str = SMOLLM2) -> None:
-    """Ship a model's answers if the store has some that are not shipped, with those that are."""
+    """Ship a model's answers, with the shipped ones, if the store has new ones."""
     identity = identify(model, mode)
     where = mode, questionnaire.id, identity["respondent_id"]
     with (

@@ -1,8 +1,8 @@
-"""A model that talks, before and after it read texts: what it ticks, tells about itself, and says.
+"""A conversational model before and after reading texts: its ticks, self-reports and replies.
 
-The model is adapted to an arm's texts by a low-rank adapter. Each adapted model, and the model as
-it was, is measured in four ways: ``options``, by the probabilities of the options' labels;
-``own_replies``, by an NLI respondent that judges what the model replies to the questionnaires'
+The model is adapted to an arm's texts by a low-rank adapter. Each adapted model, and the original
+model, is measured in four ways: ``options``, by the probabilities of the options' labels;
+``own_replies``, by an NLI respondent that judges the model's replies to the questionnaires'
 statements; ``conversation``, by VADER and an NLI respondent on sampled replies to openers; and
 ``text``, by the mean negative log-likelihood of sentences that it never read. The study is this
 project's extension of Reuben et al. (2024), sections 3.3.5 and 4.
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from psychometrics.modes.nli import NLIRespondent
 
 BEFORE = "before"
-"""What stands in the place of the arm where nothing was read."""
+"""Name of the arm without reading."""
 SHIPPED = {"scores": "interventions_talk.csv", "replies": "interventions_replies.csv"}
 TICKED = ("gad7", "phq9", "soc13", "ipip20")
 TOLD = ("gad7", "phq9", "soc13")
 UNREAD = 30
-"""Sentences of each arm that no model reads, and as many of ordinary text, twice."""
+"""Number of sentences of each arm that no model reads, and of ordinary text, twice."""
 READ = 200
-"""Sentences that a model reads of an arm; the paper's depressive texts are as many."""
+"""Number of an arm's sentences that a model reads, as many as the paper's depressive texts."""
 SAMPLES = 3
-"""Replies to each opener."""
+"""Number of replies to each opener."""
 TOKENS = {"conversation": 40, "own_replies": 24}
 """Most tokens of a reply."""
 TEMPERATURE = 0.7
 HANDLING = "talking-1"
-"""Version of all that this file does to a measurement; part of a cell's digest."""
+"""Version of this file's treatment of measurements; part of a cell's digest."""
 COLUMNS = ["arm", "seed", "way", "questionnaire", "unit", "measure", "score"]
 STATEMENTS = {
     "help": ("I can help you.", "I cannot help you."),
@@ -59,19 +59,19 @@ STATEMENTS = {
     "worry": ("I feel nervous and worried.", "I feel calm and relaxed."),
     "coherence": ("My life makes sense to me.", "My life makes no sense to me."),
 }
-"""What a reply to an opener is judged by: a statement and its opposite."""
+"""Statements, with their opposites, by which a reply to an opener is judged."""
 FREQUENCIES = ("never", "rarely", "sometimes", "often", "always")
-"""Options for a questionnaire that has none of its own, worth 1 to 5."""
+"""Options for a questionnaire without its own, worth 1 to 5."""
 
 
 def openers() -> pd.DataFrame:
-    """What conversations are opened with, written for this project.
+    """Return the openers of conversations, written for this project.
 
     Returns
     -------
     DataFrame
         ``opener, topic, text``; the topics are calls for *help*, questions about the model's
-        *self*, and *everyday* matters, where mood has no place.
+        *self*, and *everyday* matters, which mood should not affect.
 
     Examples
     --------
@@ -103,23 +103,23 @@ def talk(
     judge : str or Path
         The NLI respondent that reads the replies.
     arms : sequence of str
-        As in :func:`psychometrics.interventions.intervention_texts`.
+        Arms, as in :func:`psychometrics.interventions.intervention_texts`.
     seeds : sequence of int
-        Of the choice and order of sentences, of the adapter's first weights, and of the replies:
-        before and after share the luck of the draws.
+        Seeds of the choice and order of sentences, of the adapter's initial weights, and of the
+        replies: before and after use the same random draws.
     epochs, lr, rank
-        Of the adaptation (see :func:`adapt`), in batches of 8.
+        Settings of the adaptation (see :func:`adapt`), in batches of 8.
     cache : str or Path, optional
-        Folder in which each cell, one arm with one seed, is kept as soon as it is measured; by
-        default in the user's cache. A stopped study goes on with the next cell.
+        Folder in which each cell, one arm with one seed, is stored as soon as it is measured; by
+        default in the user's cache. A stopped study resumes with the next cell.
     progress : bool
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Returns
     -------
     scores : DataFrame
-        ``arm`` ("before" where nothing was read)``, seed, way, questionnaire, unit, measure,
-        score``. The unit is an item, an opener or a set of sentences.
+        ``arm`` ("before" without reading)``, seed, way, questionnaire, unit, measure, score``. The
+        unit is an item, an opener or a set of sentences.
     replies : DataFrame
         ``arm, seed, opener, sample, reply``.
 
@@ -128,9 +128,9 @@ def talk(
     ParameterError
         There is nothing to measure.
     DataError
-        MNLI, from which the ordinary sentences come, is not at hand.
+        MNLI, the source of the ordinary sentences, is not available.
     RespondentError
-        A model cannot be loaded or does not converse.
+        A model cannot be loaded or cannot converse.
 
     References
     ----------
@@ -170,7 +170,7 @@ def talk(
         if not paths[-1].is_file():
             asked = asked or load_respondent(judge)
             parts = _cell(generator, asked, arm, seed, training)
-            for part, path in zip(parts, paths, strict=True):  # the replies last
+            for part, path in zip(parts, paths, strict=True):  # write the replies last
                 new = path.with_suffix(".part")
                 part.to_csv(new, index=False, quoting=csv.QUOTE_NONNUMERIC)  # a reply may hold \r
                 new.replace(path)
@@ -182,21 +182,21 @@ def talk(
 
 
 def judged(texts: Sequence[str], judge: NLIRespondent) -> pd.DataFrame:
-    """Texts scored as replies to openers are: how glad they sound, and what they speak for.
+    """Score texts like replies to openers: their sentiment, and the statements they support.
 
     Parameters
     ----------
     texts : sequence of str
         The texts, such as replies.
     judge : NLIRespondent
-        Who says what follows from them.
+        The respondent that judges what follows from them.
 
     Returns
     -------
     DataFrame
         One row per text: ``sentiment``, VADER's compound score, and for each of ``STATEMENTS`` the
-        entailment less the contradiction of the statement, less the same of its opposite, halved;
-        all from -1 to 1.
+        entailment minus the contradiction of the statement, minus the same for its opposite,
+        halved; all from -1 to 1.
 
     References
     ----------
@@ -213,7 +213,7 @@ def judged(texts: Sequence[str], judge: NLIRespondent) -> pd.DataFrame:
 
 
 def _asked(name: str) -> Questionnaire:
-    """A questionnaire with options: a scale of frequency where it has none of its own."""
+    """Return a questionnaire with options: by default a scale of frequency."""
     questionnaire = load_questionnaire(name)
     if questionnaire.options:
         return questionnaire
@@ -223,8 +223,8 @@ def _asked(name: str) -> Questionnaire:
 
 
 def _sentences() -> dict[str, list[str]]:
-    """Sentences that no model reads: of each arm, and ordinary ones of MNLI's held-out pairs."""
-    rng = np.random.default_rng(0)  # the same whatever the seed of the study
+    """Return sentences that no model reads: from each arm, and from MNLI's held-out pairs."""
+    rng = np.random.default_rng(0)  # the same for every seed of the study
     sets = {}
     for arm in ARMS:
         texts = intervention_texts(arm)
@@ -278,7 +278,7 @@ def adapt(
 def _cell(
     generator: str | Path, judge: NLIRespondent, arm: str, seed: int, training: dict
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Adapt where there is an arm, and measure."""
+    """Adapt the model if there is an arm, and measure it."""
 
     from psychometrics.models.devices import resolve_device
     from psychometrics.models.loading import load_model
@@ -308,7 +308,7 @@ def _cell(
 
 
 def _text(model, tokenizer, sets: dict[str, list[str]]) -> list[tuple]:
-    """Mean negative log-likelihood of a token, in nats, for each set of sentences."""
+    """Return the mean negative log-likelihood per token, in nats, for each set of sentences."""
     import torch
 
     rows = []
@@ -335,7 +335,7 @@ def _text(model, tokenizer, sets: dict[str, list[str]]) -> list[tuple]:
 
 
 def _begun(tokenizer, ids: list[int]) -> list[int]:
-    """Ids with a first token before them, so that the first word is predicted, too."""
+    """Put a first token before the ids, so that the first word is predicted, too."""
     start = tokenizer.bos_token_id
     return ids if start is None or (ids and ids[0] == start) else [start, *ids]
 
@@ -350,10 +350,10 @@ def _padded(rows: list[list[int]], device) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _options(model, tokenizer) -> list[tuple]:
-    """Expected value of each item, with the options as given, reversed, and both pooled.
+    """Return each item's expected value, with options as given, reversed, and both pooled.
 
-    As ``ask(..., mode="options", choose="expected")`` has it; what all items of a questionnaire
-    begin with is read once.
+    The values equal ``ask(..., mode="options", choose="expected")``; the common beginning of a
+    questionnaire's items is read once.
     """
     rows = []
     for name in TICKED:
@@ -377,7 +377,7 @@ def _options(model, tokenizer) -> list[tuple]:
 
 
 def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> np.ndarray:
-    """Log-probabilities of the options, items by options in the questionnaire's order."""
+    """Return log-probabilities of the options, items by options in the questionnaire's order."""
     import torch
 
     from psychometrics.modes.generation import encode
@@ -410,14 +410,14 @@ def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> n
 
     shown = logits[:, [label[0] for label in labels]].double().cpu().numpy()
     out = np.empty_like(shown)
-    out[:, list(order)] = shown  # the first place has the first label, whatever stands there
+    out[:, list(order)] = shown  # the first place has the first label, whatever its option
     return out
 
 
 def _replied(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, judge: NLIRespondent, seed: int
 ) -> tuple[list[tuple], list[tuple], pd.DataFrame]:
-    """Replies to statements and to openers, and what is made of them."""
+    """Return replies to statements and to openers, and their scores."""
     from psychometrics.modes.generation import replies
 
     def answered(texts: list[str], way: str) -> list[str]:
@@ -452,7 +452,7 @@ def _replied(
 
 
 def _statements() -> pd.DataFrame:
-    """The first template of each item with its first source and its first inverse term."""
+    """Return each item's first template with its first source and its first inverse term."""
     parts = []
     for name in TOLD:
         questionnaire = load_questionnaire(name)
@@ -472,7 +472,7 @@ def _statements() -> pd.DataFrame:
 
 
 def _leaning(judge: NLIRespondent, replies, statements, opposites) -> np.ndarray:
-    """How much replies speak for a statement and against its opposite, from -1 to 1."""
+    """Return how much replies support a statement against its opposite, from -1 to 1."""
     replies = list(replies)
     for_it = judge.answer(list(zip(replies, statements, strict=True)))
     against = judge.answer(list(zip(replies, opposites, strict=True)))

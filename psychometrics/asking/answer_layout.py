@@ -127,13 +127,13 @@ def _check_headers(table: _AnswerTable, asked: dict[str, Any]) -> None:
 
 
 def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
-    """Return the columns whose headers are among common names, in the order of these."""
+    """Return the columns with a common name, in the order of these names."""
     headers = {plain(name): name for name in reversed(table.cells.columns)}
     return [headers[name] for name in map(plain, known) if name in headers]
 
 
 def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _Notes) -> None:
-    """Leave out rows about other questionnaires, where a column names them."""
+    """Leave out rows about other questionnaires, if a column names them."""
     if "questionnaire" not in table.cells:
         return
 
@@ -232,7 +232,7 @@ def _named_columns(
         wide = names.find_all(headers, prefix=columns)
         if not wide:
             raise ParameterError(
-                f"{table.place}: no headers are '{columns}' and numbers from 1 to "
+                f"{table.place}: no headers have the form '{columns}' and a number from 1 to "
                 f"{len(names.ids)}; give each column's item in a table with column,item_id."
             )
         return wide
@@ -331,14 +331,14 @@ def _identity(
 def _add_conditions(
     who: pd.DataFrame, table: _AnswerTable, conditions: list[str], used: set[str]
 ) -> None:
-    """Add the columns of conditions: those that the user named, or those with a common name."""
+    """Add the columns of conditions, named by the user or by a common name."""
     cells = table.cells
     if not conditions:
         conditions = [name for name in _common(table, _CONDITIONS) if name not in used]
 
     for name in conditions:
         if name in COLUMNS:
-            raise ParameterError(f"conditions: '{name}' is a column of all answers; rename it.")
+            raise ParameterError(f"conditions: '{name}' is reserved for all answers; rename it.")
         who[name] = cells[name]
 
     for name in ("mode", "status"):  # from a table that this package wrote

@@ -192,7 +192,7 @@ def _check_engine(
     if engine == "ray" and not keep_downloads:
         raise ParameterError("keep_downloads=False works only here: leave engine='ray' out.")
     if engine == "ray" and device is not None:
-        raise ParameterError("device works only on this machine: leave out it or engine='ray'.")
+        raise ParameterError("device works only here: leave it out, or engine='ray'.")
 
 
 def _add_removed(plan: _Plan, removed: Mapping[str, int]) -> None:

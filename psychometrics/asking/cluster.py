@@ -456,7 +456,7 @@ def _nodes() -> list[_Node]:
 
 
 def _needs(task: _Task, nodes: list[_Node]) -> dict[str, float]:
-    """Return processors, memory and share of a GPU for a model, at most what a machine has."""
+    """Return processors, memory and share of a GPU for a model, within a machine's limits."""
     most = {kind: max((node.get(kind, 0) for node in nodes), default=0) for kind in ("CPU", "GPU")}
     memory = max((node.get("memory", 0) for node in nodes if node.get("CPU")), default=0)
     cpus = min(_MOST_CPUS, math.ceil(task.parameters / _PER_CPU), int(most["CPU"]))

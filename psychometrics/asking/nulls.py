@@ -207,7 +207,7 @@ def kernel(
     Raises
     ------
     ParameterError
-        The base has fewer layers.
+        The base has fewer layers than requested.
     QuestionnaireError
         A questionnaire has no prompts.
     RespondentError
@@ -240,7 +240,7 @@ def kernel_of_vectors(
     ----------
     questionnaires : sequence of Questionnaire
     table : DataFrame
-        Their prompts, one questionnaire after another.
+        The questionnaires' prompts, one questionnaire after another.
     vectors : ndarray, shape (prompts, width)
         Vectors of the prompts from a base, untouched or adapted.
 
@@ -574,7 +574,7 @@ def _shipped(null: str, pairs: _Pairs) -> _Numbers | None:
 def _shipped_heads(
     null: str, made: list[tuple[_Stand, int]], pairs: _Pairs
 ) -> dict[tuple[_Stand, int], _Numbers]:
-    """Return shipped answers of heads on decoders, (prompts, 3), by stand and number.
+    """Return shipped answers of heads on decoders, (prompts, 3), by base and number.
 
     The result is empty if the table lacks a prompt.
     """

@@ -148,7 +148,7 @@ def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any
     if lost:
         columns = ", ".join(table)
         raise ParameterError(
-            f"personas: no column fills the gap {{{lost[0]}}}; they have {columns}."
+            f"personas: no column fills the gap {{{lost[0]}}}; the columns are {columns}."
         )
 
     if not gaps or table.empty or table.columns.has_duplicates:

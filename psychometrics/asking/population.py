@@ -90,7 +90,8 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     names : iterable of str
-        Names of respondents; others than the project's keep their name, folders only its last part.
+        Names of respondents. Names from outside the project stay unchanged; a folder keeps only the
+        last part of its path.
 
     Returns
     -------

@@ -62,7 +62,7 @@ def survey(
     loaded = load_questionnaire(questionnaire)
     check_numbers(checks=checks)
     if checks > len(loaded.items):
-        raise ParameterError(f"{loaded.id}: {checks} checks for {len(loaded.items)} items.")
+        raise ParameterError(f"{loaded.id}: {len(loaded.items)} items, {checks} checks: use fewer.")
     if any(item.id.startswith(_CHECK) for item in loaded.items):
         raise ParameterError(f"{loaded.id}: checks are named {_CHECK}1 ...; rename its items.")
 

@@ -61,7 +61,7 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``item_id, template`` (whose place it would take)``, rule`` (present, listed, hypothesis,
+        ``item_id, template`` (the template to replace)``, rule`` (present, listed, hypothesis,
         end)``, premise, hypothesis``; the present template first, no wording twice.
 
     Examples

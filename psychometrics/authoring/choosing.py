@@ -228,7 +228,7 @@ class _Choice:
 
 
 def _picks(entry: _Wording, pool: _Wording) -> list[list[int]]:
-    """Return every choice of terms from the pool, as places; each has the template's size."""
+    """Return every choice of as many terms from the pool as the template has, by index."""
     first_inverse = len(pool.source)
     sources = itertools.combinations(range(first_inverse), len(entry.source))
     inverses = itertools.combinations(range(first_inverse, len(pool.terms)), len(entry.inverse))

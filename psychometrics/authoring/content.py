@@ -40,8 +40,8 @@ def content_validity(
         from the file named by ``PSYCHOMETRICS_WORDING``, if that file has it.
     encoder : str
         A sentence-transformers model: ``"embedded"``, a local folder or a hub id.
-    Model, as in :func:`psychometrics.models.embedded.acceptability`; None skips it.
-        As in :func:`psychometrics.models.embedded.acceptability`; None leaves it out.
+    acceptability : str or None
+        Model, as in :func:`psychometrics.models.embedded.acceptability`; None skips it.
 
     Returns
     -------

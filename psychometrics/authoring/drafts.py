@@ -118,7 +118,7 @@ def draft(
 
 
 def _common_options(rows: pd.DataFrame, language: str) -> str:
-    """Return the options of all items: the table's, else usual ones if there are no prompts."""
+    """Return the options of all items: the table's or, without prompts, the usual ones."""
     options = rows["options"].iloc[0]
     if options:
         return "\n  - ".join(["options:", *_options(options, rows["place"].iloc[0])])

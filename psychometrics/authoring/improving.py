@@ -1,6 +1,6 @@
 """Better prompts for a questionnaire: chosen on half of the respondents, tested on the rest.
 
-Steps of :func:`improve`: it splits the respondents before any measurement. On the first half alone
+:func:`improve` splits the respondents before any measurement. On the first half alone
 it chooses the intensifiers, then the wording of each template, then its terms. The second half
 answers the chosen prompts, the present prompts, and prompts drawn at random from the same
 candidates. :func:`held_out` summarises them.
@@ -162,9 +162,9 @@ def improve(
 ) -> _Improved:
     r"""Choose better prompts on half of the respondents and measure them on the other half.
 
-    A candidate is *allowed* if it falls behind what it replaces by at most 0.05 in similarity to
-    the item, acceptability and neutrality (templates) or opposition (terms). The choice is the
-    allowed candidate whose silhouette lies farthest above the null respondents',
+    A candidate is *allowed* if it falls below the part that it replaces by at most 0.05 in
+    similarity to the item, acceptability and neutrality (templates) or opposition (terms). The
+    choice is the allowed candidate whose silhouette lies farthest above the null respondents',
 
     .. math:: \bar s_{\text{first half}} - \bar s_{\text{random heads}} ,
 
@@ -255,7 +255,7 @@ def _split(names: Sequence, dtype: str | None, seed: int) -> pd.DataFrame:
 def _widths_by_half(
     frames: list[pd.DataFrame], questionnaire_id: str, split: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return silhouettes of all prompts with each respondent's half; others are nulls."""
+    """Return silhouettes of all prompts with each respondent's half, or ``null``."""
     widths = pd.concat(frames, ignore_index=True).assign(questionnaire=questionnaire_id)
     widths["half"] = widths["respondent_id"].map(split.set_index("respondent_id")["half"])
     widths["half"] = widths["half"].fillna("null")

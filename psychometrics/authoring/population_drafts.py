@@ -48,7 +48,7 @@ def new_population(
 
     The models with the most downloads are examined one by one, as Reuben et al. (2024, section 4.1)
     chose their 88: by rank, size in memory, and the names of their outputs. Only their config.json
-    is downloaded. The file names each model's commit, so that it keeps meaning the same weights,
+    is downloaded. The file names each model's commit, so that the weights stay the same,
     and lists the excluded models with the kind of reason.
 
     Parameters

@@ -156,8 +156,7 @@ def _mixed(questionnaire: Questionnaire) -> list[tuple]:
 
 
 def _texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
-    """Return the item, number of the template (0 for none) and text, of all but the
-    intensifiers."""
+    """Yield item, template number (0 for none) and text of everything but intensifiers."""
     yield "all items", 0, " ".join(option.label for option in questionnaire.options)
     for item in questionnaire.items:
         yield item.id, 0, item.text

@@ -139,7 +139,7 @@ class Batches:
                 future.set_result(reply)
 
     async def _resume(self) -> list[str]:
-        """Find batches of an earlier run that contain a present request."""
+        """Find batches of an earlier run that contain one of the present requests."""
         marks = []
         for mark, batch in list(self.sent.items()):
             if not self.asked.keys() & set(batch.keys):

@@ -22,7 +22,7 @@ class _Budget:
     endpoint : Endpoint
         The endpoint, with its prices and ``max_cost``.
     spending : Spending
-        Spending in the call's :class:`psychometrics.progress.Progress`.
+        The spending of the call, from its :class:`psychometrics.progress.Progress`.
     max_tokens : int, optional
         Most tokens of a reply.
     """

@@ -26,8 +26,8 @@ _HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding
 class Endpoint:
     """Addresses of chat models, with limits of speed and cost.
 
-    None of this is part of an answer's key: new settings of the endpoint do not make answered
-    questions be asked again.
+    None of this is part of an answer's key: answered questions are not asked again when the
+    endpoint's settings change.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ class _Pace:
         self.held = max(self.held, time.monotonic() + seconds)
 
     def too_fast(self, begun: float, after: float | None) -> None:
-        """Slow down if refusals are frequent, once for all requests under way.
+        """Slow down if refusals are frequent, but only once for all requests under way.
 
         A rare refusal comes from a busy endpoint, not from our rate: only the refused request
         waits. If an endpoint states a waiting time, requests are never slower than it implies.

@@ -230,7 +230,8 @@ class RequestQueue:
         Parameters
         ----------
         talks : list of (str, generator)
-            Ids of questionnaires and conversations, which are completed with the stored replies.
+            Conversations with their questionnaires' ids; they continue as far as stored replies
+            allow.
         """
         texts = []
         stored = 0
@@ -456,7 +457,7 @@ class RequestQueue:
             self._bar.write(f"{self.client.where}: no reply yet ({why}).", file=sys.stderr)
 
     def _say_slow(self, after: float | None) -> None:
-        """Show on the bar that the endpoint refuses requests as too early, and the reaction."""
+        """Show on the bar that the endpoint refuses requests as too early, and what follows."""
         spending = self.budget.spending
         rate = self.client.pace.rate
         spending.refused += 1

@@ -577,7 +577,7 @@ def _null_statistics(
 def _null_sample(
     null: str, counts: np.ndarray, options: list[tuple[float, ...]], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return null respondents' mean answers to items, each over the given number of askings."""
+    """Return null respondents' mean answers to items, averaged over the given number of askings."""
     strength = rng.random(len(counts))
     sample = np.empty((len(counts), len(options)))
     for values in sorted(set(options)):

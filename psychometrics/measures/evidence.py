@@ -139,7 +139,7 @@ def evidence(
         With bases, a row for each base, and ``both``, the mean over the bases that have a value,
         weighted by numbers of respondents. ``silhouette, alpha, omega`` are means over the
         questionnaires; ``correlations`` is the *smallest* of the expected correlations (Spearman),
-        with the sign turned so that positive is as expected; ``source and inverse`` is the mean
+        with its sign set so that positive means as expected; ``source and inverse`` is the mean
         correlation of scores from source terms with scores from inverse terms. By name:
         ``silhouette gad7``, ``lowest gad7`` (the lowest mean silhouette of an item) and ``omega
         gad7`` of each questionnaire, ``alpha gad7`` of each questionnaire and subscale, ``htmt gad7
@@ -292,9 +292,9 @@ def jackknife(
     within a base of *n* respondents; the half width is *s* times Student's quantile.
 
     Parameters
-    A function from rows of the table to statistics by name.
+    ----------
     statistic : callable
-        From rows of the table to statistics by name.
+        A function from rows of the table to statistics by name.
     table : DataFrame
         One row per respondent.
     bases : Series

@@ -151,7 +151,7 @@ def _pushed(items: list[str], order: Sequence[str]) -> np.ndarray:
 def _bootstrap(
     correlations: np.ndarray, rows: int, draws: int, target: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the mean congruence of each sample of so many rows with these correlations."""
+    """Return the mean congruence of each sample of the given size with these correlations."""
     from scipy.stats import wishart  # slow to load
 
     samples = wishart.rvs(rows - 1, correlations, size=draws, random_state=rng)

@@ -182,7 +182,7 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        0/1 answers, without gaps; a respondent without answers keeps the prior, theta 0 and se 1.
+        0/1 answers; gaps are left out, and a respondent without answers gets theta 0 with se 1.
     parameters : DataFrame
         Parameters of the same items, as :func:`fit` returns them, matched by label.
 
@@ -276,8 +276,8 @@ def item_fit(
        \mathrm{infit}_i = \frac{\sum_r (x_{ri} - P_{ri})^2}{\sum_r P_{ri} (1 - P_{ri})}
 
     Residuals use the expected abilities, which are shrunk towards the mean. So the mean squares are
-    compared not with 1 but with those of data simulated from the fitted model and analysed alike.
-    The simulated data have the same gaps, and both sums leave gaps out.
+    not compared with 1, but with mean squares of data simulated from the fitted model and analysed
+    alike. The simulated data have the same gaps, and both sums leave gaps out.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
     frame = _as_numbers(answers)
     values = frame.to_numpy()
     if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-        raise ParameterError("answers must be a table of 0 and 1, or missing.")
+        raise ParameterError("answers must be 0, 1 or missing.")
     return frame
 
 
@@ -419,7 +419,7 @@ def _posterior(
 def _mean_squares(
     answers: pd.DataFrame, parameters: pd.DataFrame, axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return infit and outfit of items (axis 0) or respondents (1) over the present answers."""
+    """Return infit and outfit of items (axis 0) or respondents (1); gaps are left out."""
     answers = _matched(answers, parameters)
     theta = abilities(answers, parameters)["theta"].to_numpy()
     p = probability(theta, parameters)

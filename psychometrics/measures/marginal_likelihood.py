@@ -184,7 +184,7 @@ def _starts(
 
 
 def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
-    """Return the parameters as a table, with abilities oriented as most items are."""
+    """Return the parameters as a table, with the direction of ability set by most items."""
     intercept, slope, guess = _unpack(vector, len(items), model)
     slope = -slope if slope.sum() < 0 else slope
     flat = np.abs(slope) < 1e-9

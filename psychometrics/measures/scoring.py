@@ -112,7 +112,7 @@ def scale_scores(
         Further columns that distinguish askings of items, such as an order or a role.
     least_answered : float
         For answers to items: the share of a scale's items that must be answered, above 0. Below 1,
-        the mean of the present items replaces missing ones (a sum is scaled up); at 1 a scale with
+        the mean of the answered items replaces missing ones (a sum is scaled up); at 1 a scale with
         a missing item has no score.
 
     Returns

@@ -52,9 +52,9 @@ def heterotrait_monotrait(
         monotrait_second`` (mean correlations), ``htmt``, ``low, high`` (percentile interval), and
         ``dealt_low, dealt_high``, the central 95 % with items assigned to the scales at random. It
         is negative for constructs of opposite directions. By convention, magnitudes below 0.85
-        indicate two constructs, and intervals that include 1 do not; above 1, items correlate more
-        with the other scale's items than with their own. Missing if an item does not vary, or a
-        scale's items do not correlate positively on average.
+        support two constructs, and intervals that include 1 speak against; above 1, items correlate
+        more with the other scale's items than with their own. Missing if an item does not vary, or
+        a scale's items do not correlate positively on average.
 
     Raises
     ------

@@ -105,8 +105,8 @@ def decisiveness(shares: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        Root mean square deviation from the uniform share, in per cent of it, by respondent; over
-        the present answers, missing without any.
+        Root mean square deviation from the uniform share, in per cent of it, by respondent; gaps
+        are left out, and a respondent without answers is missing.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def balanced_pairs(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    r"""Return each respondent's agreeing and content, from items with source and inverse terms.
+    r"""Return each respondent's agreeing and content scores from source and inverse terms.
 
     An item with both kinds of terms is a pair of opposite statements. With the expected weights
     :math:`s` of source terms and :math:`i` of inverse terms, the latter reversed,

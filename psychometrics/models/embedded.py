@@ -313,7 +313,7 @@ def _put_head(model: PreTrainedModel, folder: Path) -> None:
 
 @functools.lru_cache(maxsize=2)
 def _tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
-    """Load a base's tokenizer once, which takes a third of the time of loading a member."""
+    """Load a base's tokenizer only once, since this takes a third of a member's loading time."""
     return load_tokenizer(base)
 
 

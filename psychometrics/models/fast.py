@@ -64,7 +64,7 @@ class _Layer(NamedTuple):
 
 
 def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] | None:
-    """Return a model's forward pass without padding, or None if only its own will do.
+    """Return a model's forward pass without padding, or None if its own must be used.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def check_length(
     longest = max(map(len, encoded)) + more
     limit = token_limit(encoded, model, tokenizer)
     if longest > limit:
-        raise RespondentError(f"A prompt has {longest} tokens and the model reads {limit}.")
+        raise RespondentError(f"A prompt has {longest} tokens, above {limit}: shorten it.")
     return encoded
 
 

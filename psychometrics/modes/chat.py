@@ -35,7 +35,6 @@ with ``max_tokens`` as on this machine. ``judge``: a chat model, here or at the 
 reads the replies that the rules cannot read; see :func:`psychometrics.asking.judge.judged`. The
 column ``judge`` and the summary say how much it read, and how often it agrees with the rules on
 replies that both read.
-read, and how often it agrees with the rules where these read a reply.
 
 On this machine a ``temperature`` of None means 1, and ``max_tokens`` of None means as many as the
 lines need (plus 512 for thinking). Each reply is drawn with a seed made from ``seed``, its run and
@@ -135,7 +134,7 @@ class Chat(_ConversationMode):
     ) -> Identity:
         """Return the identity of the model, before anything is sent."""
         if not isinstance(respondent, str | Path) or not str(respondent).strip():
-            raise ParameterError(f"A model is named by text or a folder, got {respondent!r}.")
+            raise ParameterError(f"A model's name must be text or a folder, got {respondent!r}.")
 
         endpoint = conditions["endpoint"]
         if conditions["judge"]:  # check the judge before asking anyone

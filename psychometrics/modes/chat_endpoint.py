@@ -44,7 +44,7 @@ class _Job(NamedTuple):
 
 @contextlib.contextmanager
 def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
-    """Wait for other processes with the same run, to pay for it once; then read its store."""
+    """Wait for other processes with the same run, so that it is paid for once; read its store."""
     name = asking.identity.respondent_id
     manifest = {**asking.identity, **asking.conditions}
     waits = functools.partial(

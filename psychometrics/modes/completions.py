@@ -144,7 +144,7 @@ def mine(
 
 
 def _name_and_digest(model: str | Path) -> tuple[str, str]:
-    """Return the name of a completing model, and the digest of its files."""
+    """Return the name of a model that completes texts, and the digest of its files."""
     if model == "embedded":
         return "embedded", sha256(*sorted(embedded_head("mlm")[0].iterdir()))
 

@@ -313,7 +313,7 @@ def _read(
     conditions: dict[str, Any],
     parse: Parser,
 ) -> Sequence[tuple[str, Any]]:
-    """Read a reply; an early ending is the status of the items that it left unanswered."""
+    """Read a reply; items left unanswered by an early end get this end as their status."""
     if reply.text is None:
         return [(reply.status, None)] * len(left)
 

@@ -281,7 +281,7 @@ def _form_tokens(
         [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts] for texts in form
     ]
     if not all(part and all(part) for part in parts):
-        raise ParameterError(f"A form's parts need texts, none empty: {form!r}.")
+        raise ParameterError(f"A form's parts need texts, none empty; got {form!r}.")
     return [*parts, [ends[:1]]]
 
 

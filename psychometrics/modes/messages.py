@@ -54,7 +54,7 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     if labels == "numeric":
         return [f"{value:g}" for value in sorted(option.value for option in options)]
     if len(options) > len(string.ascii_uppercase):
-        raise ParameterError(f"{len(options)} options are more than letters; use numeric labels.")
+        raise ParameterError(f"{len(options)} options exceed the letters; use numeric labels.")
     letters = string.ascii_uppercase if labels == "alphabetical" else string.ascii_lowercase
     return list(letters[: len(options)])
 

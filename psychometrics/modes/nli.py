@@ -107,7 +107,7 @@ class NLIRespondent(_PromptRespondent):
         Returns
         -------
         value, low, high, guess : float
-            The share with its 95 % interval (Wilson), and the share from guessing.
+            The share with its 95 % interval (Wilson), and the share expected from guessing.
         """
         from statsmodels.stats.proportion import proportion_confint
 

@@ -55,7 +55,7 @@ class PromptMode(Mode):
     Attributes
     ----------
     question_columns, answer_columns : tuple of str
-        Columns of the prompt table that make a question, and those of an answer.
+        Columns of the prompt table that make up a question, and columns of an answer.
     """
 
     answers = "prompts"
@@ -118,8 +118,8 @@ class PromptMode(Mode):
 
         A decoder that counts positions from the left needs its padding on the right, XLNet needs it
         on the left, the convolutions of ConvBERT react to it anywhere, and Funnel, which pools
-        tokens, reacts at some lengths only. The tokenizer is set to the side; ``answer`` is a
-        function of it and n prompts.
+        tokens, reacts at some lengths only. The tokenizer is set to that side; ``answer`` is called
+        with it and n prompts.
         """
         parts = slice(len(self.question_columns))
         probes = [probe[parts] for probe in _PROBES]

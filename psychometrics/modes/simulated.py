@@ -48,8 +48,8 @@ class _SimulatedConditions(Conditions):
 class Simulated(Mode):
     """Simulated respondents with known traits.
 
-    The respondents are a number of them, with traits drawn, or a DataFrame of their trait levels in
-    standard units, as :func:`draw_traits` returns it.
+    Respondents are given as a number, and their traits drawn, or as a DataFrame of their trait
+    levels in standard units, as :func:`draw_traits` returns it.
     """
 
     conditions_type = _SimulatedConditions

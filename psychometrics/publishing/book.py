@@ -222,7 +222,7 @@ def _share_cores() -> None:
 
 
 def _digest_of_what_is_read() -> str:
-    """Return a digest of everything that all chapters read, apart from chapters."""
+    """Return a digest of all files that chapters read, other than chapters."""
     root = notebooks_dir().parent
     found = []
     for folder in (

@@ -436,7 +436,7 @@ def _folder(runs: str | Path) -> Path:
 
 
 def _p_values(claims: pd.DataFrame) -> pd.Series:
-    """Return the two-sided p against the bar (1 on the side not claimed), if need be computed."""
+    """Return the two-sided p against the bar (1 on the side not claimed), computed if missing."""
     from scipy.special import ndtr  # slow to load
 
     value = claims["value"]

@@ -130,7 +130,7 @@ CHAPTERS: dict[str, type[BaseModel]] = {}
 
 
 class _Page(BaseModel):
-    """Parameters of the notebooks in `of`; all have defaults, so that some can be checked alone."""
+    """Parameters of the notebooks that `of` names; defaults let a few be checked alone."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -293,7 +293,7 @@ class _Published(_Chapter, of="12-published-answers"):
         if not asked.scales:
             raise ParameterError(f"questionnaire: {asked.id} has no scales; name another.")
         if self.answers == "none" and asked.id != "ipip50":
-            raise ParameterError("questionnaire: needs a table of answers; give it as answers.")
+            raise ParameterError("questionnaire: is for a table of answers; give one as answers.")
         if self.answers != "none":
             _check_sheets(self.answers, asked)
 

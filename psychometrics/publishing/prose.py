@@ -71,7 +71,7 @@ class _Prose:
             self.numbers[about["name"]] = f"{kinds[kind]} {counts[kind]}"
 
     def captioned(self, output) -> list:
-        """Return an output with its numbered caption (a table's first), or a message's failures."""
+        """Return an output with its numbered caption, or only the failures of a message."""
         from nbformat.v4 import new_output
 
         if output.get("name") == "stderr":
@@ -189,7 +189,7 @@ class _Prose:
 
 
 class _OtherRun(_Prose):
-    """The text of a chapter on the page of a run that is not the published one.
+    """The text of a chapter on the page of a run with other parameters.
 
     The text was written for the published run. It is quoted with the published numbers, this run's
     numbers in brackets, and a mark after each sentence that says whether it holds for this run.
@@ -280,7 +280,7 @@ class _OtherRun(_Prose):
         return _quoted(f"{FOR_THE_PUBLISHED_RUN}\n\n{self.plain(self._marked(text))}")
 
     def _directive(self, fence: re.Match) -> str:
-        """Return a directive with marks, which the questions of a chapter do not get."""
+        """Return a directive with marks; a chapter's questions get none."""
         kind = fence[2]
         body = fence[4]
         if kind not in _CLAIMING:
@@ -426,6 +426,6 @@ def _references() -> dict[str, tuple[str, str]]:
 
 
 def _accented(letter: re.Match) -> str:
-    """Return the accented letter for TeX's accent and letter."""
+    """Turn TeX's accent and letter into an accented letter."""
     accents = dict(zip("\"'`^~", "\u0308\u0301\u0300\u0302\u0303", strict=True))
     return unicodedata.normalize("NFC", letter[2] + accents[letter[1]])

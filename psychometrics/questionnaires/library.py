@@ -130,7 +130,7 @@ def load_questionnaires(
 
 
 def questionnaire_names() -> list[str]:
-    """Return the names of the project's questionnaires and of those that packages add.
+    """Return the names of the project's questionnaires, and of questionnaires that packages add.
 
     Examples
     --------

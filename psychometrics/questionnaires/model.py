@@ -143,8 +143,8 @@ class _Template(Part):
 class _Candidates(Part):
     """Alternatives to a template of the item or to its terms: wordings to compare.
 
-    ``premises`` and ``hypotheses`` replace those of the template with the given number (the first
-    by default); ``source`` and ``inverse`` terms are added to its own.
+    ``premises`` and ``hypotheses`` replace the parts of the template with the given number (the
+    first by default); ``source`` and ``inverse`` terms are added to its own.
     """
 
     template: Annotated[int, Field(strict=True, ge=1)] = 1

@@ -41,7 +41,7 @@ _MOST_OPTIONS = 11
 def assess_answers(
     answers: pd.DataFrame, questionnaires: str | Path | Questionnaire | Iterable
 ) -> dict[str, pd.DataFrame]:
-    r"""Compare the answers of any respondents with those of respondents that know nothing.
+    r"""Compare the answers of any respondents with the answers of know-nothing respondents.
 
     If R respondents answer I items independently, as with random answers or answers shuffled over
     respondents, alpha stays in 95 % of samples below
@@ -250,7 +250,7 @@ def _mark(answers: pd.DataFrame, found: pd.DataFrame, scale: Scale) -> str:
 
 
 def _bias(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return bias shares of scales with both kinds of items, with those of chance and habit.
+    """Return bias shares of scales with both kinds of items, and the shares from chance and habit.
 
     The values for random answers and for respondents with a habit follow from closed forms.
     """

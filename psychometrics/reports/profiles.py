@@ -382,7 +382,7 @@ def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _norms(scores: pd.DataFrame, loaded: list[Questionnaire], who: dict) -> pd.DataFrame:
-    """Return each scale score as one person's score among the people of the norms."""
+    """Compare each scale score, as one person's, with the people of the norms."""
     parts = []
     for questionnaire in loaded:
         norms = norm_table(questionnaire) if questionnaire.norms else pd.DataFrame({"scale": []})

@@ -1,10 +1,10 @@
 """Rules for scores that must not be interpreted, the same for all respondents.
 
-They were fixed before any profile was examined, except for two: *guessing* was added after
-untrained models had passed without a cross, and *alone* after one scale answered by its content had
-lifted four random ones. A rule about alpha over other respondents was dropped, since a mark
-concerns one respondent alone. :func:`flags` applies the rules to one respondent, :func:`verdict`
-combines them for one scale, and :func:`rules` lists them.
+The rules were fixed before any profile was examined, except for two: *guessing* was added after
+untrained models had passed without a cross, and *alone* after a scale with meaningful answers had
+made four random scales of the same respondent pass. A rule about alpha over other respondents was
+dropped, since a mark concerns one respondent alone. :func:`flags` applies the rules to one
+respondent, :func:`verdict` combines them for one scale, and :func:`rules` lists them.
 """
 
 from __future__ import annotations

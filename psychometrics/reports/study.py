@@ -241,7 +241,7 @@ file or directory); name a readable file.
 def _answers(
     study: Study, path: Path, store, progress: bool, failed: dict, limits: dict, table: dict | None
 ) -> Iterator[pd.DataFrame]:
-    """Return each combination's and seed's answers with conditions; add to ``failed``."""
+    """Return each combination's answers with conditions, by seed; add failures to ``failed``."""
     budget = limits.get("max_cost")
     loaded = study.load_questionnaires(path.parent)
     who = study.list_respondents(path.parent)

@@ -367,7 +367,7 @@ def compact(store: str | Path | None = None) -> int:
     Returns
     -------
     int
-        The number of parts saved.
+        The decrease in the number of parts.
 
     Raises
     ------

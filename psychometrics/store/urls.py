@@ -76,7 +76,7 @@ def _check_name(text: str, setting: str) -> None:
 
 
 def _not_a_folder(path: Path) -> str:
-    """Return the file that blocks the making of a folder on this path."""
+    """Return the file on this path that prevents making a folder."""
     for place in (path, *path.parents):
         if os.path.lexists(place):
             return "" if place.is_dir() else str(place)

@@ -20,8 +20,9 @@ class _Watch:
 
     Attributes
     ----------
-    Whether the call has added answers; removals from a store that is only read are not detected.
-        not detected.
+    has_added : bool
+        Whether the call has added answers; removals from a store that is only read are not
+        detected.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Studies: code for a single paper each, with its figures."""
+"""Studies: the code and figures of individual papers."""
 
 from __future__ import annotations
 

@@ -321,7 +321,7 @@ def judged(
     Raises
     ------
     RespondentError
-        The judge says neither about every reply.
+        The judge gives no verdict on any reply.
     """
     options = tuple(Option(value=n, label=label) for n, label in enumerate(_VERDICTS))
     texts = [f'Request: "{request}" Reply: "{" ".join(reply.split()) or "(nothing)"}"'

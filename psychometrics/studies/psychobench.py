@@ -115,7 +115,7 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
         half a standard deviation of people); and ``null, null low, null high``, median and central
         95 % over the random tables, missing for the paper's counts. Differences are in standard
         deviations of people. An interval of a mean over models or scales treats these as a sample;
-        an interval of a difference between two respondents, their runs.
+        an interval of a difference between two respondents treats their runs as one.
 
     References
     ----------
@@ -200,7 +200,7 @@ def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.
 
 
 def _largest(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
-    """Compare the respondent that is highest above people with people, and with the bar."""
+    """Compare the respondent highest above people with people and with the claim's bar."""
     who = claim["who"].split("|")
     scale = _scales_of(claim)[0]
     highest = who[int(_deltas(cells, claim, who)[:, 0].argmax())]

@@ -112,7 +112,7 @@ def compare(
     populations: int = 20,
     seed: int = 1,
 ) -> _Comparison:
-    """Compare respondents' evidence of validity with that of untrained heads in their place.
+    """Compare respondents' evidence of validity with the evidence from untrained heads.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _fewest(kind: str) -> int:
 
 
 def _too_few(base: pd.Series) -> list[str]:
-    """Return the bases with too few respondents, and then also the mean over bases."""
+    """Return the bases with too few respondents and, if there are any, the mean over bases."""
     kinds = [kind for kind, number in base.value_counts().items() if number < _fewest(kind)]
     return [*kinds, "both"] if kinds else []
 
@@ -211,7 +211,7 @@ def _intervals(observed: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
 
 
 def _verdicts(compared: pd.DataFrame) -> pd.Series:
-    """Return the plan's verdict by base and evidence, given a comparison by size as well.
+    """Return the plan's verdict by base and evidence, from comparisons at every size.
 
     *Higher* or *lower* needs p < .05 in the same direction at all sizes of the heads and for random
     words, and an interval over respondents that excludes the null's median at all of them. If only

@@ -1,7 +1,7 @@
 """Train respondents: NLI heads on encoders or decoders, and masked-LM adaptation of encoders.
 
-Everything here is a thin layer over ``transformers.Trainer`` and ``peft``: data in, and out a
-folder that ``load_respondent`` can read, with a manifest of the training.
+Everything here is a thin layer over ``transformers.Trainer`` and ``peft``. Each training writes a
+folder that ``load_respondent`` can read, with a manifest.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def training_cost(
 def _tuned_classifier(
     base: str | Path, adapter: str | Path | None, chosen: Settings
 ) -> tuple[torch.nn.Module, PreTrainedTokenizerBase]:
-    """Return a classifier that trains only the parts in the settings, and its tokenizer."""
+    """Return a classifier in which only the settings' parts are trained, and its tokenizer."""
     model, tokenizer = nli_classifier(base, chosen.layers, chosen.dropout)
 
     if chosen.tuning == "frozen":
@@ -304,13 +304,13 @@ def adapt_encoder(
     rank: int = 16,
     progress: bool = True,
 ) -> dict:
-    """Adapt an encoder to a kind of text by masked language modelling, into a LoRA adapter.
+    """Adapt an encoder to a kind of text by masked language modelling, with a LoRA adapter.
 
     Parameters
     ----------
     base : str or Path
         Encoder: a hub id or a local folder. If the checkpoint lacks a masked-LM head, a new one is
-        trained along, its output tied to the word embeddings.
+        trained too, its output tied to the word embeddings.
     sentences : sequence of str
         Sentences to train on.
     output : str or Path
