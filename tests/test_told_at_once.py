@@ -56,7 +56,7 @@ def nothing_runs(monkeypatch):
         (f"ask gad7 --respondents {SMALL} --store ''", "store"),
         (f"ask gad7 --respondents {SMALL} --failures x.txt", ".csv"),
         (f"ask gad7 ipip50 --respondents {SMALL}", "no prompts"),
-        (f"ask gad7 --respondents {SMALL} --dry-run", "mode 'nli' asks no endpoint"),
+        (f"ask gad7 --respondents {SMALL} --dry-run", "mode 'nli' uses no endpoint"),
         (f"scores gad7 --respondents {SMALL} -c temperature=true", "temperature"),
     ],
 )  # fmt: skip

@@ -83,7 +83,7 @@ def ideal_answers(
     within : float
         Largest distance of an option's weight from the questionnaire's greatest weight.
     opposite : bool
-        Whether to list the options most opposed to it: weights near the least of all.
+        Whether to list instead the options whose weights are near the least of all.
 
     Returns
     -------

@@ -208,7 +208,7 @@ def _by_size(
     own_kernel: pd.DataFrame,
     own_base: str,
 ) -> pd.DataFrame:
-    """Return a model's evidence with that of heads on its base and on bases of similar size."""
+    """Compare a model's evidence with heads on its base and on bases of similar size."""
     bases = _study_bases()
     nearest = _nearest_bases(bases, million, own_base)
     values = found[found["check"] == "terms"].set_index("scale")["value"]
