@@ -109,9 +109,6 @@ class Plan:
 def _each_once(questionnaires: Any) -> list[Questionnaire]:
     """Load the questionnaires; refuse none, and one that is named twice."""
     loaded = load_questionnaires(questionnaires)
-    if not loaded:
-        raise ParameterError("There is no questionnaire to ask: name at least one.")
-
     twice = repeated([questionnaire.id for questionnaire in loaded], fold=False)
     if twice:
         raise ParameterError(f"The questionnaire {twice[0]} is given twice: keep one.")

@@ -208,10 +208,11 @@ def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | N
 
 def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInfo]:
     """Return the most downloaded models of the hub that the query finds, each once."""
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, constants, get_session
 
     found = {}
     try:
+        get_session().head(constants.ENDPOINT)  # fails at once; the list is tried for 24 seconds
         for word in search or [None]:
             for info in HfApi().list_models(
                 search=word, pipeline_tag=task, sort="downloads", limit=top, expand=_ASKED_FOR

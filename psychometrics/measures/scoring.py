@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..checks import check_choice, check_columns, check_three
+from ..checks import as_numbers, check_choice, check_columns, check_names, check_three
 from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import (
     Item,
@@ -71,11 +71,7 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     array([[0.333, 0.667],
            [0.75 , 0.25 ]])
     """
-    try:
-        p = np.asarray(p, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError("Scores must be numbers from 0 to 1.") from None
-
+    p = as_numbers("scores", p)
     if p.ndim < 2 or not p.size or not ((p >= 0) & (p <= 1)).all():
         raise ParameterError("Scores must be from 0 to 1, of shape (..., terms, intensifiers).")
     number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)
@@ -252,6 +248,7 @@ def item_scores(
     >>> item_scores(even)["score"].tolist()
     [0.0, 0.0, 0.0, 0.0]
     """
+    check_names(by=by)
     if _to_items(answers):
         _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0))
         return _values(answers, [*_KEYS, *by])
@@ -329,7 +326,7 @@ def scale_scores(
     likert = _to_items(answers)
     if not likert:
         _refuse("prompts", least_answered=(least_answered, 1.0))
-    elif isinstance(least_answered, str) or not 0 < least_answered <= 1:
+    elif not 0 < as_numbers("least_answered", least_answered, axes=0) <= 1:
         raise ParameterError(f"least_answered must be above 0 and at most 1, got {least_answered}.")
 
     items = item_scores(answers, score, temperature, by)

@@ -157,7 +157,7 @@ def hint(exercise: str, said: str) -> str:
 def _readings(said: str) -> list[float]:
     """Return the numbers that may be meant: ``1,515`` is one and a half, or one and a half
     thousand."""
-    text = re.sub(r"\s", "", said).replace("\N{MINUS SIGN}", "-")
+    text = re.sub(r"\s", "", str(said)).replace("\N{MINUS SIGN}", "-")
     share = text.endswith("%")
     text = text.removesuffix("%")
     spellings = {text.replace(",", ".")}
@@ -177,4 +177,4 @@ def _readings(said: str) -> list[float]:
 
 
 def _letters(text: str) -> str:
-    return "".join(letter for letter in text.lower() if letter.isalnum())
+    return "".join(letter for letter in str(text).lower() if letter.isalnum())
