@@ -249,3 +249,17 @@ def test_an_endpoint_that_tells_no_status_of_a_batch_is_not_asked_for_ever(tmp_p
         pm.ask("gad7", "m", tmp_path, mode="chat", batch=True, progress=False, **how)
     server.shutdown()
     server.server_close()
+
+
+def test_an_intervention_tells_of_a_classifier_before_the_first_measurement(
+    tiny_model, monkeypatch, tmp_path
+):
+    def begin(work, *_):
+        assert not work
+        return []
+
+    monkeypatch.setattr("psychometrics.interventions._all", begin)
+    loaded = [pm.load_questionnaire("challenges")]
+    how = {"measure_at": [0, 1], "store": tmp_path, "masked_lm": str(tiny_model), "epochs": 1}
+    with pytest.raises(RespondentError, match="classifier"):
+        pm.interventions.trajectories(["minilm-mnli-l3-s16"], loaded, ["neutral"], **how)

@@ -17,7 +17,7 @@ from .. import modes
 from ..asking.population import population_table
 from ..checks import check_kinds
 from ..data import NLI_LABELS
-from ..exceptions import ParameterError, RespondentError, writing
+from ..exceptions import ParameterError, RespondentError, check_file, writing
 from ..models.hub import check_listed
 
 if TYPE_CHECKING:
@@ -188,13 +188,10 @@ def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple
 
 def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | None) -> int | None:
     """Return the bytes of memory, if all parameters can be used."""
-    if path.suffix not in (".yaml", ".yml"):
-        raise ParameterError(f"{path} must end in .yaml.")
+    check_file(path, (".yaml", ".yml"))
     if path.exists():
         raise ParameterError(f"{path} is there already: name another file, or remove it.")
 
-    if not path.absolute().parent.is_dir():
-        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
     given = {"top": top, "min_downloads": min_downloads}
     check_kinds(given, {"top": PositiveInt, "min_downloads": NonNegativeInt})
 

@@ -221,10 +221,10 @@ def correlation_interval(
             raise ParameterError("A label is there twice; give each pair a label of its own.")
         y = y.reindex(x.index)
 
-    both = as_numbers("x and y", [x, y], axes=2)
-    if np.isinf(both).any():
+    pair = [as_numbers("x", x, axes=1), as_numbers("y", y, axes=1)]
+    if len(pair[0]) != len(pair[1]) or np.isinf(pair).any():
         raise ParameterError("Two series of finite numbers of one length are needed.")
-    both = both[:, ~np.isnan(both).any(axis=0)]
+    both = np.array(pair)[:, ~np.isnan(pair).any(axis=0)]
     n = both.shape[1]
     if n < 3 or (np.ptp(both, axis=1) <= 1e-12 * np.abs(both).max(axis=1)).any():
         return pd.Series({"n": float(n), "r": np.nan, "low": np.nan, "high": np.nan})
