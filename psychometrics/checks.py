@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from .exceptions import ParameterError
@@ -175,6 +176,72 @@ def check_numbers(**given: object) -> None:
             raise ParameterError(f"{name} must be at most {most:,}, got {value:,}.")
 
 
+def check_names(**given: object) -> None:
+    """Refuse one text or questionnaire, or what is no list, where a list belongs.
+
+    The letters of a text would be taken for names.
+
+    Parameters
+    ----------
+    **given
+        Lists by their names.
+
+    Raises
+    ------
+    ParameterError
+
+    Examples
+    --------
+    >>> check_names(by="respondent_id")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: by must be a list, got 'respondent_id'; put ...
+    """
+    for name, value in given.items():
+        if isinstance(value, str | bytes | BaseModel) or not isinstance(value, Iterable):
+            raise ParameterError(f"{name} must be a list, got {value!r:.60}; put it in [...].")
+
+
+def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np.float64]:
+    """Return values as an array of floats; refuse words and other shapes.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for the error.
+    values : array-like
+    axes : int, optional
+        How many axes the array must have; by default any number.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    ParameterError
+        The values are not numbers, or the array has other axes.
+
+    Examples
+    --------
+    >>> as_numbers("theta", [0, 1], axes=1)
+    array([0., 1.])
+    >>> as_numbers("theta", "high", axes=1)
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: theta must be numbers with 1 axis, got 'high'; ...
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = None
+
+    if values is None or array is None or axes not in (None, array.ndim):
+        shape = "" if axes is None else f" with {axes} {'axis' if axes == 1 else 'axes'}"
+        raise ParameterError(f"{name} must be numbers{shape}, got {values!r:.60}; correct it.")
+    return array
+
+
 def whole_depth(layers: Any) -> int | None:
     """Return a number of layers, None for all; refuse any other value.
 
@@ -224,7 +291,7 @@ def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> Non
         try:
             _validator(kind).validate_python(given[name], strict=True)
         except ValidationError as error:
-            raise _wrong_kind(name, error.errors()[0]["msg"], given[name]) from None
+            raise wrong_kind(name, error.errors()[0]["msg"], given[name]) from None
 
 
 def check_model(given: Mapping[str, object], model: type[BaseModel]) -> None:
@@ -255,11 +322,17 @@ def check_model(given: Mapping[str, object], model: type[BaseModel]) -> None:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        raise _wrong_kind(name, first["msg"], given[name]) from None
+        raise wrong_kind(name, first["msg"], given[name]) from None
 
 
-def _wrong_kind(name: str, message: str, value: object) -> ParameterError:
-    """Turn pydantic's message about an input into an error about the named value."""
+def wrong_kind(name: str, message: str, value: object) -> ParameterError:
+    """Turn pydantic's message about an input into an error about the named value.
+
+    Examples
+    --------
+    >>> wrong_kind("item", "Input should be a valid integer", 1.5)
+    ParameterError('item should be a valid integer, got 1.5.')
+    """
     said = re.sub(r"^\w+", name, message)
     return ParameterError(f"{said}, got {value!r}.")
 

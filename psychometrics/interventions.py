@@ -244,6 +244,8 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
         given = training["masked_lm"]
         try:
             base = _own_base(name) if given == "embedded" else given
+            if base != "embedded":
+                identify(base, "mlm")  # a classifier is told before the first measurement
             head = str(embedded_head("mlm")[1]) if base == "embedded" else find(base).digest
             fingerprint = identify(_place(name), dtype="float32")["fingerprint"]
         except RespondentError as error:

@@ -110,7 +110,7 @@ def test_a_query_keeps_what_the_first_paper_would_and_says_of_the_others_why(hub
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"path": "x.csv"}, "must end in .yaml"),
+        ({"path": "x.csv"}, "end the file's name in .yaml"),
         ({"path": "no/x.yaml"}, "there is no folder no"),
         ({"top": 0}, "top should be greater than 0"),
         ({"max_memory": "much"}, "max_memory must be written as 24GB or 500MiB, got 'much'"),

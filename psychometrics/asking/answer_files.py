@@ -18,7 +18,7 @@ import pandas as pd
 from ..checks import check_choice, check_columns, check_kinds
 from ..exceptions import DataError, ParameterError, check_file, writing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
-from ..questionnaires.answers import COLUMNS, tidy
+from ..questionnaires.answers import COLUMNS, check_loaded, tidy
 from .answer_cells import _read_cells
 from .answer_layout import _lay_out
 from .answer_tables import _Notes, library, listed, read_table, several
@@ -221,9 +221,11 @@ def write_answers(
     >>> pd.read_csv(file).to_dict("list")
     {'id': ['a', 'a'], 'item': ['gad7_1', 'gad7_2'], 'resp': [1, 3]}
     """
+    check_columns(table, ())
+    check_loaded(questionnaires)
     path = check_file(path, (".csv", ".parquet", ".sav"))
     name = path.name.lower()
-    has_items = {"item_id", "value", "status"} <= set(table.columns)
+    has_items = set(COLUMNS) <= set(table.columns)
 
     if name.endswith((".wide.csv", ".irw.csv")) and not has_items:
         raise ParameterError(f"{path}: the table has no answers to items; end its name in .csv.")
@@ -427,8 +429,8 @@ def _summary(frame: pd.DataFrame, notes: _Notes, seconds: float) -> dict[str, An
 
 def _wide(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each asking and a column for each item."""
-    check_columns(answers, COLUMNS)
     keys = ["respondent_id", "run", *_constant_columns(answers)]
+    check_columns(answers, (), once=[*keys, "item_id"])
     wide = answers.pivot(index=keys, columns="item_id", values="value")
     items = answers["item_id"].unique()
     return wide[items].reset_index().rename_axis(columns=None)

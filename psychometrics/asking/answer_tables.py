@@ -126,7 +126,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
         said = f"Answers are a file or a frame, got {type(source).__name__}"
         raise ParameterError(f"{said}; name the file.")
 
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(source))  # which leaves ~nobody as it is
     ending = path.suffix.lower()
     if ending not in _ENDINGS:
         raise ParameterError(
@@ -285,7 +285,7 @@ def _json_table(path: Path) -> _AnswerTable:
 
 def _flat(value: object) -> object:
     """Turn a list or an object within a cell into text."""
-    return json.dumps(value, default=str) if isinstance(value, list | dict) else value
+    return json.dumps(value, default=str) if pd.api.types.is_list_like(value) else value
 
 
 def _decoded(text: str, path: Path, line: int) -> object:
@@ -294,8 +294,8 @@ def _decoded(text: str, path: Path, line: int) -> object:
     except json.JSONDecodeError as error:
         place = f"{path}, line {line + error.lineno - 1}"
         raise DataError(f"{place}: is not JSON ({error.msg}); correct it.") from None
-    except RecursionError:
-        raise DataError(f"{path}, line {line}: is nested too deeply; save plain rows.") from None
+    except (RecursionError, ValueError):  # ValueError: a number of thousands of digits
+        raise DataError(f"{path}, line {line}: too deep, or too long a number.") from None
 
 
 def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:
@@ -368,7 +368,7 @@ def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:
 
 def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
     """Strip the headers; split the headers of Qualtrics and EDSL."""
-    cells = table.cells.rename(columns=lambda name: str(name).strip())
+    cells = table.cells.set_axis([str(name).strip() for name in table.cells], axis=1)
     names = cells.columns
     twice = names[names.duplicated()]
     if twice.size:

@@ -239,8 +239,9 @@ def ask_ways(
     >>> table["way"].value_counts().to_dict()
     {'sentence': 20, 'this is': 20}
     """
-    if not isinstance(ways, Mapping) or not ways:
-        raise ParameterError("ways must map names to conditions:  {'plain': {}}.")
+    by_name = isinstance(ways, Mapping) and all(isinstance(w, Mapping) for w in ways.values())
+    if not by_name or not ways:
+        raise ParameterError("ways must map names to conditions: {'plain': {}}.")
 
     usual = mode_named(mode).asked_once
     parts = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,6 +156,8 @@ def null_distribution(
     drawn = _drawn(questionnaires, null, respondents, draws, base, layers, seed, wording)
     for answers in drawn:
         value = statistic(answers)
+        if not np.isscalar(value) and not isinstance(value, Mapping | pd.Series):
+            raise ParameterError(f"statistic must give a number or numbers, got {value!r:.60}.")
         rows.append({"statistic": value} if np.isscalar(value) else dict(value))
     return pd.DataFrame(rows)
 
@@ -310,6 +312,7 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
 
     if not within and cells["intensifier"].duplicated().any():
         raise ParameterError("An intensifier has two weights; shuffle one questionnaire at a time.")
+    check_numbers(seed=seed)
     rng = np.random.default_rng(seed)
     parts = cells.groupby(within, sort=False)[column] if within else [((), cells[column])]
     dealt = pd.concat([pd.Series(rng.permutation(part), part.index) for _, part in parts])
@@ -356,6 +359,7 @@ def _drawn(
         )
 
     table, parts = _prompted(load_questionnaires(questionnaires))
+    check_numbers(answers=n * len(table))
     pairs = tuple(pair for part in parts for pair in part)
     heads: dict[tuple[_Stand, int], _Numbers] = {}
     vectors: dict[_Stand, _Numbers] = {}
@@ -393,7 +397,8 @@ def _as_asked(prompted: pd.DataFrame, names: list[str], answers: _Numbers) -> pd
 
 def _listed(value: Any) -> list[Any]:
     """Return one value, or several, as a list."""
-    return [value] if value is None or isinstance(value, str) else list(value)
+    is_several = isinstance(value, Iterable) and not isinstance(value, str)
+    return list(value) if is_several else [value]
 
 
 def _name(null: str, stand: _Stand, number: int) -> str:

@@ -110,9 +110,6 @@ class _Plan:
 def _each_once(questionnaires: Any) -> list[Questionnaire]:
     """Load the questionnaires; refuse an empty list and repetitions."""
     loaded = load_questionnaires(questionnaires)
-    if not loaded:
-        raise ParameterError("There is no questionnaire to ask: name at least one.")
-
     twice = repeated([questionnaire.id for questionnaire in loaded], fold=False)
     if twice:
         raise ParameterError(f"The questionnaire {twice[0]} occurs twice: keep one.")

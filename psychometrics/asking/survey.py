@@ -15,7 +15,7 @@ from ..exceptions import ParameterError, check_file, writing
 from ..modes.messages import attention_text
 from ..questionnaires import Item, Option, Questionnaire, load_questionnaire
 from ..questionnaires.answers import COLUMNS
-from .answer_files import read_answers
+from .answer_files import read_all
 from .answer_tables import read_table
 
 _CHECK = "attention_"
@@ -239,8 +239,8 @@ def read_survey(
     parts = []
     for file in files:
         has_seconds = "seconds" in read_table(file).cells
-        how: dict[str, Any] = {"conditions": "seconds" if has_seconds else ()} | settings
-        parts.append(read_answers(file, questionnaire, **how))
+        how: dict[str, Any] = {"conditions": "seconds" if has_seconds else (), "progress": True}
+        parts.append(read_all(file, [questionnaire], **(how | settings)))
 
     answers = pd.concat(parts, ignore_index=True)
     check_columns(answers, COLUMNS, once=["respondent_id", "run", "item_id"])

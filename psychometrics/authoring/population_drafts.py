@@ -17,7 +17,7 @@ from .. import modes
 from ..asking.population import population_table
 from ..checks import check_kinds
 from ..data import NLI_LABELS
-from ..exceptions import ParameterError, RespondentError, writing
+from ..exceptions import ParameterError, RespondentError, check_file, writing
 from ..models.hub import check_listed
 
 if TYPE_CHECKING:
@@ -188,13 +188,10 @@ def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple
 
 def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | None) -> int | None:
     """Check all parameters, and return the memory limit in bytes."""
-    if path.suffix not in (".yaml", ".yml"):
-        raise ParameterError(f"{path} must end in .yaml.")
+    check_file(path, (".yaml", ".yml"))
     if path.exists():
         raise ParameterError(f"{path} exists already: name another file, or remove it.")
 
-    if not path.absolute().parent.is_dir():
-        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
     given = {"top": top, "min_downloads": min_downloads}
     check_kinds(given, {"top": PositiveInt, "min_downloads": NonNegativeInt})
 
@@ -208,10 +205,11 @@ def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | N
 
 def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInfo]:
     """Return the hub's most downloaded models that match the query, each once."""
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, constants, get_session
 
     found = {}
     try:
+        get_session().head(constants.ENDPOINT)  # fails at once; the list is tried for 24 seconds
         for word in search or [None]:
             for info in HfApi().list_models(
                 search=word, pipeline_tag=task, sort="downloads", limit=top, expand=_ASKED_FOR

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -40,10 +42,14 @@ def _options(
 
 def main() -> None:
     """Run the command; report an error that a user can fix in one sentence, with exit status 1."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack some signs
+
     try:
         app()
-    except PsychometricsError as error:
-        typer.echo(f"psychometrics: {error}", err=True)
+    except (PsychometricsError, OSError) as error:
+        mend = "" if isinstance(error, PsychometricsError) else ": give access, space or a folder."
+        typer.echo(f"psychometrics: {error}{mend}", err=True)
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:
         if error.name not in MissingPackageError.extras:

@@ -219,6 +219,9 @@ def _behaviour(
     """
     import pandas as pd
 
+    if output is not None:
+        pm.exceptions.check_file(output, _TABLES)
+
     study = pm.studies.behaviour
     how = {"store": store, **_conditions_in(condition)}
     taken = {name: name for name in _names_in(roles)}

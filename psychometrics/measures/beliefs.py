@@ -18,7 +18,7 @@ from itertools import chain, combinations
 import numpy as np
 import pandas as pd
 
-from ..checks import check_columns
+from ..checks import as_numbers, check_columns, check_kinds, check_names, check_numbers
 from ..exceptions import ParameterError
 from .intervals import mean_table
 
@@ -68,8 +68,9 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     >>> hurtful([["fine, thank you", "a rat!"]], ["rat"])
     array([[False,  True]])
     """
+    check_names(rows=rows, words=words)
     texts, places = _unique(rows)
-    lemmas = set(map(_fold, words)) - {""}
+    lemmas = {_fold(word) for word in _texts(words)} - {""}
     return np.array([not lemmas.isdisjoint(_words(text)) for text in texts])[places]
 
 
@@ -91,16 +92,27 @@ def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, flo
         so that it is below .05 when the central 95 % of the null exclude the value, even if groups
         of unequal size make the null asymmetric. Without draws the interval is missing.
 
+    Raises
+    ------
+    ParameterError
+        The value or a draw of the null is missing or not a number.
+
     Examples
     --------
     >>> contrast(np.array([3.0]), null=np.arange(39) / 10 - 1)["p"]
     0.05
     """
-    value = float(found[0])
-    again = np.asarray(found[1:], dtype=float)
+    found = as_numbers("found", found, axes=1)
+    again = found[1:]
 
-    if null is None:
+    if null is None and len(again) % 2 == 0:
         again, null = np.split(again, 2)
+
+    null = as_numbers("null", null, axes=1)
+    if not len(found) or not len(null) or np.isnan([found[0], *null]).any():
+        raise ParameterError("contrast: a value and draws of its null are needed; complete them.")
+
+    value = float(found[0])
 
     row = {"value": value, "low": np.nan, "high": np.nan}
     if len(again):
@@ -153,6 +165,7 @@ def shares_by_rank(
     >>> shares_by_rank(said, ["thief"])["mean"].tolist()
     [0.5]
     """
+    check_names(by=by)
     marked = _marked(completions, lexicon, [*by, unit])
     parts = [
         mean_table(marked, name, [*by, "rank"], unit).assign(category=name)
@@ -214,12 +227,14 @@ def group_differences(
     >>> group_differences(said, ["nurse"], "gender", "fm")[["first", "second"]].values.tolist()
     [[1.0, 0.0]]
     """
+    check_numbers(draws=draws, seed=seed)
+    pair = list(pair) if isinstance(pair, Iterable) else [pair]
     marked = _marked(completions, lexicon, [by, unit])
-    marked = marked[marked[by].isin(list(pair))]
+    marked = marked[marked[by].isin(pair)]
     units = marked.drop_duplicates([by, unit])
     if set(units[by]) != set(pair) or units[unit].duplicated().any():
         raise ParameterError(
-            f"{by}: give two groups that have templates and no {unit} in common; got {list(pair)}."
+            f"{by}: give two groups that have templates and no {unit} in common; got {pair}."
         )
 
     rows = []
@@ -283,12 +298,16 @@ def agreement(
     >>> agreement(said)[["group", "mean", "chance"]].values.tolist()
     [['a, b', 1.0, 0.0]]
     """
+    check_kinds({"vectors": vectors}, {"vectors": Callable | None})
+    check_numbers(seed=seed)
     check_columns(completions, [*_COMPLETIONS, unit], once=["respondent_id", "template", "rank"])
     wide = completions.pivot(
         index=["rank", "template"], columns="respondent_id", values="completion"
     )
     if wide.shape[1] < 2 or wide.isna().any(axis=None):
         raise ParameterError("At least two models must complete the same templates at all ranks.")
+    if families is not None and not set(wide) <= set(families):
+        raise ParameterError(f"families must hold the family of each of {', '.join(wide)}.")
 
     compare = _same if vectors is None else _by_meaning(vectors)
     dealt = wide.groupby(level="rank").transform(_dealt, rng=np.random.default_rng(seed))
@@ -352,6 +371,7 @@ def _marked(
     """Add a column per category to completions: whether they have one of its words."""
     check_columns(completions, list(dict.fromkeys([*_COMPLETIONS, *columns])))
     if not isinstance(lexicon, pd.DataFrame):
+        check_names(lexicon=lexicon)
         lexicon = pd.DataFrame({"lemma": list(lexicon), "category": "hurtful"})
 
     check_columns(lexicon, ["lemma", "category"])
@@ -397,7 +417,7 @@ def _by_meaning(vectors: Callable[[list[str]], np.ndarray]) -> Callable[..., np.
     def embedded(stems: list[str], completions: pd.Series) -> np.ndarray:
         texts = [f"{stem} {text.strip()}" for stem, text in zip(stems, completions, strict=True)]
         places, unique = pd.factorize(np.array(texts, dtype=object))
-        rows = np.asarray(vectors(list(unique)), dtype=float)
+        rows = as_numbers("vectors of the texts", vectors(list(unique)), axes=2)
         return (rows / np.linalg.norm(rows, axis=1, keepdims=True))[places]
 
     def compare(stems: list[str], first: pd.Series, second: pd.Series) -> np.ndarray:
@@ -423,10 +443,15 @@ def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
         raise ParameterError("Every template must have the same number of completions, at least 1.")
     place: dict[str, int] = {}
     each = [place.setdefault(text, len(place)) for text in chain.from_iterable(rows)]
-    odd = [text for text in place if not isinstance(text, str)]
+    return _texts(place), np.array(each).reshape(len(rows), len(rows[0]))
+
+
+def _texts(values: Iterable[object]) -> list[str]:
+    texts = list(values)
+    odd = [text for text in texts if not isinstance(text, str)]
     if odd:
-        raise ParameterError(f"Completions must be text, got {odd[0]!r}.")
-    return list(place), np.array(each).reshape(len(rows), len(rows[0]))
+        raise ParameterError(f"Completions and words must be text, got {odd[0]!r}.")
+    return texts
 
 
 def _words(text: str) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..checks import check_columns, check_numbers
+from ..checks import as_numbers, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from .intervals import jackknife_half_width
@@ -201,8 +201,8 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     >>> bias_statistics(covariances, keys)[["bias", "trait_part", "error_part"]].iloc[0].tolist()
     [0.25, 0.75, 0.0]
     """
-    covariances = np.asarray(covariances, dtype=float)
-    keys = np.asarray(list(keys), dtype=float)
+    covariances = as_numbers("covariances", covariances)
+    keys = as_numbers("keys", keys if isinstance(keys, str | None) else list(keys), axes=1)
     if covariances.shape[-2:] != (len(keys),) * 2 or not (np.abs(keys) == 1).all():
         raise ParameterError("keys: give one 1 or -1 for each item of the covariances.")
 

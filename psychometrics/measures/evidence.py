@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..checks import check_columns
+from ..checks import as_numbers, check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import check_loaded
@@ -268,6 +268,7 @@ def rank_correlations(scores: np.ndarray) -> np.ndarray:
 
     Scores that differ only by rounding share a rank.
     """
+    scores = as_numbers("scores", scores, axes=3)
     draws, respondents, count = scores.shape
 
     if respondents < _FEWEST:

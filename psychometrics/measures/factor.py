@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..checks import as_numbers
+
 # Smallest eigenvalue of correlations that allow estimating a factor.
 _SINGULAR = 1e-8
 # Convergence tolerance: largest change of a loading in the last round.
@@ -51,6 +53,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     >>> one_factor(correlations).round(6)
     array([0.9, 0.7, 0.5, 0.3])
     """
+    covariances = np.atleast_2d(as_numbers("covariances", covariances))
     *shape, size, _ = covariances.shape
     matrices = covariances.reshape(-1, size, size)
     loadings = np.full((len(matrices), size), np.nan)

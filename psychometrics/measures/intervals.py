@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..checks import check_choice, check_columns
+from ..checks import as_numbers, check_choice, check_columns, check_names
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import check_loaded
@@ -61,11 +61,7 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> round(float(low), 2), round(float(high), 2)
     (0.45, 4.55)
     """
-    try:
-        values = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError("The interval of a mean needs numbers.") from None
-
+    values = as_numbers("values", values)
     if not values.ndim or not values.shape[-1]:
         raise ParameterError("The mean of no observations has no interval.")
     if np.isinf(values).any():
@@ -129,7 +125,7 @@ def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
     >>> [round(end, 2) for end in crossed_interval(values)]
     [0.73, 5.27, 0.02]
     """
-    values = np.asarray(values, dtype=float)
+    values = as_numbers("values", values)
     if values.ndim != 2 or min(values.shape) < 2 or not np.isfinite(values).all():
         raise ParameterError("values: give finite numbers for at least two ways and two items.")
 
@@ -222,7 +218,7 @@ def fisher_interval(
     >>> round(float(low), 2), round(float(high), 2)
     (0.07, 0.77)
     """
-    r = np.asarray(r, dtype=float)
+    r = as_numbers("r", r)
     known = (np.abs(r) < 1 - 1e-12) & (n > 3)
     z = np.arctanh(np.where(known, r, np.nan))
     half = special.ndtri(0.975) * np.sqrt((1 + ranks * r**2 / 2) / max(n - 3, 1))
@@ -270,14 +266,10 @@ def correlation_interval(
             raise ParameterError("A label occurs twice; give each pair its own label.")
         y = y.reindex(x.index)
 
-    try:
-        both = np.array([np.asarray(v, dtype=np.float64) for v in (x, y)])
-    except (TypeError, ValueError):
-        both = np.empty(0)
-
-    if both.ndim != 2 or np.isinf(both).any():
+    pair = [as_numbers("x", x, axes=1), as_numbers("y", y, axes=1)]
+    if len(pair[0]) != len(pair[1]) or np.isinf(pair).any():
         raise ParameterError("Give two series of finite numbers of the same length.")
-    both = both[:, ~np.isnan(both).any(axis=0)]
+    both = np.array(pair)[:, ~np.isnan(pair).any(axis=0)]
     n = both.shape[1]
     if n < 3 or (np.ptp(both, axis=1) <= 1e-12 * np.abs(both).max(axis=1)).any():
         return pd.Series({"n": float(n), "r": np.nan, "low": np.nan, "high": np.nan})
@@ -328,6 +320,7 @@ def mean_table(
     >>> mean_table(table, "similarity").round(2).to_numpy().tolist()
     [[0.4, 0.15, 0.65, 3.0]]
     """
+    check_names(by=by)
     check_columns(table, [*by, unit], [value])
 
     if table.empty:
@@ -393,6 +386,7 @@ def runs_needed(
     >>> runs_needed(pilot, "score", width=0.2)[["runs", "needed", "assured"]].iloc[0].tolist()
     [4.0, 67.0, 194.0]
     """
+    check_names(by=by)
     check_columns(table, by, [value])
 
     if table.empty:
@@ -512,7 +506,7 @@ def jackknife_half_width(without: np.ndarray) -> np.ndarray:
     >>> float(jackknife_half_width(means).round(2))
     2.05
     """
-    without = np.asarray(without, dtype=float)
+    without = np.atleast_1d(as_numbers("without", without))
     n = len(without)
     if n < 2:
         return np.full(without.shape[1:], np.nan)
@@ -544,7 +538,7 @@ def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
     >>> merge_near_ties(np.array([0.3, 0.1 + 0.2, 0.5])).tolist()
     [0.0, 0.0, 100000.0]
     """
-    values = np.asarray(values, dtype=float)
+    values = as_numbers("values", values)
     above = values - np.fmin.reduce(values, axis=axis, keepdims=True)
     spread = np.fmax.reduce(above, axis=axis, keepdims=True)
     shares = np.divide(above, spread, out=np.zeros_like(above) * above, where=spread > 0)
@@ -569,7 +563,7 @@ def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
     array([-1.])
     """
     units = []
-    for rows in (xs, ys):
+    for rows in (as_numbers("xs", xs, axes=2), as_numbers("ys", ys, axes=2)):
         away = rows - rows.mean(axis=1, keepdims=True)
         size = np.linalg.norm(away, axis=1, keepdims=True)
         varies = size > 1e-12 * np.abs(rows).max(axis=1, keepdims=True)  # false for a gap

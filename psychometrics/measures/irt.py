@@ -23,7 +23,7 @@ from scipy.special import expit
 from scipy.stats import chi2
 from threadpoolctl import threadpool_limits
 
-from ..checks import check_choice, check_kinds, check_numbers
+from ..checks import as_numbers, check_choice, check_columns, check_kinds, check_numbers
 from ..exceptions import ParameterError
 from .conditional_likelihood import _conditional_fit
 from .items import _as_numbers, adjust
@@ -136,7 +136,7 @@ def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     array([[0.6]])
     """
     slope, intercept, guess = _columns(parameters)
-    solved = expit(slope * np.asarray(theta, float)[:, None] + intercept)
+    solved = expit(slope * as_numbers("theta", theta, axes=1)[:, None] + intercept)
     return guess + (1 - guess) * solved
 
 
@@ -239,6 +239,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     >>> compare(x, ("rasch", "1pl"))["parameters"].tolist()
     [3, 4]
     """
+    check_kinds({"models": models}, {"models": tuple[str, ...] | list[str]})
     if not len(models):
         raise ParameterError(f"name at least one model; they are {', '.join(_MODELS)}.")
 
@@ -249,6 +250,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     before: tuple[float, int] | None = None
 
     for model in models:
+        check_choice(_MODELS, model=model)
         parameters = fit(answers, model, errors=False)
         value = float(_posterior(answers, parameters)[2].sum())
         free = count[model]
@@ -359,6 +361,7 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
 def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     """Return the answers in the order of the parameters, by label."""
     answers = _binary(answers)
+    _columns(parameters)
     if not parameters.index.is_unique:
         raise ParameterError("an item has two rows of parameters; give each item one.")
     odd = parameters.index.symmetric_difference(answers.columns, sort=False)
@@ -369,25 +372,20 @@ def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
 
 def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return slopes, intercepts and guessing; derive a missing intercept from the difficulty."""
-    if not isinstance(parameters, pd.DataFrame) or not len(parameters):
+    check_columns(parameters, ["discrimination", "guessing"])
+    place = "intercept" if "intercept" in parameters else "difficulty"
+    check_columns(parameters, [place])
+    if not len(parameters):
         raise ParameterError("the parameters must be a table, as irt.fit() returns it.")
 
-    place = "intercept" if "intercept" in parameters else "difficulty"
-    needed = {"discrimination", "guessing", place}
-    try:
-        table = parameters[sorted(needed)].astype(float)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ParameterError(f"the table of parameters must hold numbers: {error}.") from error
+    table = parameters[["discrimination", place, "guessing"]]
+    given, intercept, guess = as_numbers("parameters", table, axes=2).T
+    slope = np.where(np.isnan(given), 1.0, given)
+    if place == "difficulty":
+        intercept = -slope * intercept
 
-    slope = table["discrimination"].fillna(1.0).to_numpy()
-    guess = table["guessing"].to_numpy()
-    if "intercept" in table:
-        intercept = table["intercept"].to_numpy()
-    else:
-        intercept = -slope * table["difficulty"].to_numpy()
-
-    unknown = np.isnan(intercept) | np.isnan(guess) | ~np.isfinite(slope)
-    unknown |= table["discrimination"].isna().to_numpy() & np.isfinite(intercept)
+    unknown = np.isnan(intercept) | ~((guess >= 0) & (guess < 1)) | ~np.isfinite(slope)
+    unknown |= np.isnan(given) & np.isfinite(intercept)
     if unknown.any():
         name = parameters.index[unknown][0]
         raise ParameterError(f"the parameters of '{name}' are unknown; leave the item out.")

@@ -46,16 +46,10 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     >>> _as_numbers(pd.DataFrame({"a": ["1", None]}))["a"].tolist()
     [1.0, nan]
     """
-    if not isinstance(answers, pd.DataFrame):
-        raise ParameterError(f"A DataFrame is needed, got {type(answers).__name__}.")
-
+    check_columns(answers, ())
     frame = answers
     if not frame.size:
         raise ParameterError("the matrix of answers is empty; give respondents and items.")
-
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise ParameterError(f"the item '{twice}' occurs twice; give each item its own name.")
 
     kinds = {getattr(dtype, "kind", "O") for dtype in frame.dtypes}
     try:
@@ -63,7 +57,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
             raise TypeError("times and complex numbers do not count")
         frame = (frame if kinds <= set("iufb") else frame.apply(pd.to_numeric)).astype(float)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ParameterError(f"answers must be numbers: {error}.") from error
+        raise ParameterError("answers must be numbers; leave out columns of text.") from error
 
     if (frame.abs() > 1e100).any(axis=None):  # squares would overflow
         raise ParameterError("answers must be finite; put a missing value where there is none.")

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..checks import check_choice, check_columns, check_three
+from ..checks import as_numbers, check_choice, check_columns, check_three
 from ..exceptions import ParameterError
 
 _TEMPLATE = ("questionnaire", "item_id", "template")
@@ -55,11 +55,7 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     array([[0.333, 0.667],
            [0.75 , 0.25 ]])
     """
-    try:
-        p = np.asarray(p, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError("Scores must be numbers from 0 to 1.") from None
-
+    p = as_numbers("scores", p)
     if p.ndim < 2 or not p.size or not ((p >= 0) & (p <= 1)).all():
         raise ParameterError("Scores must be from 0 to 1, of shape (..., terms, intensifiers).")
     number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..checks import check_choice, check_columns, check_numbers
+from ..checks import as_numbers, check_choice, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
 from .factor import _standardised, one_factor
@@ -99,6 +99,7 @@ def alphas(covariances: np.ndarray) -> np.ndarray:
     >>> float(alphas(np.array([[1.0, 0.5, 0.5], [0.5, 1.0, 0.5], [0.5, 0.5, 1.0]])))
     0.75
     """
+    covariances = np.atleast_1d(as_numbers("covariances", covariances))
     size = covariances.shape[-1]
     if covariances.shape[-2:] != (size, size):
         raise ParameterError(f"Covariances must be square, got the shape {covariances.shape}.")
@@ -399,6 +400,7 @@ def _scale_parts(
     scores: pd.DataFrame, facets: Sequence[str], target: str
 ) -> list[tuple[dict[str, str], pd.DataFrame]]:
     """Return the scores of each questionnaire and scale, if these are columns but not facets."""
+    check_names(facets=facets)
     if target not in facets:
         raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from ..checks import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
+from ..questionnaires.answers import check_loaded
 from .categories import category_scores
 from .intervals import mean_table, scale_intervals
 from .normalisation import pss
@@ -57,6 +59,8 @@ def score_table(
     >>> table["n"].tolist()
     [4, 4]
     """
+    check_columns(answers, ())
+    check_loaded(questionnaires)
     by_prompts = "term" in answers
     if items and how and not by_prompts:
         raise ParameterError(f"{min(how)} does not apply to answers to items; leave it out.")

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..checks import check_columns
+from ..checks import as_numbers, check_columns, check_names
 from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 from ..questionnaires.answers import check_loaded
@@ -71,6 +71,7 @@ def item_scores(
     >>> item_scores(even)["score"].tolist()
     [0.0, 0.0, 0.0, 0.0]
     """
+    check_names(by=by)
     if _to_items(answers):
         _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0))
         return _values(answers, [*_KEYS, *by])
@@ -148,7 +149,7 @@ def scale_scores(
     likert = _to_items(answers)
     if not likert:
         _refuse("prompts", least_answered=(least_answered, 1.0))
-    elif isinstance(least_answered, str) or not 0 < least_answered <= 1:
+    elif not 0 < as_numbers("least_answered", least_answered, axes=0) <= 1:
         raise ParameterError(f"least_answered must be above 0 and at most 1, got {least_answered}.")
 
     items = item_scores(answers, score, temperature, by)

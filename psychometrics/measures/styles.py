@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..checks import check_choice, check_columns, check_numbers
+from ..checks import check_choice, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
-from ..questionnaires.answers import tidy
+from ..questionnaires.answers import check_loaded, tidy
 from .normalisation import pss
 from .scoring import keyed_items
 
@@ -67,6 +67,7 @@ def response_styles(
     >>> response_styles(yes, mini)[["agreeing", "acquiescence", "middle"]].to_numpy().tolist()
     [[1.0, 1.0, 0.0]]
     """
+    check_names(by=by)
     keys = ["respondent_id", "questionnaire", "mode", "run", *by]
     check_columns(answers, [*keys, "item_id", "status"], ["value"])
     known = {one.id: one for one in load_questionnaires(questionnaires)}
@@ -179,6 +180,7 @@ def balanced_pairs(
     ...     ["content", "agreeing"]].to_numpy().tolist()
     [[0.0, 0.206]]
     """
+    check_loaded(questionnaires)
     shares = pss(responses, score, temperature)
     sharp = shares["raw"].clip(lower=1e-12) ** (1 / temperature)
     terms = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]
@@ -249,6 +251,7 @@ def empty_answers(
     check_choice(("random", "middle", "agree", "habit"), kind=kind)
     check_numbers(respondents=respondents, runs=runs, seed=seed)
     questionnaire = load_questionnaire(questionnaire, texts=False)
+    check_numbers(answers=respondents * runs * len(questionnaire.items))
     rng = np.random.default_rng(seed)
     habits: dict[int, np.ndarray] = {}
     shape = (respondents, runs)

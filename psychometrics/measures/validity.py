@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..checks import check_columns
+from ..checks import as_numbers, check_columns
 from ..exceptions import ParameterError
 from .normalisation import template_cubes
 
@@ -104,8 +104,9 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     >>> silhouettes(rows[None], np.array([1, 1, -1, -1])).round(2).tolist()
     [0.99]
     """
+    cube = as_numbers("cube", cube, axes=3)
+    labels = np.asarray(labels)
     own = labels[:, None] == labels[None, :]
-
     if not 1 < len(np.unique(labels)) < len(labels):
         return np.full(len(cube), np.nan)
     centred = cube - cube.mean(axis=2, keepdims=True)

@@ -172,7 +172,7 @@ def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any])
 
         try:
             typed = read(prompt).strip().lower()
-        except EOFError:
+        except (EOFError, RuntimeError):  # RuntimeError: the terminal's input is closed
             break
 
         if typed == "b":

@@ -75,6 +75,14 @@ class LanguageMode(PromptMode):
             if self.name == "mlm":
                 weights = digest_text(weights, str(embedded_head("mlm")[1]))
 
+        kinds = str(source.config.get("architectures")) if source.kind == "local" else ""
+        if "ForSequenceClassification" in kinds and self.head in ("masked", "next-sentence"):
+            raise RespondentError(
+                f"{source.name} is a classifier ({kinds}) without the head of mode "
+                f"'{self.name}': ask it in mode nli, or name another model.",
+                kind="architecture",
+            )
+
         # as in mode nli; since version 3, batches are checked for effects of padding
         handling = "lm-2" if source.kind in ("embedded", "packed") else "lm-3"
         return digest_text(weights, self.name, dtype, handling, *map(str, conditions.values()))

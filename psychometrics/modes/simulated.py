@@ -79,6 +79,7 @@ class Simulated(Mode):
         traits = asking.respondent
         conditions = asking.conditions
         if not isinstance(traits, pd.DataFrame):
+            check_numbers(answers=traits * conditions["runs"] * len(questionnaire.items))
             traits = draw_traits(questionnaire, traits, seed=conditions["seed"])
 
         table = answers(questionnaire, traits, **conditions)

@@ -156,7 +156,7 @@ def hint(exercise: str, said: str) -> str:
 
 def _readings(said: str) -> list[float]:
     """Return the possible readings of a number: ``1,515`` is 1.515 or 1515."""
-    text = re.sub(r"\s", "", said).replace("\N{MINUS SIGN}", "-")
+    text = re.sub(r"\s", "", str(said)).replace("\N{MINUS SIGN}", "-")
     share = text.endswith("%")
     text = text.removesuffix("%")
     spellings = {text.replace(",", ".")}
@@ -176,4 +176,4 @@ def _readings(said: str) -> list[float]:
 
 
 def _letters(text: str) -> str:
-    return "".join(letter for letter in text.lower() if letter.isalnum())
+    return "".join(letter for letter in str(text).lower() if letter.isalnum())

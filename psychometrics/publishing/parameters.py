@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat
 
 from ..asking.answer_files import read_answers
 from ..asking.population import population
-from ..checks import check_choice
+from ..checks import check_choice, wrong_kind
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..measures.scoring import item_scores, keyed_items
 from ..models.devices import computing_on
@@ -46,7 +46,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
     >>> check_parameters("03-assessment", {"score": "entailed"})
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: score: Input should be 'entailment' or 'contrast', ...
+    psychometrics.exceptions.ParameterError: score should be 'entailment' or 'contrast', ...
     """
     check_choice(CHAPTERS, notebook=notebook)
     chapter = CHAPTERS[notebook]
@@ -67,7 +67,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
                 raise reason from None
 
             place = ".".join(map(str, mistake["loc"]))
-            said.append(f"{place}: {mistake['msg']}, got {mistake['input']!r}.")
+            said.append(str(wrong_kind(place, mistake["msg"], mistake["input"])))
 
         raise ParameterError("\n".join(said)) from None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..checks import check_columns
+from ..checks import check_columns, check_names
 from ..exceptions import ParameterError
 from .model import Questionnaire
 
@@ -76,6 +76,7 @@ def check_loaded(questionnaires: Iterable[Questionnaire]) -> None:
     psychometrics.exceptions.ParameterError: 'gad7' is not a loaded questionnaire: load it by \
 load_questionnaire.
     """
+    check_names(questionnaires=questionnaires)
     for one in questionnaires:
         if not isinstance(one, Questionnaire):
             raise ParameterError(

@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 from ..data import fetch
-from ..exceptions import QuestionnaireError
+from ..exceptions import ParameterError, QuestionnaireError
 from ..paths import questionnaires_dir
 from .checking import checked
 from .model import Questionnaire
@@ -125,7 +125,9 @@ def load_questionnaires(
     ['gad7', 'phq9']
     """
     is_one = isinstance(given, str | Path | Questionnaire) or not isinstance(given, Iterable)
-    names: Any = [given] if is_one else given
+    names: Any = [given] if is_one else list(given)
+    if not names:
+        raise ParameterError("There is no questionnaire to ask or score: name at least one.")
     return [load_questionnaire(name, texts) for name in names]
 
 

@@ -262,12 +262,13 @@ class Questionnaire(Part):
         if isinstance(categories, list | tuple):
             content = {"bias": [0.0] * len(categories)} | content
 
-        if not isinstance(items, list | tuple) or not isinstance(scales, list | tuple):
+        if not isinstance(scales, list | tuple):
             return content
+        items = items if isinstance(items, list | tuple) else ()
         ids = [i.get("id") if isinstance(i, dict) else getattr(i, "id", None) for i in items]
         ids = [name for name in ids if isinstance(name, str)]  # other ids are mistakes of the items
         whole = [
-            {**scale, "items": ids}
+            {**scale, "items": ids or ["all"]}
             if isinstance(scale, dict) and scale.get("items") == "all"
             else scale
             for scale in scales

@@ -1,0 +1,265 @@
+"""Words, one name for a list, and other wrong arguments end in an error that names them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psychometrics as pm
+from psychometrics.exceptions import (
+    DataError,
+    ParameterError,
+    PsychometricsError,
+    QuestionnaireError,
+    RespondentError,
+)
+from psychometrics.measures.factor import one_factor
+
+PARAMETERS = pd.DataFrame({"discrimination": [1.0], "difficulty": [0.0], "guessing": [0.0]})
+SOLVED = pd.DataFrame({"a": [1, 1, 1, 0], "b": [1, 0, 0, 0], "c": [0, 1, 0, 1]})
+SAID = pd.DataFrame(
+    {
+        "respondent_id": list("aabb"),
+        "rank": 1,
+        "template": ["She is [M].", "He is [M]."] * 2,
+        "completion": ["kind", "tall"] * 2,
+        "identity": list("xyxy"),
+        "gender": list("fmfm"),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return pm.ask("ipip20", 12, mode="simulated", progress=False)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pm.beliefs.contrast("words"),
+        lambda: pm.beliefs.contrast(["a", "b", "c"]),
+        lambda: pm.beliefs.contrast([1.0], null=["x"]),
+        lambda: pm.irt.probability("words", PARAMETERS),
+        lambda: pm.irt.probability(["a", "b"], PARAMETERS),
+        lambda: pm.irt.probability(0.5, PARAMETERS),
+        lambda: pm.irt.information(["x"], PARAMETERS),
+        lambda: pm.irt.probability([0.0], PARAMETERS.assign(difficulty="hard")),
+        lambda: pm.intervals.mean_interval(["a"]),
+        lambda: pm.intervals.crossed_interval([["a", "b"], ["c", "d"]]),
+        lambda: pm.intervals.fisher_interval("x", 10),
+        lambda: pm.intervals.jackknife_half_width(["a", "b"]),
+        lambda: pm.intervals.merge_near_ties(["a", "b"]),
+        lambda: pm.intervals.row_correlations([["a", "b"]], [["a", "b"]]),
+        lambda: pm.intervals.correlation_interval(["a", "b", "c"], [1, 2, 3]),
+        lambda: pm.reliability.alphas("words"),
+        lambda: one_factor([["a", "b"], ["c", "d"]]),
+        lambda: pm.bias.bias_statistics("x", [1]),
+        lambda: pm.bias.bias_statistics(np.eye(2), ["a", "b"]),
+        lambda: pm.evidence.rank_correlations(np.ones(3)),
+        lambda: pm.validity.silhouettes("x", "y"),
+        lambda: pm.two_way("x"),
+    ],
+)
+def test_words_where_numbers_belong_are_told_by_the_argument(call):
+    with pytest.raises(ParameterError) as error:
+        call()
+    assert "could not convert" not in str(error.value)
+    assert "ufunc" not in str(error.value)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [np.nan, 1.0, 2.0], [1.0, 2.0], np.ones((3, 3))])
+def test_a_contrast_needs_a_value_and_draws_of_its_null(values):
+    with pytest.raises(ParameterError):
+        pm.beliefs.contrast(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("by", lambda a: pm.intervals.mean_table(a, "value", "respondent_id")),
+        ("by", lambda a: pm.intervals.runs_needed(a, "value", 1.0, by="respondent_id")),
+        ("by", lambda a: pm.item_scores(a, by="run")),
+        ("by", lambda a: pm.item_scores(a, by=3)),
+        ("by", lambda a: pm.styles.response_styles(a, "ipip20", by="run")),
+        ("by", lambda a: pm.beliefs.shares_by_rank(SAID, ["kind"], by="respondent_id")),
+        ("lexicon", lambda a: pm.beliefs.shares_by_rank(SAID, "kind")),
+        ("words", lambda a: pm.beliefs.hurtful([["a rat"]], "rat")),
+        ("facets", lambda a: pm.reliability.generalisability(a, "run")),
+        ("least_answered", lambda a: pm.scale_scores(a, least_answered=None)),
+        ("questionnaires", lambda a: pm.score_table(a, "ipip20")),
+        ("questionnaires", lambda a: pm.score_table(a, pm.load_questionnaire("ipip20"))),
+        ("questionnaires", lambda a: pm.score_table(a, None)),
+        ("questionnaires", lambda a: pm.write_answers(a, "x.sav", "ipip20")),
+        ("questionnaires", lambda a: pm.styles.balanced_pairs(a, "gad7")),
+    ],
+)
+def test_one_name_is_not_taken_for_a_list_of_its_letters(name, call, answers):
+    with pytest.raises(ParameterError) as error:
+        call(answers)
+    assert str(error.value).startswith(f"{name} ")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pm.irt.compare(SOLVED, ("rasch", "conditional")),
+        lambda: pm.irt.compare(SOLVED, 3),
+        lambda: pm.irt.abilities(SOLVED, "parameters"),
+        lambda: pm.irt.probability([0.0], PARAMETERS.assign(guessing=2.0)),
+        lambda: pm.beliefs.hurtful([["a rat"]], [1, 2]),
+        lambda: pm.beliefs.group_differences(SAID, ["kind"], "gender", "fm", draws="many"),
+        lambda: pm.beliefs.group_differences(SAID, ["kind"], "gender", "fm", seed=-1),
+        lambda: pm.beliefs.group_differences(SAID, ["kind"], "gender", None),
+        lambda: pm.beliefs.agreement(SAID, families={"a": "x"}),
+        lambda: pm.beliefs.agreement(SAID, vectors=np.ones((2, 2))),
+        lambda: pm.beliefs.agreement(SAID, vectors=lambda texts: np.ones(3)),
+        lambda: pm.nulls.shuffled(pm.prompts("challenges"), seed="x"),
+        lambda: pm.null_answers([]),
+        lambda: pm.null_answers("gad7", base=3),
+        lambda: pm.null_distribution(lambda _: None, "challenges", "noise", 2, draws=2),
+        lambda: pm.ask_ways("gad7", 3, {"a": 3}, mode="simulated"),
+    ],
+)
+def test_other_wrong_arguments_are_told(call):
+    with pytest.raises(PsychometricsError):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pm.null_answers("gad7", respondents=5_000_000),
+        lambda: pm.ask("gad7", 10_000_000, mode="simulated", progress=False),
+        lambda: pm.styles.empty_answers("ipip20", runs=10_000_000),
+    ],
+)
+def test_more_answers_than_fit_are_refused_at_once(call):
+    with pytest.raises(ParameterError, match="answers must be at most"):
+        call()
+
+
+def test_answers_that_are_there_twice_are_not_written_wide(answers, tmp_path):
+    with pytest.raises(ParameterError, match="twice"):
+        pm.write_answers(pd.concat([answers, answers]), tmp_path / "x.wide.csv")
+    with pytest.raises(ParameterError):
+        pm.write_answers(answers.drop(columns="respondent_id"), tmp_path / "x.irw.csv")
+
+
+@pytest.mark.parametrize("rows", ['{"model": "a", "gad7_1": ' + "9" * 5000 + "}"])
+def test_a_number_of_thousands_of_digits_is_told_with_its_line(rows, tmp_path):
+    file = tmp_path / "answers.jsonl"
+    file.write_text(rows)
+    with pytest.raises(DataError, match="line 1"):
+        pm.read_answers(file, "gad7", progress=False)
+
+
+def test_lists_in_the_cells_of_a_table_are_read_as_text(tmp_path):
+    file = tmp_path / "answers.parquet"
+    pd.DataFrame({"model": ["a"], "gad7_1": [[1, 2]], "gad7_2": [[3]]}).to_parquet(file)
+    with pytest.raises(ParameterError, match="gad7"):
+        pm.read_answers(file, "gad7", progress=False)
+
+
+def test_headers_on_two_levels_are_no_items():
+    table = pd.DataFrame({("x", "model"): ["a"], ("x", "gad7_1"): [1]})
+    with pytest.raises(ParameterError, match="item"):
+        pm.read_answers(table, "gad7", progress=False)
+
+
+def test_missing_items_are_told_as_missing_not_as_a_fault_of_the_scale(tmp_path):
+    from psychometrics.paths import questionnaires_dir
+
+    text = (questionnaires_dir() / "gad7.yaml").read_text(encoding="utf-8")
+    file = tmp_path / "mine.yaml"
+    file.write_text(text.replace("id: gad7\n", "id: mine\n").replace("\nitems:\n", "\nitms:\n"))
+    with pytest.raises(QuestionnaireError) as error:
+        pm.load_questionnaire(file)
+    assert "scale 1" not in str(error.value).splitlines()[0]
+
+
+def test_an_exercise_takes_a_number_as_well_as_its_text():
+    assert pm.exercises.is_right("ex-self-report-1", 4.5)
+
+
+def test_a_folder_of_a_classifier_is_told_before_it_is_loaded(tiny_model, monkeypatch):
+    monkeypatch.setattr("psychometrics.modes.language_models.load_model", pytest.fail)
+    for mode in ("mlm", "nsp"):
+        with pytest.raises(RespondentError, match="classifier") as error:
+            pm.modes.identify(tiny_model, mode)
+        assert error.value.kind == "architecture"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "01-first-score", "-p", "item=nan"),
+        ("run", "01-first-score", "-p", "seed=-1"),
+        ("profile", "minilm-mnli-l3-s16", "--questionnaires", ""),
+        ("survey", "gad7", "w.csv", "-c", "seconds=x"),
+        ("behaviour", "m", "-o", "x.doc", "-c", "base_url=http://127.0.0.1:9/v1"),
+        ("behaviour", "m", "-o", "no/x.csv", "-c", "base_url=http://127.0.0.1:9/v1"),
+    ],
+)
+def test_a_mistake_on_the_command_line_has_words_of_the_project(arguments, ended, tmp_path):
+    (tmp_path / "w.csv").write_text("model,gad7_1\na,1\n")
+    code, _, errors = ended(*arguments)
+    assert code == 1
+    assert errors.splitlines()[-1].startswith("psychometrics: ")
+    assert "Input should" not in errors
+    assert "List should" not in errors
+    assert "Connect" not in errors
+
+
+def test_a_full_disk_is_told_without_a_traceback(ended, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pandas.DataFrame.to_csv", full)
+    code, _, errors = ended("questionnaires")
+    assert (code, errors.count("\n")) == (1, 1)
+    assert errors.startswith("psychometrics: ")
+
+
+def test_an_endpoint_that_tells_no_status_of_a_batch_is_not_asked_for_ever(tmp_path):
+    import threading
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = json.dumps({"id": "c", "choices": []}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    how = {"base_url": f"http://127.0.0.1:{server.server_port}/v1", "retries": 0}
+    with pytest.raises(RespondentError, match="status"):
+        pm.ask("gad7", "m", tmp_path, mode="chat", batch=True, progress=False, **how)
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_intervention_tells_of_a_classifier_before_the_first_measurement(
+    tiny_model, monkeypatch, tmp_path
+):
+    def begin(work, *_):
+        assert not work
+        return []
+
+    monkeypatch.setattr("psychometrics.interventions._all", begin)
+    loaded = [pm.load_questionnaire("challenges")]
+    how = {"measure_at": [0, 1], "store": tmp_path, "masked_lm": str(tiny_model), "epochs": 1}
+    with pytest.raises(RespondentError, match="classifier"):
+        pm.interventions.trajectories(["minilm-mnli-l3-s16"], loaded, ["neutral"], **how)
