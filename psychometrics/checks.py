@@ -237,8 +237,10 @@ def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np
         array = None
 
     if values is None or array is None or axes not in (None, array.ndim):
-        shape = "" if axes is None else f" with {axes} {'axis' if axes == 1 else 'axes'}"
-        raise ParameterError(f"{name} must be numbers{shape}, got {values!r:.60}; correct it.")
+        kind = "a number" if axes == 0 else "numbers"
+        if axes:
+            kind += f" with {axes} {'axis' if axes == 1 else 'axes'}"
+        raise ParameterError(f"{name} must be {kind}, got {values!r:.60}; correct it.")
     return array
 
 

@@ -196,7 +196,7 @@ def test_a_scale_is_scored_from_the_least_share_of_its_items_on():
 @pytest.mark.parametrize("share", [0, -0.5, 1.01, "half", float("nan")])
 def test_a_least_share_that_no_scale_can_have_is_refused(share):
     own = own_questionnaire()
-    with pytest.raises(ParameterError, match="least_answered must be above 0 and at most 1, got"):
+    with pytest.raises(ParameterError, match="least_answered must be"):
         scale_scores(filled_in([3, 1, 0], own), own, least_answered=share)
 
 
@@ -207,7 +207,7 @@ def test_questionnaires_are_given_as_names_paths_or_loaded_and_shipped_ones_not_
     path.write_bytes((questionnaires_dir() / "ipip20.yaml").read_bytes())
     for named in ("ipip20", path, str(path), MINI, ["gad7", MINI], (x for x in ["ipip20"])):
         pd.testing.assert_frame_equal(scale_scores(answers, named), expected)
-    with pytest.raises(ParameterError, match="'own' is not given"):
+    with pytest.raises(ParameterError, match="'own'"):
         scale_scores(filled_in([1, 1, 1], own_questionnaire()))
 
 

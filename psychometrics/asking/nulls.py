@@ -156,9 +156,13 @@ def null_distribution(
     drawn = _drawn(questionnaires, null, respondents, draws, base, layers, seed, wording)
     for answers in drawn:
         value = statistic(answers)
-        if not np.isscalar(value) and not isinstance(value, Mapping | pd.Series):
+        if isinstance(value, Mapping | pd.Series):
+            rows.append(dict(value))
+        elif np.isscalar(value):
+            rows.append({"statistic": value})
+        else:
             raise ParameterError(f"statistic must give a number or numbers, got {value!r:.60}.")
-        rows.append({"statistic": value} if np.isscalar(value) else dict(value))
+
     return pd.DataFrame(rows)
 
 

@@ -447,10 +447,12 @@ def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
 
 
 def _texts(values: Iterable[object]) -> list[str]:
-    texts = list(values)
-    odd = [text for text in texts if not isinstance(text, str)]
-    if odd:
-        raise ParameterError(f"Completions and words must be text, got {odd[0]!r}.")
+    texts = []
+    for text in values:
+        if not isinstance(text, str):
+            raise ParameterError(f"Completions and words must be text, got {text!r}.")
+        texts.append(text)
+
     return texts
 
 

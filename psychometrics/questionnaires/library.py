@@ -124,8 +124,10 @@ def load_questionnaires(
     >>> [one.id for one in load_questionnaires(["gad7", load_questionnaire("phq9")])]
     ['gad7', 'phq9']
     """
-    is_one = isinstance(given, str | Path | Questionnaire) or not isinstance(given, Iterable)
-    names: Any = [given] if is_one else list(given)
+    names: list[Any] = [given]
+    if isinstance(given, Iterable) and not isinstance(given, str | Path | Questionnaire):
+        names = list(given)
+
     if not names:
         raise ParameterError("There is no questionnaire to ask or score: name at least one.")
     return [load_questionnaire(name, texts) for name in names]
