@@ -295,7 +295,7 @@ def _options(text: str, place: str) -> list[str]:
     if len(lines) < 2:
         mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add one"
         raise ParameterError(
-            f"{place}: there is only one option, '{text}'; {mend}, as in '0=no; 1=yes'."
+            f"{place}: options have only one entry, '{text}'; {mend}, as in '0=no; 1=yes'."
         )
 
     return lines
