@@ -447,7 +447,7 @@ def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
     return _texts(place), np.array(each).reshape(len(rows), len(rows[0]))
 
 
-def _texts(values: Iterable[object]) -> list[str]:
+def _texts(values: Iterable[str]) -> list[str]:
     texts = list(values)
     odd = [text for text in texts if not isinstance(text, str)]
     if odd:
