@@ -149,11 +149,17 @@ def test_answers_that_are_there_twice_are_not_written_wide(answers, tmp_path):
         pm.write_answers(answers.drop(columns="respondent_id"), tmp_path / "x.irw.csv")
 
 
-@pytest.mark.parametrize("rows", ['{"model": "a", "gad7_1": ' + "9" * 5000 + "}"])
-def test_a_number_of_thousands_of_digits_is_told_with_its_line(rows, tmp_path):
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ('{"model": "a", "gad7_1": ' + "9" * 5000 + "}", DataError),
+        ('{"custom_id": "x", "response": 3}', ParameterError),
+    ],
+)
+def test_odd_rows_in_json_are_told_with_their_file(row, kind, tmp_path):
     file = tmp_path / "answers.jsonl"
-    file.write_text(rows)
-    with pytest.raises(DataError, match="line 1"):
+    file.write_text(row)
+    with pytest.raises(kind, match="answers.jsonl"):
         pm.read_answers(file, "gad7", progress=False)
 
 

@@ -269,7 +269,7 @@ def _json_table(path: Path) -> _AnswerTable:
             notes.append(f"of the filters {', '.join(map(str, filters))} the first is read")
 
         rows = [_harness_row(row, model) for _, row in numbered]
-    elif {"custom_id", "response"} <= set(first):
+    elif "custom_id" in first and isinstance(first.get("response", ""), dict | None):
         kind = "a batch's output"
         rows = [_batch_row(row) for _, row in numbered]
     else:

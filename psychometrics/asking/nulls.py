@@ -401,8 +401,7 @@ def _as_asked(prompted: pd.DataFrame, names: list[str], answers: _Numbers) -> pd
 
 def _listed(value: Any) -> list[Any]:
     """Return one value, or several, as a list."""
-    is_several = isinstance(value, Iterable) and not isinstance(value, str)
-    return list(value) if is_several else [value]
+    return [*value] if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def _name(null: str, stand: _Stand, number: int) -> str:

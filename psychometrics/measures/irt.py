@@ -372,14 +372,13 @@ def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
 
 def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return slopes, intercepts and guessing; derive a missing intercept from the difficulty."""
-    check_columns(parameters, ["discrimination", "guessing"])
-    place = "intercept" if "intercept" in parameters else "difficulty"
-    check_columns(parameters, [place])
+    place = "intercept" if "intercept" in getattr(parameters, "columns", ()) else "difficulty"
+    names = ["discrimination", place, "guessing"]
+    check_columns(parameters, names)
     if not len(parameters):
         raise ParameterError("the parameters must be a table, as irt.fit() returns it.")
 
-    table = parameters[["discrimination", place, "guessing"]]
-    given, intercept, guess = as_numbers("parameters", table, axes=2).T
+    given, intercept, guess = as_numbers("parameters", parameters[names], axes=2).T
     slope = np.where(np.isnan(given), 1.0, given)
     if place == "difficulty":
         intercept = -slope * intercept

@@ -119,18 +119,22 @@ def load_questionnaires(
     -------
     list of Questionnaire
 
+    Raises
+    ------
+    ParameterError
+        There is none.
+
     Examples
     --------
     >>> [one.id for one in load_questionnaires(["gad7", load_questionnaire("phq9")])]
     ['gad7', 'phq9']
     """
-    names: list[Any] = [given]
-    if isinstance(given, Iterable) and not isinstance(given, str | Path | Questionnaire):
-        names = list(given)
-
-    if not names:
+    is_one = isinstance(given, str | Path | Questionnaire) or not isinstance(given, Iterable)
+    names: Any = [given] if is_one else given
+    loaded = [load_questionnaire(name, texts) for name in names]
+    if not loaded:
         raise ParameterError("There is no questionnaire to ask or score: name at least one.")
-    return [load_questionnaire(name, texts) for name in names]
+    return loaded
 
 
 def questionnaire_names() -> list[str]:
