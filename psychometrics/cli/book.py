@@ -38,9 +38,6 @@ def _run(
         os.environ["PSYCHOMETRICS_DEVICE"] = device  # which the kernel inherits
 
     if not sweep:
-        if notebook in pm.runs.CHAPTERS:  # refused before a kernel is started
-            pm.check_parameters(notebook, values)
-
         _run_once(notebook, values, output or pm.runs.RUNS / f"{notebook}.ipynb")
         return
 
