@@ -159,7 +159,7 @@ def test_answers_that_are_there_twice_are_not_written_wide(answers, tmp_path):
 def test_odd_rows_in_json_are_told_with_their_file(row, kind, tmp_path):
     file = tmp_path / "answers.jsonl"
     file.write_text(row)
-    with pytest.raises(kind, match="answers.jsonl"):
+    with pytest.raises(kind, match=r"answers\.jsonl"):
         pm.read_answers(file, "gad7", progress=False)
 
 
@@ -185,6 +185,12 @@ def test_missing_items_are_told_as_missing_not_as_a_fault_of_the_scale(tmp_path)
     with pytest.raises(QuestionnaireError) as error:
         pm.load_questionnaire(file)
     assert "scale 1" not in str(error.value).splitlines()[0]
+
+
+def test_a_notebook_is_not_begun_with_an_impossible_value(monkeypatch, tmp_path):
+    monkeypatch.setattr("psychometrics.runs._execute_notebook", pytest.fail)
+    with pytest.raises(ParameterError, match="item"):
+        pm.runs.run_notebook("01-first-score", {"item": np.nan}, tmp_path / "x.ipynb")
 
 
 def test_an_exercise_takes_a_number_as_well_as_its_text():

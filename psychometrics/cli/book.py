@@ -38,9 +38,6 @@ def _run(
         os.environ["PSYCHOMETRICS_DEVICE"] = device  # the kernel inherits it
 
     if not sweep:
-        if notebook in pm.runs.CHAPTERS:  # refuse them before a kernel starts
-            pm.check_parameters(notebook, values)
-
         _run_once(notebook, values, output or pm.runs.RUNS / f"{notebook}.ipynb")
         return
 

@@ -269,7 +269,8 @@ def correlation_interval(
     pair = [as_numbers("x", x, axes=1), as_numbers("y", y, axes=1)]
     if len(pair[0]) != len(pair[1]) or np.isinf(pair).any():
         raise ParameterError("Give two series of finite numbers of the same length.")
-    both: np.ndarray = np.array(pair)[:, ~np.isnan(pair).any(axis=0)]
+    both: np.ndarray = np.array(pair)
+    both = both[:, ~np.isnan(both).any(axis=0)]
     n = both.shape[1]
     if n < 3 or (np.ptp(both, axis=1) <= 1e-12 * np.abs(both).max(axis=1)).any():
         return pd.Series({"n": float(n), "r": np.nan, "low": np.nan, "high": np.nan})

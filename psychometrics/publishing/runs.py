@@ -89,6 +89,8 @@ def run_notebook(
     taken = [path for path in map(Path, pages) if path.is_dir()]
     if taken:
         raise ParameterError(f"{taken[0]} is a folder: name a file.")
+    if name in CHAPTERS:  # refused before a kernel is started
+        check_parameters(name, given)
 
     with writing(output):
         place = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.stem[:40]}-")
