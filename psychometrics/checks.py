@@ -177,7 +177,7 @@ def check_numbers(**given: object) -> None:
 
 
 def check_names(**given: object) -> None:
-    """Refuse one text or questionnaire, or what is no list, where a list belongs.
+    """Refuse a text, a questionnaire or any other single value in place of a list.
 
     The letters of a text would be taken for names.
 

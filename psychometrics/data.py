@@ -139,7 +139,7 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     path : str or Path
         A file with a line of headers; values are separated by commas or semicolons, whichever the
         headers have more of, or by tabs (``.tsv``, ``.tab``; there an unpaired quotation mark is an
-        ordinary character). UTF-8, UTF-16 with a byte order mark, or Windows-1252.
+        ordinary character). It is in UTF-8, UTF-16 with a byte order mark, or Windows-1252.
     needed : sequence of str
         Required columns.
 
@@ -242,7 +242,7 @@ def _text_of(path: Path) -> str:
     except DataError:
         raise
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}): correct this.") from None
+        raise DataError(f"{path} cannot be read ({error.strerror}): name another file.") from None
 
     marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for encoding in ["utf-16"] if marked else ["utf-8-sig", "cp1252"]:

@@ -245,7 +245,7 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
         try:
             base = _own_base(name) if given == "embedded" else given
             if base != "embedded":
-                identify(base, "mlm")  # a classifier is told before the first measurement
+                identify(base, "mlm")  # reports a classifier before the first measurement
             head = str(embedded_head("mlm")[1]) if base == "embedded" else find(base).digest
             fingerprint = identify(_place(name), dtype="float32")["fingerprint"]
         except RespondentError as error:
@@ -407,7 +407,7 @@ def _open(name: str, refit: int) -> NLIRespondent:
 
 @torch.inference_mode()
 def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
-    """Fit the last layer of the NLI head to labelled pairs and the respondent's current state."""
+    """Fit the last layer of the NLI head to labelled pairs, as the respondent now reads them."""
     from sklearn.linear_model import LogisticRegression
 
     model = respondent.model

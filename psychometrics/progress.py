@@ -20,7 +20,7 @@ class Progress(tqdm):
     Attributes
     ----------
     stored, asked, unasked : int
-        Answers from the store, new answers, and questions that a budget left out.
+        Numbers of stored answers, new answers, and questions for which the budget was spent.
     unused : int
         Stored answers of the same respondents to other prompts, by other weights or in another
         precision, which do not answer the present questions.

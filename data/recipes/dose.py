@@ -292,7 +292,7 @@ def statistics(scores: dict[str, np.ndarray], scale: np.ndarray, kernels: dict) 
 
 
 def ceiling(scores: dict[str, np.ndarray], scale: np.ndarray, splits: int = 100) -> float:
-    """Return the split-half reliability of the heads' item correlations, for the full number."""
+    """Return the split-half reliability of all heads' item correlations (Spearman-Brown)."""
     items = scores["source"][:, scale < 3]
     rng = np.random.default_rng(0)
     found = []

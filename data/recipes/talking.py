@@ -42,7 +42,7 @@ SHIPPED = {"scores": "interventions_talk.csv", "replies": "interventions_replies
 TICKED = ("gad7", "phq9", "soc13", "ipip20")
 TOLD = ("gad7", "phq9", "soc13")
 UNREAD = 30
-"""Number of sentences of each arm that no model reads, and of ordinary text, twice."""
+"""Number of sentences of each arm that no model reads; of ordinary text, twice as many."""
 READ = 200
 """Number of an arm's sentences that a model reads, as many as the paper's depressive texts."""
 SAMPLES = 3

@@ -156,7 +156,7 @@ def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Not
 
 
 def _keep_statuses(answers: pd.DataFrame) -> None:
-    """Use the statuses of a table that this package wrote for its empty cells."""
+    """For empty cells, use the statuses in a table that this package wrote."""
     if "given_status" in answers:
         lost = (answers["status"] == "missing") & answers["given_status"].isin(UNANSWERED)
         answers.loc[lost, "status"] = answers.loc[lost, "given_status"]

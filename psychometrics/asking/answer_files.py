@@ -203,7 +203,7 @@ def write_answers(
     path : str or Path
         ``.wide.csv``, a row for each run and a column for each item; ``.irw.csv``, the long format
         of the Item Response Warehouse (``id, item, resp``, with runs as ``wave``); ``.parquet``;
-        ``.sav`` of SPSS, wide if the table has items; otherwise long ``.csv``.
+        SPSS's ``.sav`` (wide if the table has items); any other ``.csv`` is long.
     questionnaires : sequence of Questionnaire
         Questionnaires, for the texts of items and the labels of options in SPSS.
 

@@ -295,7 +295,7 @@ def _decoded(text: str, path: Path, line: int) -> object:
         place = f"{path}, line {line + error.lineno - 1}"
         raise DataError(f"{place}: is not JSON ({error.msg}); correct it.") from None
     except (RecursionError, ValueError):  # ValueError: a number of thousands of digits
-        raise DataError(f"{path}, line {line}: too deep, or too long a number.") from None
+        raise DataError(f"{path}, line {line}: too deep or too long; save rows.") from None
 
 
 def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:

@@ -190,9 +190,9 @@ def _check_engine(
         raise ParameterError("address is for a Ray cluster: add engine='ray', or leave it out.")
 
     if engine == "ray" and not keep_downloads:
-        raise ParameterError("keep_downloads=False works only here: leave engine='ray' out.")
+        raise ParameterError("keep_downloads=False works on one machine: leave engine='ray' out.")
     if engine == "ray" and device is not None:
-        raise ParameterError("device works only here: leave it out, or engine='ray'.")
+        raise ParameterError("device works on one machine: leave it out, or engine='ray'.")
 
 
 def _add_removed(plan: _Plan, removed: Mapping[str, int]) -> None:

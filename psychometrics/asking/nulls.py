@@ -457,7 +457,7 @@ def _all_answers(
     """Return answers of null respondents, shape (respondents, prompts, 3).
 
     Each respondent has its own random numbers. Heads are computed in parallel, each by one thread,
-    since numpy releases the lock while it draws and multiplies. The threads of a single product
+    since numpy releases the lock while it draws and multiplies. Threads within one product
     would wait for each other longer than they compute.
     """
     made = list(zip(stands, numbers, strict=True))

@@ -235,7 +235,7 @@ class _Failures:
             self._write(pd.concat([rows[~earlier], pd.DataFrame([row], columns=_COLUMNS)]))
 
     def remove(self, names: set[str]) -> None:
-        """Remove respondents from the file that have answered after all."""
+        """Remove from the file the respondents that have answered after all."""
         if self._path is None:
             return
         with self._alone():
@@ -278,7 +278,7 @@ class _Failures:
         try:
             rows = pd.read_csv(self._path, dtype=str, keep_default_na=False)
         except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-            raise ParameterError(f"{self._path} cannot be read as a table: {error}.") from None
+            raise ParameterError(f"{self._path} cannot be read ({error}); remove it.") from None
 
         if set(_COLUMNS) - set(rows):
             raise ParameterError(f"{self._path} is not a table of failures: name another file.")

@@ -26,7 +26,7 @@ from ..questionnaires.model import Part, repeated
 from ..questionnaires.readers import read
 
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
-"""Names of populations with a single family."""
+"""Populations with a single family, and this family."""
 
 
 def population(name: str | Path = "embedded") -> list[str]:

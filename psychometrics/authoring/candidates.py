@@ -56,7 +56,7 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     questionnaire : Questionnaire
         The questionnaire; its items list wordings under ``candidates``.
     rules : bool
-        Whether to add candidates by the rules.
+        Whether to add candidates that the rules generate.
 
     Returns
     -------

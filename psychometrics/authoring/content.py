@@ -48,7 +48,7 @@ def content_validity(
     DataFrame
         ``item_id, template, term, polarity, intensifier``; ``similarity``, the cosine of item and
         prompt (premise and hypothesis together), from -1 to 1; ``stranger``, the cosine of the
-        prompt and the *next* item (after the last, the first), a baseline from an unrelated item;
+        prompt and the *next* item (after the last, the first), a baseline from another item;
         ``acceptability``, the mean probability over premise and hypothesis; ``wording``, the source
         of the item's text: verbatim, original (from the user's file) or paraphrase.
 

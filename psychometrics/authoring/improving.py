@@ -267,7 +267,7 @@ def _widths_by_half(
 
 
 def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.DataFrame:
-    """Summarise silhouettes before and after in the held-out half.
+    """Summarise silhouettes in the held-out half, before and after the improvement.
 
     Parameters
     ----------

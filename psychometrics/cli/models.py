@@ -87,7 +87,7 @@ def _train_nli(
     tuning: Annotated[
         Literal["unfrozen", "frozen", "lora"] | None, Option(help="The part to train.")
     ] = None,
-    epochs: Annotated[float | None, Option(help="Passes over the data.")] = None,
+    epochs: Annotated[float | None, Option(help="Number of passes over the data.")] = None,
     lr: Annotated[float | None, Option(help="Peak learning rate.")] = None,
     condition: Annotated[
         list[str] | None,

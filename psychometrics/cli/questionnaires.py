@@ -134,7 +134,7 @@ def _prompts(
     if to_prompts and not any(item.templates for item in loaded.items):
         raise ParameterError(
             f"{loaded.id} has no prompts: see what other modes send by --mode chat or --mode "
-            "options, or add terms."
+            "options, or add templates and terms."
         )
 
     table = pm.modes.mode_named(mode).preview(loaded, _conditions_in(condition))

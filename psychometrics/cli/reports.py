@@ -50,7 +50,7 @@ _SIDE_BY_SIDE = 12
 def _profile(
     model: Annotated[
         str | None,
-        Argument(help="A member, a folder, a hub id, a chat model.", show_default=False),
+        Argument(help="A member, a folder, a hub id or a chat model.", show_default=False),
     ] = None,
     questionnaires: _Profiled = _PROFILED,
     against: _Against = "default",
@@ -242,7 +242,7 @@ def _study_check(
         typer.echo(f"simulated power for the smallest effect of interest: {shares}")
 
     if (width is None) != (answer_file is None):
-        raise ParameterError("--width needs a pilot in --answers and the reverse: give both.")
+        raise ParameterError("--width and a pilot in --answers need each other: give both.")
     if answer_file is not None:
         questionnaires = [
             pm.study_files.load_beside(name, study.parent) for name in loaded.questionnaires

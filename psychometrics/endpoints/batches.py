@@ -258,7 +258,7 @@ class Batches:
             if state.get("status") in _ENDED:
                 return state
             if not isinstance(state.get("status"), str):
-                raise RespondentError(f"{self.client.where} tells no status: leave batch out.")
+                raise RespondentError(f"{self.client.where} gives no status: leave batch out.")
 
             waited = time.monotonic() - began
             await asyncio.sleep(min(_POLLS, max(self.queue.endpoint.pause, waited / 10)))

@@ -41,7 +41,7 @@ _GRACE = 1.0
 
 
 def _most_tokens(request: Mapping[str, Any]) -> int | None:
-    """Return the most tokens of a reply, under either name that endpoints use."""
+    """Return the maximum number of tokens of a reply, under either name that endpoints use."""
     return request.get("max_completion_tokens") or request.get("max_tokens")
 
 
@@ -230,8 +230,8 @@ class RequestQueue:
         Parameters
         ----------
         talks : list of (str, generator)
-            Conversations with their questionnaires' ids; they continue as far as stored replies
-            allow.
+            Conversations with their questionnaires' ids; they are held to their ends, with
+            stored replies where there are any and otherwise as unasked.
         """
         texts = []
         stored = 0

@@ -307,7 +307,7 @@ def agreement(
     if wide.shape[1] < 2 or wide.isna().any(axis=None):
         raise ParameterError("At least two models must complete the same templates at all ranks.")
     if families is not None and not set(wide) <= set(families):
-        raise ParameterError(f"families must hold the family of each of {', '.join(wide)}.")
+        raise ParameterError(f"families: add the family of each of {', '.join(wide)}.")
 
     compare = _same if vectors is None else _by_meaning(vectors)
     dealt = wide.groupby(level="rank").transform(_dealt, rng=np.random.default_rng(seed))
@@ -356,7 +356,7 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
     columns = packed.columns.drop(["respondent_id", "template"], errors="ignore")
     is_packed = packed[columns].map(lambda cell: isinstance(cell, bytes)).all(axis=None)
     if packed.empty or columns.empty or not is_packed:
-        raise ParameterError("unpack_bits: the table has no packed bits; pass another table.")
+        raise ParameterError("unpack_bits: the table has no columns of bytes; pass them.")
 
     shape = (packed["respondent_id"].nunique(), -1, ranks)
     rows = {name: np.frombuffer(b"".join(packed[name]), dtype=np.uint8) for name in columns}

@@ -23,7 +23,7 @@ from .intervals import jackknife_half_width
 from .reliability import alphas
 from .scoring import keyed_items
 
-# Nulls: respondents who do not differ, differ by habit, or differ only by chance.
+# Nulls: respondents without a trait, with a habit alone, or with chance differences alone.
 _NULLS = ("random", "habit", "agreeing", "middle", "ends", "permuted")
 # Share of the items' variance below which their sum or mean counts as constant.
 _ROUNDING = 1e-12
@@ -184,7 +184,7 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     Raises
     ------
     ParameterError
-        The number of keys differs from the number of items.
+        The number of keys differs from the number of items, or a key is neither 1 nor -1.
 
     References
     ----------
@@ -214,7 +214,7 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
 def random_share(respondents: int) -> pd.Series:
     r"""Return the share of bias that chance gives respondents without trait and bias.
 
-    If respondents do not differ, any of them could have given any other's answers to the
+    If no trait distinguishes respondents, any could have given any other's answers to the
     reverse-keyed items. Over all :math:`n!` permutations of these answers, the correlation has mean
     0 and variance :math:`1/(n-1)`, whatever the distribution of the answers, the number of items
     and the questionnaire. So
@@ -288,7 +288,7 @@ def orthogonality(
     -------
     DataFrame
         ``questionnaire, scale, title, items, reversed, orthogonality`` (0 to 0.5), ``bias_habit``,
-        the share :math:`\pi_b` of respondents by habit, and ``alpha_habit``, their alpha. The last
+        the share :math:`\pi_b` for a habit alone, and ``alpha_habit``, its alpha. The last
         two are missing if items have no options or different numbers of options; the share also
         without items of both kinds, and alpha for a single item.
 
@@ -462,7 +462,7 @@ def _scales(
 def _raw_rows(
     items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale, unit: str
 ) -> pd.DataFrame:
-    """Return the raw answers to a scale by unit, with a row for each asking without gaps.
+    """Return the raw answers to a scale by unit, with a row for each complete administration.
 
     Answers to items are rescaled to run from -1 to 1.
     """

@@ -78,7 +78,7 @@ def _check_connected(answers: pd.DataFrame) -> None:
     """Refuse items whose conditional likelihood has no maximum."""
     items = answers.columns
     if len(items) < 2:
-        raise ParameterError(f"Rasch needs at least two items with variance, got {len(items)}.")
+        raise ParameterError(f"Rasch needs two items with variance, got {len(items)}; add some.")
 
     x = answers.to_numpy(dtype=float)
     groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")

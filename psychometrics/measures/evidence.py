@@ -159,7 +159,7 @@ def evidence(
     """
     check_loaded(questionnaires)
     if not isinstance(table, pd.DataFrame) or not {*_KINDS} <= {*table.columns.get_level_values(0)}:
-        raise ParameterError("evidence: this is not a table of profiles; make it by profiles.")
+        raise ParameterError("evidence: this is not a result of profiles(); pass one.")
 
     if bases is not None:
         within = {
@@ -354,7 +354,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     answers : DataFrame
         Answers by inference, grouped by respondent, to the same prompts in the same order.
     like : DataFrame
-        Answers of as many respondents; the heads get these respondents' sizes.
+        Answers of the same number of respondents, whose sizes the heads get.
     factor : float
         Factor that multiplies these sizes.
 

@@ -10,7 +10,7 @@ from ..checks import as_numbers
 _SINGULAR = 1e-8
 # Convergence tolerance: largest change of a loading in the last round.
 _TOLERANCE = 1e-10
-# Most rounds; loadings that still change after them are missing.
+# Maximum number of rounds; loadings that still change after them are missing.
 _MOST_ROUNDS = 20_000
 
 

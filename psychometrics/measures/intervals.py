@@ -1,6 +1,6 @@
 """Intervals: how much a number could vary in a new sample of respondents or items.
 
-One file: chapters and reports take every interval of a mean or a correlation from here.
+They are in one file because chapters and reports take every such interval from here.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def correlation_interval(
     -------
     Series
         ``n, r, low, high``. Except for ``n``, all are missing if a variable does not vary or fewer
-        than three pairs are complete; the interval also with three pairs, or if r is 1 or -1.
+        than three pairs are complete. The interval is missing with three pairs or if r is 1 or -1.
 
     Raises
     ------
@@ -413,7 +413,7 @@ def runs_needed(
 
 
 def _runs_for(width: float, sd: float) -> float:
-    """Return the smallest number of runs whose interval is narrow enough for this deviation."""
+    """Return the smallest number of runs whose interval has at most this width, for this SD."""
     if np.isnan(sd):
         return np.nan
     # Student's quantile is larger than the normal one, so this start is never too large
@@ -519,7 +519,7 @@ def jackknife_half_width(without: np.ndarray) -> np.ndarray:
 def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
     """Round values to a hundred-thousandth of their range, so that near ties share a rank.
 
-    Otherwise values that differ only by rounding would be ranked by it, and so by the processor.
+    Otherwise rounding, which depends on the processor, would rank values that are equal.
 
     Parameters
     ----------

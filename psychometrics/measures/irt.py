@@ -354,7 +354,7 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
     frame = _as_numbers(answers)
     values = frame.to_numpy()
     if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-        raise ParameterError("answers must be 0, 1 or missing.")
+        raise ParameterError("answers must be 0, 1 or missing; recode the others.")
     return frame
 
 
@@ -376,7 +376,7 @@ def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarr
     names = ["discrimination", place, "guessing"]
     check_columns(parameters, names)
     if not len(parameters):
-        raise ParameterError("the parameters must be a table, as irt.fit() returns it.")
+        raise ParameterError("the table of parameters is empty; pass the result of irt.fit().")
 
     given, intercept, guess = as_numbers("parameters", parameters[names], axes=2).T
     slope = np.where(np.isnan(given), 1.0, given)

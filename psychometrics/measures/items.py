@@ -142,7 +142,7 @@ def dif(
         0.07, else C. If group and sum perfectly separate right from wrong answers, the tests use
         the limits of the likelihood, and ``group`` is infinite without a standard error. Everything
         is missing if all answers to an item or all sums are equal; ``p_nonuniform`` and ``p`` also
-        if they are equal within one group.
+        if the sums are equal within one group.
 
     Raises
     ------

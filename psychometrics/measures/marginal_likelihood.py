@@ -51,7 +51,7 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
 
     finite = answers.columns[(share > 0) & (share < 1)]
     if len(finite) < 2:
-        raise ParameterError(f"{model} needs at least two items with variance, got {len(finite)}.")
+        raise ParameterError(f"{model} needs two items with variance, got {len(finite)}; add some.")
 
     x, observed = _filled(answers[finite])
     starts, bounds = _starts(x, share[finite].to_numpy(), model)

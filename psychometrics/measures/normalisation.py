@@ -81,7 +81,7 @@ def pss(
     answers : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     score : {"entailment", "contrast"}
-        P(entailment) among three, or P(entailment) / (P(entailment) + P(contradiction)), which
+        P(entailment) of all three, or P(entailment) / (P(entailment) + P(contradiction)), which
         leaves neutral out. Answers in modes other than NLI have a single probability, which is
         their score.
     temperature : float
@@ -117,7 +117,7 @@ def pss(
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
             place = "{}, item {}, template {}".format(*frame[list(_TEMPLATE)].iloc[rows[0]])
-            raise ParameterError(f"{place}: a prompt has no or two answers; ask it again.")
+            raise ParameterError(f"{place}: a prompt has no answer or two; ask it again.")
 
         shares[rows] = two_way(cube, temperature)[places]
 

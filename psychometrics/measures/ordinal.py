@@ -139,7 +139,7 @@ def _thresholds(counts: np.ndarray) -> np.ndarray:
 
 
 def _bivariate_normal(x: np.ndarray, y: np.ndarray, rho: float) -> np.ndarray:
-    """Return the probability that two standard normal variables lie below x and y (Drezner)."""
+    """Return the probability that two standard normal variables lie below x and y."""
     angles = np.arcsin(rho) * (_NODES + 1) / 2
     sines = np.sin(angles)
     x, y = x[..., None], y[..., None]

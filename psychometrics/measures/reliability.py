@@ -263,7 +263,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
 def generalisability(
     scores: pd.DataFrame, facets: Sequence[str], target: str = "respondent_id"
 ) -> pd.DataFrame:
-    r"""Estimate how well a mean over the facets ranks and locates the objects of every scale.
+    r"""Estimate how well a mean over the facets ranks and locates the objects of measurement.
 
     .. math:: E\rho^2 = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\delta}, \qquad
               \Phi = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\Delta}
@@ -284,7 +284,7 @@ def generalisability(
         of each source; ``relative, relative_low, relative_high`` (:math:`E\rho^2`, for the order of
         the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, for their level),
         ``objects``. The 95 % intervals come from a jackknife over the objects, as in :func:`omega`,
-        with the other facets fixed: with 6 to 24 objects they contain the true coefficient in 92 to
+        at the observed levels of the other facets: with 6 to 24 objects they cover it in 92 to
         96 %, a percentile bootstrap in 84 to 92 %. Missing for two objects, or if a coefficient is
         1.
 
@@ -435,7 +435,9 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     """Return the answers of respondents without a gap."""
     items = _as_numbers(items)
     if len(items) < 3 or items.shape[1] < least_items:
-        raise ParameterError(f"3 respondents and {least_items} items are needed, or more.")
+        raise ParameterError(
+            f"At least 3 respondents and {least_items} items are needed; add some."
+        )
     return items.dropna()
 
 

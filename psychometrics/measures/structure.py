@@ -52,9 +52,9 @@ def heterotrait_monotrait(
         monotrait_second`` (mean correlations), ``htmt``, ``low, high`` (percentile interval), and
         ``dealt_low, dealt_high``, the central 95 % with items assigned to the scales at random. It
         is negative for constructs of opposite directions. By convention, magnitudes below 0.85
-        support two constructs, and intervals that include 1 speak against; above 1, items correlate
-        more with the other scale's items than with their own. Missing if an item does not vary, or
-        a scale's items do not correlate positively on average.
+        support two constructs, and intervals that include 1 speak against them; above 1, items
+        correlate more with the other scale's items than with their own. Missing if an item
+        does not vary, or a scale's items do not correlate positively on average.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
 
     Maximum likelihood minimises :math:`F = \log|\Sigma| + tr(S\Sigma^{-1}) - \log|S| - p` for the p
     observed variables, with :math:`\Sigma = \Lambda\Phi\Lambda^\top + \Theta`; :math:`\chi^2 = R
-    F`. The two models are nested: in the first all :math:`\Phi` are 1 or -1.
+    F`. The two models are nested: in the first, all of :math:`\Phi` are 1 or -1.
 
     Parameters
     ----------

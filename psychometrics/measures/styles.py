@@ -37,7 +37,7 @@ def response_styles(
     questionnaires : Questionnaire or several
         All questionnaires that the answers are to.
     by : sequence of str
-        Further columns that distinguish askings.
+        Further columns that distinguish administrations.
 
     Returns
     -------

@@ -83,7 +83,7 @@ def _check_template(name: str, text: str) -> None:
 
 def _too_large(name: str, value: str, line: int) -> RespondentError:
     return RespondentError(
-        f"{name} has a chat template that computes with {value} (line {line}), too much for  "
+        f"{name} has a chat template that computes with {value} (line {line}), too much for "
         "any template, so it may never end: choose another model.",
         kind="incomplete",
     )

@@ -193,7 +193,7 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
         n sentences; duplicates are scored once, in batches of 128.
     name : str or Path
         ``"embedded"`` is SmolLM2 with an adapter and a head trained on CoLA; otherwise a local
-        folder or a hub id of a model with two outputs, the second for acceptable.
+        folder or a hub id of a model with two outputs, of which the second means acceptable.
 
     Returns
     -------

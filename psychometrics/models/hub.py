@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
 
-_GATED = "the hub requires accepting its terms: accept them and log in"
+_GATED = "the model is only for those who accepted its terms: accept them and log in"
 
 
 def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:

@@ -112,7 +112,9 @@ def check_length(
     longest = max(map(len, encoded)) + more
     limit = token_limit(encoded, model, tokenizer)
     if longest > limit:
-        raise RespondentError(f"A prompt has {longest} tokens, above {limit}: shorten it.")
+        raise RespondentError(
+            f"A prompt has {longest} tokens, the model reads {limit}: shorten it."
+        )
     return encoded
 
 

@@ -519,7 +519,7 @@ def decodes(config: PreTrainedConfig) -> bool:
 
 
 def _layers_left(model: PreTrainedModel, unused: Iterable[str]) -> str:
-    """Return the name of a layer that the checkpoint has and the model, beyond the first, lacks."""
+    """Return the name of a layer that the model lacks, although it has the first of its list."""
     names = [f".{name}" for name, _ in model.named_modules()]
     for key in sorted(unused):
         place = re.search(r"(\.\w+\.)(\d+)\.", key)

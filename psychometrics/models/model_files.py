@@ -129,8 +129,8 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     unsafe = [shard for shard in shards if not shard.endswith(".safetensors")]
     if unsafe:
         raise RespondentError(
-            f"{name}, {index.name}: names {unsafe[0]}, not a safetensors file, and can carry "
-            "program code; save the model again with save_pretrained.",
+            f"{name}, {index.name}: names {unsafe[0]}, which is not a safetensors file and "
+            "can carry program code; save the model again with save_pretrained.",
             kind="no safetensors",
         )
 

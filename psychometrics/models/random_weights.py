@@ -1,4 +1,4 @@
-"""A language model with random weights, whose preferences do not depend on the question."""
+"""A language model with random weights, whose preferences know no meaning."""
 
 from __future__ import annotations
 

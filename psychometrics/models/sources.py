@@ -468,7 +468,7 @@ def _unknown(name: str) -> str:
     close = difflib.get_close_matches(name, members, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     return (
-        f"There is no respondent {_quote(name)}: not an embedded member or a folder here, and "
+        f"There is no respondent {_quote(name)}: neither an embedded member nor a folder, and "
         f"hub ids have the form owner/model.{hint}"
     )
 

@@ -1,7 +1,7 @@
 """Chat models, on this machine or over HTTP; each reply is stored as soon as it arrives.
 
 A model on this machine (``"smollm2"``, a folder, an adapter, a GGUF file) replies in this process,
-in batches. If ``endpoint`` is given, or the name is an endpoint's, requests are sent.
+in batches. If ``endpoint`` is given, or the name is that of an endpoint's model, requests are sent.
 
 Each request asks about a batch of statements in a run's order. Its reply is stored before use,
 under a key made from everything that determines it. A killed run resumes where it stopped: no

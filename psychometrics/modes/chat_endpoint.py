@@ -1,4 +1,4 @@
-"""Hold conversations with an endpoint: announce, send and store the requests.
+"""Hold conversations with an endpoint: announce and send requests, store replies.
 
 An endpoint can also give the log-probabilities of a reply's first tokens.
 """

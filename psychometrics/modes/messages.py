@@ -29,7 +29,7 @@ PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 # single statement, answered by the choice alone.
 _REPLIES = ("lines", "json", "json_schema", "choice")
 Labels = Literal["numeric", "alphabetical", "lowercase"]
-"""Separators between statement and options."""
+"""Kinds of labels that stand before the options."""
 _LABELS = get_args(Labels)
 
 

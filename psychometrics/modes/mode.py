@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 Runs = Annotated[int, Field(gt=0, le=100_000)]
-"""Most times that each item may be asked; more is a mistake, and would fill the memory."""
+"""How often each item is asked; more than the limit is a mistake and would fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Mode:
     ----------
     name : str
     conditions_type : type of Conditions
-        A field for each condition, with its type and its default.
+        A class with a field for each condition, its type and its default.
     conditions : dict
         The defaults of all conditions.
     answers : {"prompts", "items"}
@@ -220,7 +220,7 @@ class Mode:
     def check(
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
     ) -> None:
-        """Refuse a questionnaire that these conditions cannot ask, before a model is loaded.
+        """Refuse a questionnaire that does not fit the conditions, before a model is loaded.
 
         Raises
         ------

@@ -314,7 +314,7 @@ class _PromptRespondent:
                 device = self.identity.device or "cpu"
                 if isinstance(error, NotImplementedError) and device != "cpu":
                     raise RespondentError(
-                        f"{self.identity.respondent_id} needs what torch cannot compute on "
+                        f"{self.identity.respondent_id} needs an operation that torch lacks on "
                         f"{device}: use device='cpu'."
                     ) from error
 

@@ -224,7 +224,7 @@ def _check_covered(
 
     lacking = needed - set(traits.columns)
     if lacking:
-        raise ParameterError(f"traits lacks the column '{min(lacking)}': add this scale.")
+        raise ParameterError(f"traits lacks the column '{min(lacking)}': add it.")
 
 
 def _options(

@@ -118,7 +118,7 @@ def _wrong(chapters: Path) -> list[str]:
 
 
 def execute(folder: Path, progress: bool = True) -> dict[str, float]:
-    """Execute all chapters that have changed into a folder, two at a time.
+    """Execute all changed chapters, two at a time, and write them into a folder.
 
     A chapter mostly uses one core, and two chapters fit into the memory of a small machine. The
     slowest come first: one fills the store that later chapters read, the other trains. A notebook

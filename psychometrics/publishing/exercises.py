@@ -77,7 +77,7 @@ def is_right(exercise: str, said: str) -> bool:
     """Return whether a typed text is the answer to an exercise.
 
     A number may have a decimal point or comma, commas or spaces between thousands, a per cent sign,
-    or be a fraction such as 1/3. In words, only letters and digits count, in upper or lower case;
+    or be a fraction such as 1/3. In words, only letters and digits count, regardless of case;
     an answer may have alternatives separated by ``|``.
 
     Parameters
@@ -115,7 +115,7 @@ def is_right(exercise: str, said: str) -> bool:
 
 
 def hints(exercise: str) -> dict[float, str]:
-    """Return hints at typical mistakes in an exercise, by the number that they lead to.
+    """Return hints on typical mistakes in an exercise, by the number that they lead to.
 
     Examples
     --------

@@ -325,7 +325,7 @@ class _Report(_Page):
         mode = mode_named(self.mode)
         if self.mode == "human":
             raise ParameterError(
-                "mode human needs a person at the terminal, which a report cannot ask: use "
+                "mode human needs a person at the terminal, whom a report cannot ask: use "
                 "`psychometrics fill-in`, then --answers."
             )
 

@@ -239,7 +239,7 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
     ``p_of_the_claim`` is the p value of a test against the bar of a claim, if the row has one.
 
     The others are in columns of these names (``null low`` for ``null_low``), or of these names
-    after the cell's column, such as ``auc low``. A cell that does not exist is missing.
+    after the cell's column, such as ``auc low``. A missing cell gives a missing value.
     """
     row, column = _found(address, runs, chapter)
     found = {"value": row[column]}

@@ -58,7 +58,7 @@ def load_questionnaire(
         The file is missing or malformed. The message has one line per mistake with the file, the
         item and the correction.
     DataError
-        The wording is needed but can neither be found nor downloaded.
+        The wording is needed but can be neither found nor downloaded.
 
     References
     ----------
@@ -231,7 +231,7 @@ def _find(name_or_path: str | Path) -> Path:
     asked = str(name_or_path)[:100]
     if re.fullmatch(r"16[ _-]?p(ersonalit\w*)?", asked, re.IGNORECASE):
         raise QuestionnaireError(
-            "16Personalities does not come with the project: its wording may not be copied, and "
+            "16Personalities does not come with the project: its wording may not be shipped, and "
             "only its owner's site scores it. Write the statements into a table, with scales of "
             "your own, and run `psychometrics new-questionnaire TABLE`."
         )

@@ -92,7 +92,7 @@ class Part(BaseModel):
 
 
 class _Level(Part):
-    """A level of the frequency scale: interchangeable intensifiers and their common weight."""
+    """A level of the intensifier scale: interchangeable intensifiers and their common weight."""
 
     weight: _Number
     terms: _Words
@@ -187,7 +187,7 @@ class _Norm(Part):
 
 
 class _Prompt(Part):
-    """A prompt to send word for word, see :func:`psychometrics.modes.messages.messages`.
+    """A prompt to send word for word; see :func:`psychometrics.modes.messages.messages`.
 
     The ``template`` has ``{statements}``, or ``{question}`` and ``{choices}`` for one item, whose
     choices have ``labels`` and the ``delimiter`` before them. Unless it is ``usual``, it is sent

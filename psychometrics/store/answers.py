@@ -111,7 +111,7 @@ class StoredAnswers:
     Raises
     ------
     StoreError
-        The store is a file, cannot be read, or holds parts of a newer version of the package.
+        The store is a file, cannot be read, or holds parts written by a newer version.
 
     Warns
     -----
@@ -199,7 +199,7 @@ class StoredAnswers:
         timeout : float
             Seconds after which to continue without it; negative to wait for ever.
         waits : callable
-            A function that is called while another process holds the lock.
+            Called once if another process holds the lock.
         """
         here = self._folder.system.type_name == "local"
         folder = Path(self._root) / ".locks" if here else cache_dir() / "locks"

@@ -86,7 +86,7 @@ def _not_a_folder(path: Path) -> str:
 @functools.cache  # connect only once
 def _open_url(url: str) -> tuple[fs.FileSystem, str]:
     if url.startswith("s3://") and "allow_delayed_open" not in url:
-        # A part is sent in one request, which may be repeated without a reply, not in three.
+        # A part is sent in one request, not three: it can be repeated if no reply comes.
         url += ("&" if "?" in url else "?") + "allow_delayed_open=true"
 
     if url.startswith("gs://") and "retry_limit_seconds" not in url:

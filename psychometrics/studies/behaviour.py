@@ -1,4 +1,4 @@
-"""A model's behaviour besides ticking boxes: the facts it knows, the requests it declines.
+"""A model's behaviour beyond ticking boxes: the facts it knows, the requests it declines.
 
 Huang et al. (2024) validate roles by such behaviour. Their sets, TruthfulQA and SafetyQA, belong to
 others and are read from your copy; the project's own questions were written for it.
@@ -352,7 +352,9 @@ def _check_texts(table: pd.DataFrame, columns: list[str], once: Iterable[str] = 
         blank = table[name].isna() | (table[name].map(str).str.strip() == "")
         if blank.any():
             place = int(blank.to_numpy().argmax()) + 1
-            raise ParameterError(f"{name}, row {place}: blank; fill it in or remove the row.")
+            raise ParameterError(
+                f"{name}, row {place}: a cell is blank; fill it in or remove the row."
+            )
 
 
 def _sheet(questions: pd.DataFrame) -> Questionnaire:

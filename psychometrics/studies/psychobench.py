@@ -115,7 +115,7 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
         half a standard deviation of people); and ``null, null low, null high``, median and central
         95 % over the random tables, missing for the paper's counts. Differences are in standard
         deviations of people. An interval of a mean over models or scales treats these as a sample;
-        an interval of a difference between two respondents treats their runs as one.
+        an interval of a difference between two respondents treats their runs as samples.
 
     References
     ----------
@@ -298,7 +298,7 @@ def _is_count(claim: pd.Series) -> bool:
 
 
 def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
-    """Return shares of runs by sex role in Table 2, and how these counts fit its means."""
+    """Return shares of runs by sex role in Table 2, and how well these counts fit its means."""
     counts = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
     counts = counts[counts["study"] == "models"].set_index("respondent")
     part = counts.loc[claim["who"].split("|")]

@@ -23,8 +23,8 @@ def nli_classifier(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return a three-way classifier on a base model, with a new head if it lacks one.
 
-    The parameters are those of :func:`psychometrics.training.train_nli`; outputs are entailment,
-    neutral, contradiction. The tokenizer is returned, too.
+    The parameters are those of :func:`psychometrics.training.train_nli`; the outputs are
+    entailment, neutral and contradiction. The tokenizer is returned, too.
     """
     return _fresh_model(base, "classifier", NLI_LABELS, layers, dropout)
 
