@@ -334,7 +334,7 @@ def test_a_refitted_head_is_another_run_with_other_scores(study, monkeypatch):
 
 
 def test_a_checkpoint_past_an_epoch_to_be_measured_is_not_taken_up(study, tmp_path, monkeypatch):
-    monkeypatch.setattr(interventions, "_CHECKPOINT_SECONDS", -1)
+    monkeypatch.setattr(adapting, "_CHECKPOINT_SECONDS", -1)
     whole = study("whole")
     stopping(monkeypatch)
     with pytest.raises(KeyboardInterrupt):

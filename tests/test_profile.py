@@ -341,7 +341,7 @@ def test_a_failing_model_is_named_and_others_compared(
         (f"compare {SMALL} {SMALL}", SMALL),
         ("run 03-assessment --sweep temperature", "name=value,value"),
         ("run 03-assessment --sweep temprature=1,2", "temperature"),
-        ("run 03-assessment --sweep temperature=0,-1", "temperature: "),
+        ("run 03-assessment --sweep temperature=0,-1", "temperature should be"),
         ("run 03-assessment --sweep seed=1,2 -p seed=3", "seed is swept and set"),
     ],
 )

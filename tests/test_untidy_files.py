@@ -279,7 +279,7 @@ def test_a_pipe_in_a_models_folder_is_refused_and_not_read(place, tiny_model, tm
     (folder / place).parent.mkdir(exist_ok=True)
     os.mkfifo(folder / place)
 
-    with soon(), pytest.raises(RespondentError, match="is no file"):
+    with soon(), pytest.raises(RespondentError, match="not a file"):
         find(folder)
 
 

@@ -88,7 +88,7 @@ def new_population(
     >>> new_population("mine.csv", search=["mnli"])
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: mine.csv must end in .yaml.
+    psychometrics.exceptions.ParameterError: mine.csv: end the file's name in .yaml or .yml.
     """
     path = Path(path)
     most = _checked(path, top, min_downloads, max_memory)
