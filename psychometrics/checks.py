@@ -169,7 +169,7 @@ def check_numbers(**given: object) -> None:
     """
     for name, value in given.items():
         least = 0 if name in ("seed", "retries", "ask_again") else 1
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
         most = _LARGEST_SEED if name == "seed" else _MOST
         if value > most:
@@ -232,6 +232,8 @@ def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np
     psychometrics.exceptions.ParameterError: theta must be numbers with 1 axis, got 'high'; ...
     """
     try:
+        if isinstance(values, pd.DataFrame):  # its columns may have missing values of pandas' own
+            values = values.to_numpy(dtype=np.float64, na_value=np.nan)
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         array = None
@@ -335,7 +337,7 @@ def wrong_kind(name: str, message: str, value: object) -> ParameterError:
     >>> wrong_kind("item", "Input should be a valid integer", 1.5)
     ParameterError('item should be a valid integer, got 1.5.')
     """
-    said = re.sub(r"^\w+", name, message)
+    said = re.sub(r"^\w+", lambda _: name, message)
     return ParameterError(f"{said}, got {value!r}.")
 
 

@@ -225,7 +225,7 @@ def write_answers(
     check_loaded(questionnaires)
     path = check_file(path, (".csv", ".parquet", ".sav"))
     name = path.name.lower()
-    has_items = set(COLUMNS) <= set(table.columns)
+    has_items = {"respondent_id", "run", "item_id", "value", "status"} <= set(table.columns)
 
     if name.endswith((".wide.csv", ".irw.csv")) and not has_items:
         raise ParameterError(f"{path}: the table has no answers to items; end its name in .csv.")

@@ -363,7 +363,8 @@ def _drawn(
         )
 
     table, parts = _prompted(load_questionnaires(questionnaires))
-    check_numbers(answers=n * len(table))
+    if n * len(table) > 10**7:
+        raise ParameterError("respondents: more than ten million answers a draw; take fewer.")
     pairs = tuple(pair for part in parts for pair in part)
     heads: dict[tuple[_Stand, int], _Numbers] = {}
     vectors: dict[_Stand, _Numbers] = {}

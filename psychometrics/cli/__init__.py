@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from typing import Annotated
@@ -23,6 +24,12 @@ from . import reports as reports
 from . import book as book
 
 # isort: on
+
+# Errors of the system that a user can mend.
+_OF_FILES = (
+    errno.EACCES, errno.EPERM, errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG,
+    errno.ENOSPC, errno.EROFS, errno.EDQUOT,
+)  # fmt: skip
 
 
 def _print_version(wanted: bool) -> None:
@@ -48,7 +55,13 @@ def main() -> None:
     try:
         app()
     except (PsychometricsError, OSError) as error:
-        mend = "" if isinstance(error, PsychometricsError) else ": give access, space or a folder."
+        if isinstance(error, PsychometricsError):
+            mend = ""
+        elif error.errno in _OF_FILES:
+            mend = ": give access, space or a folder."
+        else:
+            raise
+
         typer.echo(f"psychometrics: {error}{mend}", err=True)
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:

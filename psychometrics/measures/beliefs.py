@@ -306,7 +306,7 @@ def agreement(
     )
     if wide.shape[1] < 2 or wide.isna().any(axis=None):
         raise ParameterError("At least two models must complete the same templates at all ranks.")
-    if families is not None and not set(wide) <= set(families):
+    if families is not None and not all(name in families for name in wide):
         raise ParameterError(f"families: add the family of each of {', '.join(wide)}.")
 
     compare = _same if vectors is None else _by_meaning(vectors)

@@ -23,7 +23,14 @@ from scipy.special import expit
 from scipy.stats import chi2
 from threadpoolctl import threadpool_limits
 
-from ..checks import as_numbers, check_choice, check_columns, check_kinds, check_numbers
+from ..checks import (
+    as_numbers,
+    check_choice,
+    check_columns,
+    check_kinds,
+    check_names,
+    check_numbers,
+)
 from ..exceptions import ParameterError
 from .conditional_likelihood import _conditional_fit
 from .items import _as_numbers, adjust
@@ -239,7 +246,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     >>> compare(x, ("rasch", "1pl"))["parameters"].tolist()
     [3, 4]
     """
-    check_kinds({"models": models}, {"models": tuple[str, ...] | list[str]})
+    check_names(models=models)
     if not len(models):
         raise ParameterError(f"name at least one model; they are {', '.join(_MODELS)}.")
 
