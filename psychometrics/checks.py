@@ -24,6 +24,8 @@ _STATUSES = ("ok", *UNANSWERED)
 # Greatest number of draws, respondents and the like: more is a mistake, and would never end.
 _MOST = 10_000_000
 _LARGEST_SEED = 2**64 - 1
+_SHAPES = {None: "numbers", 0: "a number", 1: "a row of numbers", 2: "a table of numbers",
+           3: "a cube of numbers"}  # fmt: skip
 
 
 def check_columns(
@@ -229,7 +231,7 @@ def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np
     >>> as_numbers("theta", "high", axes=1)
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: theta must be numbers with 1 axis, got 'high'; ...
+    psychometrics.exceptions.ParameterError: theta must be a row of numbers, got 'high'; ...
     """
     try:
         if isinstance(values, pd.DataFrame):  # its columns may have missing values of pandas' own
@@ -239,10 +241,7 @@ def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np
         array = None
 
     if values is None or array is None or axes not in (None, array.ndim):
-        kind = "a number" if axes == 0 else "numbers"
-        if axes:
-            kind += f" with {axes} {'axis' if axes == 1 else 'axes'}"
-        raise ParameterError(f"{name} must be {kind}, got {values!r:.60}; correct it.")
+        raise ParameterError(f"{name} must be {_SHAPES[axes]}, got {values!r:.60}; correct it.")
     return array
 
 

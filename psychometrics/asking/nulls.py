@@ -345,50 +345,56 @@ def _drawn(
 ) -> Iterator[pd.DataFrame]:
     """Yield the answers of each population of null respondents."""
     check_choice(_KINDS, null=null)
-    seed = int(seed) if isinstance(seed, np.integer) else seed
     check_numbers(respondents=n, draws=draws, seed=seed)
-    bases = _listed(base)
-    wordings = _listed(wording)
-    depths = [whole_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
-    counts = len(bases), len(depths), len(wordings)
-
-    if min(n, draws, *counts) < 1:
-        raise ParameterError("Respondents, draws, bases and layers must be 1 or more.")
-
-    def stand(number: int) -> _Stand:  # several are taken in turn
-        return _Stand(
-            bases[number % len(bases)],
-            depths[number % len(depths)],
-            wordings[number % len(wordings)],
-        )
+    stand_of = _stand_by_number(base, layers, wording)
 
     table, parts = _prompted(load_questionnaires(questionnaires))
-    if n * len(table) > 10**7:
-        raise ParameterError("respondents: more than ten million answers a draw; take fewer.")
+    check_numbers(answers=n * len(table))
     pairs = tuple(pair for part in parts for pair in part)
+    prompted = pd.concat([table] * n, ignore_index=True)  # grouped by respondent
+
     heads: dict[tuple[_Stand, int], _Numbers] = {}
     vectors: dict[_Stand, _Numbers] = {}
     if null in ("random-heads", "random-words"):
-        made = [(stand(number), number) for number in range(seed, seed + draws * n)]
+        made = [(stand_of(number), number) for number in range(seed, seed + draws * n)]
         heads = _shipped_heads(null, made, pairs)
         vectors = _stand_vectors({one[0] for one in made if one not in heads}, parts)
 
-    is_usual = bases == ["embedded"] and layers is None and wordings == [None]
-    few = _shipped(null, pairs) if is_usual else None
-    repeated = pd.concat([table] * n, ignore_index=True)  # grouped by respondent
+    is_shipped = _listed(base) == ["embedded"] and layers is None and _listed(wording) == [None]
+    shipped = _shipped(null, pairs) if is_shipped else None
+
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
         if null == "shuffled-labels":
-            names, answers = _some(null, few, n, draw, seed)
-        elif null == "random-bases" and few is not None and numbers[-1] < len(few):
-            names = [f"{null}-s{k}" for k in numbers]
-            answers = few[list(numbers)]
+            names, answers = _some(null, shipped, n, draw, seed)
+        elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
+            names = [f"{null}-s{number}" for number in numbers]
+            answers = shipped[list(numbers)]
         else:
-            stands = [stand(number) for number in numbers]
+            stands = [stand_of(number) for number in numbers]
             names = [_name(null, *one) for one in zip(stands, numbers, strict=True)]
             answers = _all_answers(null, pairs, stands, numbers, vectors, heads)
 
-        yield _as_asked(repeated, names, answers)
+        yield _as_asked(prompted, names, answers)
+
+
+def _stand_by_number(
+    base: str | Sequence[str],
+    layers: int | Sequence[int | None] | None,
+    wording: str | Sequence[str | None] | None,
+) -> Callable[[int], _Stand]:
+    """Return a function from a respondent's number to its inputs, several of which take turns."""
+    bases = _listed(base)
+    depths = [whole_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
+    wordings = _listed(wording)
+    if not (bases and depths and wordings):
+        raise ParameterError("base, layers and wording: a list is empty; name one or more.")
+
+    return lambda number: _Stand(
+        bases[number % len(bases)],
+        depths[number % len(depths)],
+        wordings[number % len(wordings)],
+    )
 
 
 def _as_asked(prompted: pd.DataFrame, names: list[str], answers: _Numbers) -> pd.DataFrame:

@@ -54,15 +54,14 @@ def main() -> None:
 
     try:
         app()
-    except (PsychometricsError, OSError) as error:
-        if isinstance(error, PsychometricsError):
-            mend = ""
-        elif error.errno in _OF_FILES:
-            mend = ": give access, space or a folder."
-        else:
+    except PsychometricsError as error:
+        typer.echo(f"psychometrics: {error}", err=True)
+        raise SystemExit(1) from None
+    except OSError as error:
+        if error.errno not in _OF_FILES:
             raise
 
-        typer.echo(f"psychometrics: {error}{mend}", err=True)
+        typer.echo(f"psychometrics: {error}: give access, space or a folder.", err=True)
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:
         if error.name not in MissingPackageError.extras:

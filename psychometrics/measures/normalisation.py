@@ -81,9 +81,9 @@ def pss(
     answers : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     score : {"entailment", "contrast"}
-        P(entailment) of all three, or P(entailment) / (P(entailment) + P(contradiction)), which
-        leaves neutral out. Answers in modes other than NLI have a single probability, which is
-        their score.
+        P(entailment) among the three classes, or P(entailment) / (P(entailment) +
+        P(contradiction)), which leaves neutral out. Answers in modes other than NLI have a single
+        probability, which is their score.
     temperature : float
         As in :func:`two_way`.
 
