@@ -204,6 +204,32 @@ def check_names(**given: object) -> None:
             raise ParameterError(f"{name} must be a list, got {value!r:.60}; put it in [...].")
 
 
+def check_flags(**given: object) -> None:
+    """Refuse a text, a number or any other value in place of True or False.
+
+    A text such as ``"no"`` would count as true.
+
+    Parameters
+    ----------
+    **given
+        Options by their names.
+
+    Raises
+    ------
+    ParameterError
+
+    Examples
+    --------
+    >>> check_flags(overwrite="no")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: overwrite must be True or False, got 'no'.
+    """
+    for name, value in given.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"{name} must be True or False, got {value!r:.60}.")
+
+
 def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np.float64]:
     """Return values as an array of floats; refuse words and other shapes.
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import yaml
 
+from ..checks import check_flags
 from ..exceptions import ParameterError
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire
@@ -146,6 +147,7 @@ def messages(
     >>> print(messages(mini, mini.items[:1], role="none")[-1]["content"].splitlines()[-1])
     1. I am the life of the party.
     """
+    check_flags(think=think)
     if not items:
         raise ParameterError("There are no items to ask: give at least one.")
 
