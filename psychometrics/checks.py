@@ -362,7 +362,7 @@ def wrong_kind(name: str, message: str, value: object) -> ParameterError:
     >>> wrong_kind("item", "Input should be a valid integer", 1.5)
     ParameterError('item should be a valid integer, got 1.5.')
     """
-    said = re.sub(r"^\w+", lambda _: name, message)
+    said = re.sub(r"^\w+", lambda _: name, message.replace(r"match pattern '\S'", "not be blank"))
     return ParameterError(f"{said}, got {value!r}.")
 
 

@@ -65,10 +65,8 @@ def population(name: str | Path = "embedded") -> list[str]:
 
     if name in ("embedded", "all") or name in FAMILIES:
         table = population_table()
-        of_family = table["family"].isin(
-            [FAMILIES[name]] if name in FAMILIES else FAMILIES.values()
-        )
-        chosen = table["default"] if name == "embedded" else of_family
+        families = [FAMILIES[name]] if name in FAMILIES else FAMILIES.values()
+        chosen = table["default"] if name == "embedded" else table["family"].isin(families)
         there = data_dir() / "population"
         names = [name for name in table.loc[chosen, "respondent_id"] if (there / name).is_dir()]
 

@@ -327,9 +327,7 @@ def _tokenize_once(
     texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
     encodings = splitter.encode_batch_fast(texts, add_special_tokens=False)
     alone = dict(zip(texts, encodings, strict=True))
-    both = [
-        splitter.post_process(alone[premise], alone[hypothesis]) for premise, hypothesis in pairs
-    ]
+    both = [splitter.post_process(alone[p], alone[h]) for p, h in pairs]
     joined = [{name: getattr(encoding, parts[name]) for name in first} for encoding in both]
 
     return joined if joined[0] == dict(first) else None

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..checks import check_choice, check_flags, check_numbers
 from ..exceptions import ParameterError
+from .answers import check_loaded
 from .checking import checked
 from .model import Item, Questionnaire
 
@@ -62,6 +63,7 @@ def perturbed(
     >>> load_questionnaire("ipip20-typos-1").items[1].text
     "Sympathze with others' feelings."
     """
+    check_loaded([questionnaire])
     check_choice(PERTURBATIONS, how=how)
     check_numbers(seed=seed)
     check_flags(texts=texts)
