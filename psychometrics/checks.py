@@ -204,6 +204,32 @@ def check_names(**given: object) -> None:
             raise ParameterError(f"{name} must be a list, got {value!r:.60}; put it in [...].")
 
 
+def check_flags(**given: object) -> None:
+    """Refuse a text, a number or any other value in place of True or False.
+
+    A text such as ``"no"`` would count as true.
+
+    Parameters
+    ----------
+    **given
+        Options by their names.
+
+    Raises
+    ------
+    ParameterError
+
+    Examples
+    --------
+    >>> check_flags(overwrite="no")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: overwrite must be True or False, got 'no'.
+    """
+    for name, value in given.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"{name} must be True or False, got {value!r:.60}.")
+
+
 def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np.float64]:
     """Return values as an array of floats; refuse words and other shapes.
 
@@ -336,7 +362,7 @@ def wrong_kind(name: str, message: str, value: object) -> ParameterError:
     >>> wrong_kind("item", "Input should be a valid integer", 1.5)
     ParameterError('item should be a valid integer, got 1.5.')
     """
-    said = re.sub(r"^\w+", lambda _: name, message)
+    said = re.sub(r"^\w+", lambda _: name, message.replace(r"match pattern '\S'", "not be blank"))
     return ParameterError(f"{said}, got {value!r}.")
 
 

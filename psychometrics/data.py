@@ -107,7 +107,7 @@ def shipped(path: str | Path) -> Path:
     >>> shipped("nulls.parquet").name
     'nulls.parquet'
     """
-    path = data_dir() / path
+    path = data_dir() / str(path)
     known = checksums().get(os.path.relpath(path, data_dir()))
     if known and path.is_file() and known_sha256(path) != known:
         raise DataError(

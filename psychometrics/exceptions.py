@@ -56,8 +56,8 @@ class RespondentError(PsychometricsError, ValueError):
 
         found = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
         if out_of_memory(error):
-            said = f"{name} does not fit into memory: use a smaller model, dtype='bfloat16', or "
-            said += "device='cpu' if it was a GPU's."
+            said = f"{name} does not fit into memory: use a smaller model, dtype='bfloat16', "
+            said += "device='cpu' if it was a GPU's, or an endpoint that serves the model."
             found = cls(said, kind="memory")
 
         found.__cause__ = error
@@ -192,26 +192,24 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
         ...
     psychometrics.exceptions.ParameterError: scores.doc: end the file's name in .csv or .json.
     """
-    path = Path(path)
-
     try:
-        os.stat(path.absolute().parent / path.name)
-    except (OSError, ValueError) as error:
-        if isinstance(error, ValueError):
-            raise ParameterError(
-                f"{str(path)!r} is not a valid file name: choose another."
-            ) from None
+        file = Path(path)
+        os.stat(file.absolute().parent / file.name)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{str(path)!r} is not a valid file name: choose another.") from None
+    except OSError:
+        pass
 
-    if len(path.name.encode()) <= 255 and path.is_dir():
-        raise ParameterError(f"{path} is a folder: name a file.")
-    if path.suffix.lower() not in endings:
-        raise ParameterError(f"{path}: end the file's name in {' or '.join(endings)}.")
-    if not path.absolute().parent.is_dir():
-        raise ParameterError(f"{path}: there is no folder {path.parent}; make it first.")
-    if len(path.name.encode()) > 255 or (path.exists() and not path.is_file()):
-        raise ParameterError(f"{path} is not a file, or its name is too long: name a file.")
+    if len(file.name.encode()) <= 255 and file.is_dir():
+        raise ParameterError(f"{file} is a folder: name a file.")
+    if file.suffix.lower() not in endings:
+        raise ParameterError(f"{file}: end the file's name in {' or '.join(endings)}.")
+    if not file.absolute().parent.is_dir():
+        raise ParameterError(f"{file}: there is no folder {file.parent}; make it first.")
+    if len(file.name.encode()) > 255 or (file.exists() and not file.is_file()):
+        raise ParameterError(f"{file} is not a file, or its name is too long: name a file.")
 
-    return path.with_suffix(path.suffix.lower())
+    return file.with_suffix(file.suffix.lower())
 
 
 def out_of_memory(error: BaseException) -> bool:

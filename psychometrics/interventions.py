@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from .checks import check_flags
 from .data import available, fetch, text_table
 from .exceptions import DataError, ParameterError, RespondentError
 from .measures.scoring import scale_scores
@@ -164,6 +165,7 @@ def trajectories(
     ----------
     Reuben et al. (2024), sections 3.3.5 and 5, who fit the head once, before any reading.
     """
+    check_flags(shipped=shipped, progress=progress)
     epochs = training.pop("epochs", 20)
     refit = _refitting(training.pop("refit", 0), training.pop("refit_on", "mnli"))
     seeds = training.pop("seeds", [training.get("seed", 0)])

@@ -240,7 +240,7 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(
     found = on_cluster([models[0], loaded], tmp_path / "both", dtype="float32")
     same(found, here[here["respondent_id"].isin(["m0", "m1"])])
     for error, said, asked, store, how in (
-        (ParameterError, "None of these respondents is a model", [loaded], tmp_path, {}),
+        (ParameterError, "No respondent is a model", [loaded], tmp_path, {}),
         (ParameterError, "has no options for some items", ["ann"], tmp_path, {"mode": "human"}),
         (ParameterError, "mean should be", models, tmp_path, {"mode": "causal", "mean": "median"}),
         (StoreError, "is one process's own memory", models, "memory://answers", {}),
@@ -263,9 +263,9 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(
     # A machine that does not see the driver's folder, and one that has another model.
     identity = pm.modes.identify(models[0], dtype="float32")
     order = cluster._Order(identity, models[0], "nli", [], "/answers", {}, str(tmp_path / "no"))
-    with pytest.raises(StoreError, match=r"is not the same folder on .*, a machine of the cluster"):
+    with pytest.raises(StoreError, match=r"is another folder on .*, in the cluster"):
         cluster._check_machine(order)
-    with pytest.raises(RespondentError, match=r"m0 is not the same on .*: copy the model"):
+    with pytest.raises(RespondentError, match=r"m0 differs on .*: copy it"):
         cluster._check_machine(replace(order, respondent=models[1], mark=str(file)))
 
 

@@ -30,6 +30,10 @@ SAID = pd.DataFrame(
         "gender": list("fmfm"),
     }
 )
+PACKED = pd.DataFrame({"respondent_id": ["m"], "hits": [np.packbits([0, 1, 1]).tobytes()]})
+LOADED = [pm.load_questionnaire(name) for name in ("challenges", "gad7")]
+SIGN = {("challenges", "gad7"): 1}
+CUBE = np.ones((2, 5, sum(len(one.items) for one in LOADED)))
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +131,91 @@ def test_one_name_is_not_taken_for_a_list_of_its_letters(name, call, answers):
 def test_other_wrong_arguments_are_told(call):
     with pytest.raises(PsychometricsError):
         call()
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("n", lambda: pm.intervals.fisher_interval(0.5, "ten")),
+        ("axis", lambda: pm.intervals.merge_near_ties(np.ones(3), axis=1)),
+        ("axis", lambda: pm.intervals.merge_near_ties(np.ones(3), axis="rows")),
+        ("xs", lambda: pm.intervals.row_correlations(np.ones((2, 3)), np.ones((2, 4)))),
+        ("xs", lambda: pm.intervals.row_correlations(np.ones((1, 3)), np.eye(3))),
+        ("labels", lambda: pm.validity.silhouettes(np.ones((2, 4, 3)), [1])),
+        ("labels", lambda: pm.validity.silhouettes(np.ones((2, 4, 3)), [1, 1, -1, -1, 1])),
+        ("temperature", lambda: pm.two_way(np.full((2, 2), 0.5), 1e-320)),
+        ("wording", lambda: pm.null_answers("challenges", wording=3)),
+        ("wording", lambda: pm.nulls.kernel("challenges", "smollm2", 1, "{premise} {x}")),
+        ("ranks", lambda: pm.beliefs.unpack_bits(PACKED, ranks=0)),
+        ("term", lambda: pm.attributions.part_spans("x")),
+        ("term", lambda: pm.attributions.part_spans({"term": 3})),
+        ("source", lambda: pm.evidence.evidence_of_draws("a", CUBE, CUBE, LOADED, SIGN)),
+        ("width", lambda: pm.evidence.evidence_of_draws(CUBE, CUBE, CUBE[:1], LOADED, SIGN)),
+        ("expected", lambda: pm.evidence.evidence_of_draws(CUBE, CUBE, CUBE, LOADED, {})),
+        ("expected", lambda: pm.evidence.evidence_of_draws(CUBE, CUBE, CUBE, LOADED, "gad7")),
+        ("cipher", lambda: pm.messages.messages(LOADED[1], LOADED[1].items, cipher="x")),
+        ("orders", lambda: pm.messages.messages(LOADED[1], LOADED[1].items, orders=[(0, 0)])),
+        ("gad7", lambda: pm.questionnaires.perturbed("gad7", "order")),
+        ("path", lambda: pm.study.run_study(3)),
+        ("exercise", lambda: pm.exercises.is_right(3, 3)),
+        ("names", lambda: pm.readable_names(3)),
+        ("names", lambda: pm.readable_names("minilm")),
+    ],
+)
+def test_a_value_that_does_not_fit_is_told_by_the_argument(name, call):
+    with pytest.raises(ParameterError, match=rf"\b{name}\b"):
+        call()
+
+
+@pytest.mark.parametrize("ranks", [2, 1000])
+def test_bits_are_unpacked_by_as_many_ranks_as_were_packed(ranks):
+    packed = pd.concat([PACKED, PACKED.assign(hits=b"\0\0")])
+    with pytest.raises(ParameterError, match=str(ranks)):
+        pm.beliefs.unpack_bits(packed, ranks)
+
+
+@pytest.mark.parametrize("path", [3, None, "a\0.csv"])
+def test_what_is_no_name_of_a_file_is_refused_before_writing(path, answers):
+    with pytest.raises(ParameterError):
+        pm.write_answers(answers, path)
+
+
+@pytest.mark.parametrize("column", [[1, "x"], [1, [2]], [object(), 1]])
+def test_a_column_that_parquet_cannot_hold_is_named(column, tmp_path):
+    file = tmp_path / "x.parquet"
+    with pytest.raises(ParameterError, match=r"x\.parquet.*odd"):
+        pm.write_answers(pd.DataFrame({"odd": column}), file)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("ranks", lambda how: pm.intervals.fisher_interval(0.5, 20, **how)),
+        ("items", lambda how: pm.score_table(pd.DataFrame(), LOADED, **how)),
+        ("ordinal", lambda how: pm.measures.omega.omega_hierarchical(SOLVED, **how)),
+        ("errors", lambda how: pm.irt.fit(SOLVED, **how)),
+        ("paper", lambda how: pm.norms.norm_table(["gse"], **how)),
+        ("opposite", lambda how: pm.categories.ideal_answers("two_axes", "economic", **how)),
+        ("texts", lambda how: pm.load_questionnaire("gad7", **how)),
+        ("texts", lambda how: pm.questionnaires.perturbed(LOADED[0], "order", **how)),
+        ("measured", lambda how: pm.authoring.wording.wording("challenges", **how)),
+        ("rules", lambda how: pm.improving.improve("challenges", **how)),
+        ("overwrite", lambda how: pm.authoring.drafts.draft(SAID, "x.yaml", **how)),
+        ("to_prompts", lambda how: pm.rules.rules(**how)),
+        ("shuffled", lambda how: pm.training.train_nli("minilm", SAID, "x", **how)),
+        ("shipped", lambda how: pm.interventions.trajectories(["m"], LOADED, **how)),
+        ("progress", lambda how: pm.runs.run_notebook("01-first-score", **how)),
+        ("progress", lambda how: pm.runs.sweep("01-first-score", {"item": [1]}, **how)),
+        ("whole_words", lambda how: pm.modes.completions.mine("embedded", ["a [M]"], **how)),
+        ("think", lambda how: pm.messages.messages(LOADED[0], LOADED[0].items, **how)),
+        ("live", lambda how: pm.studies.diagnostic.models(**how)),
+        ("sentences", lambda how: pm.studies.diagnostic.item_table(**how)),
+    ],
+)
+@pytest.mark.parametrize("value", ["no", "false", 2])
+def test_a_text_is_neither_true_nor_false(name, call, value):
+    with pytest.raises(ParameterError, match=f"^{name} "):
+        call({name: value})
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,10 @@ def write_answers(
         elif name.endswith(".irw.csv"):
             _irw(plain_table).to_csv(path, index=False)
         elif name.endswith(".parquet"):
-            plain_table.to_parquet(path, index=False)
+            try:
+                plain_table.to_parquet(path, index=False)
+            except (TypeError, ValueError) as error:  # Arrow's last argument names the column
+                raise ParameterError(f"{path}: {error.args[-1]}; correct it.") from None
         elif name.endswith(".sav"):
             wide = _wide(plain_table) if has_items else plain_table
             _write_sav(wide, path, questionnaires)

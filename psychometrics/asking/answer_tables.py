@@ -129,9 +129,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
     path = Path(os.path.expanduser(source))  # which leaves ~nobody as it is
     ending = path.suffix.lower()
     if ending not in _ENDINGS:
-        raise ParameterError(
-            f"{path}: answers are read from {', '.join(_ENDINGS)}; save it as one."
-        )
+        raise ParameterError(f"{path}: save answers as one of {', '.join(_ENDINGS)}.")
     if not os.path.isfile(path):  # Path.is_file raises an error for a long name
         raise DataError(f"{str(path)[:200]} is not a file: name a table of answers.")
 
@@ -252,9 +250,7 @@ def _json_table(path: Path) -> _AnswerTable:
 
     stray = [number for number, row in numbered if not isinstance(row, dict)]
     if stray:
-        raise DataError(
-            f"{path}, row {stray[0]}: holds no names and values; write one object each."
-        )
+        raise DataError(f"{path}, row {stray[0]}: has no names and values; write one object each.")
 
     notes = []
     first = numbered[0][1] if numbered else {}
@@ -393,9 +389,7 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
 
         cells = cells.iloc[below + 1 :].reset_index(drop=True)
         table.rows = table.rows[below + 1 :]
-        table.notes.append(
-            "read as an export of Qualtrics: its rows below the header are questions"
-        )
+        table.notes.append("read as an export of Qualtrics: rows below the header are questions")
 
     if any(name.startswith("answer.") for name in names):
         for name in names[names.str.match(r"question_text\.\w+_question_text$")]:

@@ -104,9 +104,7 @@ def _ask_on_cluster(
     url = _shared_url(store)
     there = _travellers(plan)
     if ray is None:
-        raise ParameterError(
-            "engine='ray' needs Ray, which is not installed: pip install it, or leave it out."
-        )
+        raise ParameterError("engine='ray' needs Ray: pip install ray, or leave engine out.")
 
     tasks = []
     stored = []
@@ -153,9 +151,7 @@ def _travellers(plan: _Plan) -> list[_Participant]:
     travellers = [each for each in to_try if _can_travel(each.identity, each.respondent)]
 
     if to_try and not travellers:
-        raise ParameterError(
-            "None of these respondents is a model for a cluster: leave engine='ray' out."
-        )
+        raise ParameterError("No respondent is a model for a cluster: leave engine='ray' out.")
     return travellers
 
 
@@ -541,13 +537,9 @@ def _check_machine(order: _Order) -> None:
     here = ray.util.get_node_ip_address()
     identity = order.identity
     if order.mark and not Path(order.mark).exists():
-        raise StoreError(
-            f"{order.store} is not the same folder on {here}, a machine of the cluster: share one."
-        )
+        raise StoreError(f"{order.store} is another folder on {here}, in the cluster: share one.")
 
     mode = mode_named(order.mode)
     model_here = mode.identify(order.respondent, identity.dtype, **order.conditions)
     if model_here.fingerprint != identity.fingerprint:
-        raise RespondentError(
-            f"{identity.respondent_id} is not the same on {here}: copy the model there again."
-        )
+        raise RespondentError(f"{identity.respondent_id} differs on {here}: copy it there again.")

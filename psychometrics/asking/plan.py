@@ -144,9 +144,7 @@ def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any
     lost = [gap for gap in gaps if gap not in table]
     if lost:
         columns = ", ".join(table)
-        raise ParameterError(
-            f"personas: no column fills the gap {{{lost[0]}}}; the columns are {columns}."
-        )
+        raise ParameterError(f"personas: no column fills {{{lost[0]}}}; the columns are {columns}.")
 
     if not gaps or table.empty or table.columns.has_duplicates:
         raise ParameterError(

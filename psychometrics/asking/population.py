@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
 
-from ..checks import check_choice
+from ..checks import check_choice, check_names
 from ..exceptions import KINDS, ParameterError, QuestionnaireError, RespondentError
 from ..models.sources import find
 from ..paths import data_dir
@@ -65,10 +65,8 @@ def population(name: str | Path = "embedded") -> list[str]:
 
     if name in ("embedded", "all") or name in FAMILIES:
         table = population_table()
-        of_family = table["family"].isin(
-            [FAMILIES[name]] if name in FAMILIES else FAMILIES.values()
-        )
-        chosen = table["default"] if name == "embedded" else of_family
+        families = [FAMILIES[name]] if name in FAMILIES else FAMILIES.values()
+        chosen = table["default"] if name == "embedded" else table["family"].isin(families)
         there = data_dir() / "population"
         names = [name for name in table.loc[chosen, "respondent_id"] if (there / name).is_dir()]
 
@@ -103,10 +101,11 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
     >>> readable_names(["minilm-both-l6-s1", "smol-mnli6k-d22-r10-s4"])
     {'minilm-both-l6-s1': 'MiniLM, 36k MNLI+SNLI', 'smol-mnli6k-d22-r10-s4': 'SmolLM2, 6k MNLI, ...
     """
+    check_names(names=names)
     table = population_table().set_index("respondent_id")
     full = table.groupby("family")["layers"].max()
     shown = {}
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(map(str, names)):
         if name not in table.index:
             short = name.rstrip("/").rpartition("/")[2] or name
             shown[name] = "SmolLM2" if name == "smollm2" else short

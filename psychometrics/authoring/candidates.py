@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from ..checks import check_flags
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 
@@ -71,6 +72,7 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     >>> table.loc[table["rule"] == "end", "hypothesis"].iloc[0]
     'It happened to me {intensifier}.'
     """
+    check_flags(rules=rules)
     rows = []
     for item in questionnaire.items:
         for place, template in enumerate(item.templates, start=1):

@@ -99,9 +99,7 @@ class _Choice:
 
     def wording(self, table: pd.DataFrame, levels) -> tuple[list, dict, list[dict]]:
         """Return the chosen wording of each template, and all allowed wordings."""
-        places = {
-            (entry.item, entry.place): entry for entry in _present_wordings(self.questionnaire)
-        }
+        places = {(one.item, one.place): one for one in _present_wordings(self.questionnaire)}
         rules: dict[_Wording, str] = {}  # moving the gap can make two candidates equal
         for row in table.itertuples():
             own = places[row.item_id, row.template]

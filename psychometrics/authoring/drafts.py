@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..checks import check_choice
+from ..checks import check_choice, check_flags
 from ..data import text_table
 from ..exceptions import ParameterError, QuestionnaireError, writing
 from ..questionnaires.library import load_questionnaire
@@ -90,6 +90,7 @@ def draft(
     ('tea_2',)
     """
     check_choice(LANGUAGES, language=language)
+    check_flags(overwrite=overwrite)
     path = Path(path)
     name = path.stem
 
@@ -294,9 +295,7 @@ def _options(text: str, place: str) -> list[str]:
 
     if len(lines) < 2:
         mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add one"
-        raise ParameterError(
-            f"{place}: options have only one entry, '{text}'; {mend}, as in '0=no; 1=yes'."
-        )
+        raise ParameterError(f"{place}: one option only, '{text}'; {mend}, as in '0=no; 1=yes'.")
 
     return lines
 

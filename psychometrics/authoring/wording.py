@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from ..checks import check_flags
 from ..models.embedded import acceptability
 from ..modes import load_respondent
 from ..paths import data_dir
@@ -96,6 +97,7 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
     >>> "well_made" in set(found["item_id"])
     False
     """
+    check_flags(measured=measured)
     questionnaire = load_questionnaire(questionnaire)
     rows = _mixed(questionnaire)
     language = questionnaire.language.partition("-")[0].lower()

@@ -222,9 +222,7 @@ def _check_headers(headers: Mapping[Any, Any]) -> None:
         if not (texts and value.isascii() and value.isprintable()):
             raise ParameterError("headers cannot be sent: write names and values as text.")
         if not _HEADER_NAME.fullmatch(name):
-            raise ParameterError(
-                f"headers: {name!r} is not a header's name; use letters, digits, hyphens."
-            )
+            raise ParameterError(f"headers: {name!r} is not a name; use letters, digits, hyphens.")
 
         if name.lower() in _HEADERS_OF_THE_BODY:
             raise ParameterError(f"headers: {name} is set by each request; leave it out.")

@@ -53,9 +53,7 @@ def _proxy_for(address: str) -> str | None:
         )
 
     if not _is_address(proxy):  # not shown, since it may hold a password
-        raise RespondentError(
-            f"{place}: this is not a proxy's address; write http://host:port, {ways}."
-        )
+        raise RespondentError(f"{place}: not a proxy's address; write http://host:port, {ways}.")
     return proxy
 
 

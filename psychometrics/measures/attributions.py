@@ -101,6 +101,10 @@ def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, in
     ...             "hypothesis": "Rarely so."})
     {'term': (0, 7, 11), 'intensifier': (1, 0, 6)}
     """
+    fields = "term", "intensifier", *_SENTENCES
+    texts = map(prompt.get, fields) if isinstance(prompt, Mapping | pd.Series) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise ParameterError(f"A prompt has the texts {', '.join(fields)}; got {prompt!r:.60}.")
     spans = {}
     for name, order in (("term", (0, 1)), ("intensifier", (1, 0))):
         wanted = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)
@@ -129,8 +133,6 @@ def _log_entailment(answer: _Answer, pairs: list[tuple[str, str]]) -> np.ndarray
     unique = list(dict.fromkeys(pairs))
     values = np.asarray(answer(unique), dtype=float)
     if values.shape != (len(unique), 3):
-        raise ParameterError(
-            f"answer: {len(unique)} pairs got answers of shape {values.shape}; return (n, 3)."
-        )
+        raise ParameterError(f"answer gave {values.shape} for {len(unique)} pairs; return (n, 3).")
     logs = dict(zip(unique, np.log(np.maximum(values[:, 0], _SMALLEST)), strict=True))
     return np.array([logs[pair] for pair in pairs])

@@ -233,9 +233,7 @@ def group_differences(
     marked = marked[marked[by].isin(pair)]
     units = marked.drop_duplicates([by, unit])
     if set(units[by]) != set(pair) or units[unit].duplicated().any():
-        raise ParameterError(
-            f"{by}: give two groups that have templates and no {unit} in common; got {pair}."
-        )
+        raise ParameterError(f"{by}: name two groups with templates, no common {unit}; got {pair}.")
 
     rows = []
     for name in marked.columns[completions.shape[1] :]:
@@ -353,10 +351,12 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
     [[[False, True, True]]]
     """
     check_columns(packed, ["respondent_id"])
+    check_numbers(ranks=ranks)
+    size = -(-ranks // 8)
     columns = packed.columns.drop(["respondent_id", "template"], errors="ignore")
-    is_packed = packed[columns].map(lambda cell: isinstance(cell, bytes)).all(axis=None)
-    if packed.empty or columns.empty or not is_packed:
-        raise ParameterError("unpack_bits: the table has no columns of bytes; pass them.")
+    is_packed = packed[columns].map(lambda cell: isinstance(cell, bytes) and len(cell) == size)
+    if packed.empty or columns.empty or not is_packed.all(axis=None):
+        raise ParameterError(f"unpack_bits: pass columns of {size} bytes for {ranks} ranks.")
 
     shape = (packed["respondent_id"].nunique(), -1, ranks)
     rows = {name: np.frombuffer(b"".join(packed[name]), dtype=np.uint8) for name in columns}

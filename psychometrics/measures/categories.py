@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..checks import check_choice, check_columns
+from ..checks import check_choice, check_columns, check_flags
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Option, Questionnaire, load_questionnaire, load_questionnaires
 from .normalisation import _check_answers
@@ -106,6 +106,7 @@ def ideal_answers(
     """
     questionnaire = load_questionnaire(questionnaire, texts=False)
     check_choice(questionnaire.categories, category=category)
+    check_flags(opposite=opposite)
     at = questionnaire.categories.index(category)
     sign = -1 if opposite else 1
     weights = [w for item in questionnaire.items for row in item.weights or () for w in row]

@@ -203,8 +203,18 @@ def evidence_of_draws(
     >>> len(evidence_of_draws(*draws, both, {("challenges", "gad7"): 1}))
     5
     """
+    check_loaded(questionnaires)
     place = {item.id: k for k, item in enumerate(i for q in questionnaires for i in q.items)}
+    named = zip(_KINDS, (source, inverse, width), strict=True)
+    source, inverse, width = (as_numbers(name, values, axes=3) for name, values in named)
+    if not source.shape == inverse.shape == width.shape or source.shape[2] != len(place):
+        raise ParameterError(f"source, inverse, width: give each (draws, R, {len(place)} items).")
     whole = {q.id: [place[item.id] for item in q.items] for q in questionnaires}
+    pairs = [*expected] if isinstance(expected, Mapping) else []
+    if not pairs or not all({*pair} <= {*whole} for pair in pairs):
+        raise ParameterError(
+            f"expected must have pairs of {', '.join(whole)}, got {expected!r:.60}."
+        )
     real = [name for name in whole if any(name in pair for pair in expected)]
     parts = {
         scale.id: [place[item] for item in q.keys(scale)]
@@ -384,9 +394,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     values = _logits(answers)
     wanted = _logits(like)
     if len(values) != len(wanted):
-        raise ParameterError(
-            f"There are {len(values)} respondents, but {len(wanted)} in `like`; give as many."
-        )
+        raise ParameterError(f"like has {len(wanted)} respondents, not {len(values)}; give all.")
 
     size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, wanted))
     values = np.exp(values / size * goal * factor)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..checks import as_numbers, check_choice, check_columns, check_names
+from ..checks import as_numbers, check_choice, check_columns, check_flags, check_names
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import check_loaded
@@ -218,10 +218,12 @@ def fisher_interval(
     >>> round(float(low), 2), round(float(high), 2)
     (0.07, 0.77)
     """
+    check_flags(ranks=ranks)
     r = as_numbers("r", r)
-    known = (np.abs(r) < 1 - 1e-12) & (n > 3)
+    pairs = float(as_numbers("n", n, axes=0))
+    known = (np.abs(r) < 1 - 1e-12) & (pairs > 3)
     z = np.arctanh(np.where(known, r, np.nan))
-    half = special.ndtri(0.975) * np.sqrt((1 + ranks * r**2 / 2) / max(n - 3, 1))
+    half = special.ndtri(0.975) * np.sqrt((1 + ranks * r**2 / 2) / max(pairs - 3, 1))
     return np.tanh(z - half), np.tanh(z + half)
 
 
@@ -540,6 +542,8 @@ def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
     [0.0, 0.0, 100000.0]
     """
     values = as_numbers("values", values)
+    if axis not in range(-values.ndim, values.ndim):
+        raise ParameterError(f"axis must be one of the {values.ndim} axes, got {axis!r}.")
     above = values - np.fmin.reduce(values, axis=axis, keepdims=True)
     spread = np.fmax.reduce(above, axis=axis, keepdims=True)
     shares = np.divide(above, spread, out=np.zeros_like(above) * above, where=spread > 0)
@@ -563,8 +567,12 @@ def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
     >>> row_correlations(np.array([[1.0, 2, 3]]), np.array([[3.0, 2, 1]]))
     array([-1.])
     """
+    pair = as_numbers("xs", xs, axes=2), as_numbers("ys", ys, axes=2)
+    shapes = [rows.shape for rows in pair]
+    if shapes[0] != shapes[1]:
+        raise ParameterError(f"xs and ys must have one shape, got {shapes[0]} and {shapes[1]}.")
     units = []
-    for rows in (as_numbers("xs", xs, axes=2), as_numbers("ys", ys, axes=2)):
+    for rows in pair:
         away = rows - rows.mean(axis=1, keepdims=True)
         size = np.linalg.norm(away, axis=1, keepdims=True)
         varies = size > 1e-12 * np.abs(rows).max(axis=1, keepdims=True)  # false for a gap

@@ -27,7 +27,7 @@ from ..checks import (
     as_numbers,
     check_choice,
     check_columns,
-    check_kinds,
+    check_flags,
     check_names,
     check_numbers,
 )
@@ -105,7 +105,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     [-0.549, 0.549]
     """
     check_choice((*_MODELS, "conditional"), model=model)
-    check_kinds({"errors": errors}, {"errors": bool})
+    check_flags(errors=errors)
     answers = _binary(answers)
 
     # Threads with many small products wait longer than they compute. The limit holds for the whole

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from ..checks import check_columns
+from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
 from ..questionnaires import (
     Questionnaire,
@@ -49,6 +49,7 @@ def norm_table(
            group  norm_mean  norm_sd
     Whole sample      29.55     5.32
     """
+    check_flags(paper=paper)
     given = psychobench_keys() if questionnaires is None else questionnaires
     rows = [
         {"questionnaire": own.id, "scale": norm.scale, "title": own.scale(norm.scale).title}
@@ -160,9 +161,7 @@ def _checked_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
         arrays = ()
 
     if not arrays or arrays[0].ndim > 1 or np.isinf(arrays).any():
-        raise ParameterError(
-            "Give finite numbers: one value, or as many as the other arguments have."
-        )
+        raise ParameterError("Give finite numbers: one, or as many as the other arguments have.")
 
     _, sd, n, _, norm_sd, norm_n = arrays
     negative = (sd[n != 1] < 0).any() or (norm_sd < 0).any()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..checks import check_columns, check_numbers
+from ..checks import check_columns, check_flags, check_numbers
 from ..exceptions import ParameterError
 from .ordinal import polychoric
 
@@ -63,6 +63,7 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     """
     check_columns(items, (), list(items.columns))
     check_numbers(factors=factors)
+    check_flags(ordinal=ordinal)
     if factors < 3 or items.shape[1] < 2 * factors:
         raise ParameterError("factors: omega needs three or more, and two items for each.")
 

@@ -435,9 +435,7 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     """Return the answers of respondents without a gap."""
     items = _as_numbers(items)
     if len(items) < 3 or items.shape[1] < least_items:
-        raise ParameterError(
-            f"At least 3 respondents and {least_items} items are needed; add some."
-        )
+        raise ParameterError(f"3 or more respondents and {least_items} items are needed; add some.")
     return items.dropna()
 
 

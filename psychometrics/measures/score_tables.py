@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..checks import check_columns
+from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import check_loaded
@@ -61,6 +61,7 @@ def score_table(
     """
     check_columns(answers, ())
     check_loaded(questionnaires)
+    check_flags(items=items)
     by_prompts = "term" in answers
     if items and how and not by_prompts:
         raise ParameterError(f"{min(how)} does not apply to answers to items; leave it out.")

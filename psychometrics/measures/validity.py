@@ -106,6 +106,8 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """
     cube = as_numbers("cube", cube, axes=3)
     labels = np.asarray(labels)
+    if labels.shape != cube.shape[1:2]:
+        raise ParameterError(f"labels: the cube has {cube.shape[1]} rows; give each one label.")
     own = labels[:, None] == labels[None, :]
     if not 1 < len(np.unique(labels)) < len(labels):
         return np.full(len(cube), np.nan)

@@ -96,12 +96,10 @@ def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] |
         return _last_states(model)
     if type(model).__name__ not in _CLASSES or not _is_plain(model):
         return None
-    forward_now = _rebuilt_on_change(
-        model, lambda: packed_forward(model.state_dict(), model.config)
-    )
+    forward = _rebuilt_on_change(model, lambda: packed_forward(model.state_dict(), model.config))
 
     def logits(features: Sequence[_Features]) -> torch.Tensor | None:
-        return None if _is_changed(model) else forward_now()(features)
+        return None if _is_changed(model) else forward()(features)
 
     return logits
 

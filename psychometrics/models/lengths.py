@@ -112,9 +112,7 @@ def check_length(
     longest = max(map(len, encoded)) + more
     limit = token_limit(encoded, model, tokenizer)
     if longest > limit:
-        raise RespondentError(
-            f"A prompt has {longest} tokens, the model reads {limit}: shorten it."
-        )
+        raise RespondentError(f"A prompt has {longest} tokens; the limit is {limit}: shorten it.")
     return encoded
 
 

@@ -150,10 +150,8 @@ class Source:
 
             if info.safetensors is not None:
                 return info.safetensors.total
-            files = [
-                file for file in info.siblings or [] if file.rfilename.endswith(".safetensors")
-            ]
-            return sum(file.size or 0 for file in files) / 2  # assuming two bytes each
+            files = [one for one in info.siblings or [] if one.rfilename.endswith(".safetensors")]
+            return sum(one.size or 0 for one in files) / 2  # assuming two bytes each
 
         if self.kind == "embedded":
             base = SMOLLM2 if self.recipe.get("base") == SMOLLM2 else Path(base_path())
@@ -384,9 +382,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
 
     called = settings.get("base_model_name_or_path")
     if not isinstance(called, str) or not called.strip():
-        raise RespondentError(
-            f"{name} names no base: write base_model_name_or_path.", kind="incomplete"
-        )
+        raise RespondentError(f"{name} lacks base_model_name_or_path: write it.", kind="incomplete")
 
     try:
         base = _base(called)

@@ -11,7 +11,8 @@ import contextlib
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -151,6 +152,8 @@ def reading_key(base: str, wording: str | None = None) -> str:
     >>> len(reading_key("embedded"))
     32
     """
+    if wording is not None and not is_wording(wording):
+        raise ParameterError(f"wording needs {{premise}} and {{hypothesis}}, got {wording!r:.60}.")
     source = find(base_path() if base == "embedded" else base)
     return key_of(source.digest, _READING, wording or "")
 
@@ -200,7 +203,19 @@ def text_vectors(
     return vectors if len(layers) > 1 else vectors[None]
 
 
-def worded(pairs: Sequence[tuple[str, str]], wording: str) -> list[str]:
+def is_wording(text: object) -> bool:
+    """Return whether a text has the gaps of a pair, and no other.
+
+    Examples
+    --------
+    >>> is_wording("{premise} So: {hypothesis}"), is_wording("{premise} {label}")
+    (True, False)
+    """
+    gaps = re.findall(r"{[^}]*}?|}", text) if isinstance(text, str) else []
+    return set(gaps) == {"{premise}", "{hypothesis}"}
+
+
+def worded(pairs: Iterable[tuple[str, ...]], wording: str) -> list[str]:
     """Turn pairs into texts by a wording with ``{premise}`` and ``{hypothesis}``.
 
     Examples

@@ -123,9 +123,7 @@ class Chat(_ConversationMode):
         if endpoint is not None and endpoint.max_cost is not None:
             settings = _request_settings(conditions)
             if not (settings.get("max_tokens") or settings.get("max_completion_tokens")):
-                raise ParameterError(
-                    "max_cost needs max_tokens to limit the cost of a reply: set it."
-                )
+                raise ParameterError("max_cost needs max_tokens, to limit a reply's cost: set it.")
 
         return conditions
 

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ..checks import check_choice, check_numbers
+from ..checks import check_choice, check_flags, check_numbers
 from ..data import fetch, text_table
 from ..exceptions import ParameterError, RespondentError, out_of_memory
 from ..files import sha256
@@ -110,6 +110,7 @@ def mine(
     [1, 2, 3, 4, 5]
     """
     check_numbers(k=k, batch_size=batch_size)
+    check_flags(whole_words=whole_words, progress=progress)
     check_choice(("auto", "masked", "causal", "encoder-decoder"), kind=kind)
     templates = _checked_templates(templates)
 

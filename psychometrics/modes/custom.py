@@ -56,9 +56,7 @@ class Custom(_ConversationMode):
         always means the same respondent.
         """
         if not callable(respondent):
-            raise RespondentError(
-                f"{respondent!r} is not a function from messages to text: give one."
-            )
+            raise RespondentError(f"Give a function from messages to text, not {respondent!r}.")
         promised = getattr(respondent, "respondent_id", None)
         name = str(promised or getattr(respondent, "__name__", type(respondent).__name__))
         source = "function" if promised else "unnamed function"

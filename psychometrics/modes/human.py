@@ -72,9 +72,8 @@ class Human(Mode):
         if how["read"] is not None:
             _ask(sitting, how["read"], how["write"])
 
-        asking.bar.update(
-            len(sitting.answers) - before
-        )  # earlier, it would write among the questions
+        # Updated earlier, the bar would write among the questions.
+        asking.bar.update(len(sitting.answers) - before)
         return sitting.table()
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import yaml
 
+from ..checks import check_kinds
 from ..exceptions import ParameterError
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire
@@ -146,6 +147,7 @@ def messages(
     >>> print(messages(mini, mini.items[:1], role="none")[-1]["content"].splitlines()[-1])
     1. I am the life of the party.
     """
+    check_kinds(locals(), {"think": bool, "cipher": int, "demonstrations": int})
     if not items:
         raise ParameterError("There are no items to ask: give at least one.")
 
@@ -163,7 +165,10 @@ def messages(
 
     template = language["wordings"].get(wording, wording)
     _check_form(template, wording, reply)
-    orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
+    usual = [tuple(range(len(questionnaire.choices(item)))) for item in items]
+    if orders is not None and [tuple(sorted(order)) for order in orders] != usual:
+        raise ParameterError("orders: give each option's index once for each item.")
+    orders = orders or usual
     parts = _parts(questionnaire, items, orders, labels, phrases)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
     if think:

@@ -28,6 +28,7 @@ from ..models.fast import fast_forward, packed_forward
 from ..models.lengths import batch_tokens, token_limit
 from ..models.loading import decodes, load_config, load_model, to_device
 from ..models.sources import Source
+from ..models.vectors import is_wording, worded
 from ..paths import data_dir
 from .nli_labels import _entailment_of_two, _labels_from_pairs, labels_from_names
 from .prompting import PromptMode, _all_equal, _PromptRespondent
@@ -237,9 +238,8 @@ class _WordsRespondent(NLIRespondent):
         self.wording: str = recipe["wording"]
         answers = recipe["answers"]
         ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
-        places = all(place in self.wording for place in ("{premise}", "{hypothesis}"))
 
-        if [len(of_word) for of_word in ids] != [1, 1, 1] or not places:
+        if [len(of_word) for of_word in ids] != [1, 1, 1] or not is_wording(self.wording):
             raise RespondentError(
                 f"{identity.respondent_id}, recipe.json: wording must have {{premise}} and "
                 "{hypothesis} in it, and answers must be three one-token words; correct it."
@@ -252,8 +252,7 @@ class _WordsRespondent(NLIRespondent):
         super().__init__(model, tokenizer, identity)
 
     def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
-        fill = self.wording.format
-        texts = [fill(premise=p.strip(), hypothesis=h.strip()) for p, h in pairs]
+        texts = worded(pairs, self.wording)
         rows: list[list[int]] = self.tokenizer(texts, padding=False, verbose=False)["input_ids"]
         if options.get("truncation"):  # cut the beginning, since the question is at the end
             rows = [row[-options["max_length"] :] for row in rows]
@@ -328,9 +327,7 @@ def _tokenize_once(
     texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
     encodings = splitter.encode_batch_fast(texts, add_special_tokens=False)
     alone = dict(zip(texts, encodings, strict=True))
-    both = [
-        splitter.post_process(alone[premise], alone[hypothesis]) for premise, hypothesis in pairs
-    ]
+    both = [splitter.post_process(alone[p], alone[h]) for p, h in pairs]
     joined = [{name: getattr(encoding, parts[name]) for name in first} for encoding in both]
 
     return joined if joined[0] == dict(first) else None

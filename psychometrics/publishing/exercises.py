@@ -104,9 +104,9 @@ def is_right(exercise: str, said: str) -> bool:
         ...
     psychometrics.exceptions.ParameterError: There is no exercise to check 'no-such-exercise'...
     """
-    right, tolerance = answer(exercise)  # the same rules as in book/_static/exercises.js
+    right, tolerance = answer(str(exercise))  # the same rules as in book/_static/exercises.js
     if isinstance(right, str):
-        return _letters(said) in {_letters(one) for one in right.split("|")}
+        return _letters(str(said)) in {_letters(one) for one in right.split("|")}
     readings = _readings(said)
     if not readings:
         raise ParameterError(f"The answer is a number, but '{said}' is not: type one such as 0.42.")

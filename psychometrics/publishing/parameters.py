@@ -213,9 +213,7 @@ class _Interventions(_Chapter, of="07-interventions"):
             intervention_texts(arm)
         times = self.measure_at.replace(" ", "").split(",") if self.measure_at != "all" else []
         if any(not 1 <= int(time) <= self.epochs for time in times):
-            raise ParameterError(
-                f"measure_at: name epochs from 1 to {self.epochs}, got {self.measure_at}."
-            )
+            raise ParameterError(f"measure_at must be 1 to {self.epochs}, got {self.measure_at}.")
         if self.live > self.models:
             raise ParameterError(f"live: {self.live} is more than models, {self.models}.")
         if self.talk != "shipped" and not (Path(self.talk) / "interventions_talk.csv").is_file():
@@ -246,9 +244,7 @@ class _Beliefs(_Chapter, of="09-beliefs"):
         if len(set(names)) < len(names):
             raise ParameterError(f"group: {self.group} names a column twice; keep one.")
         if table.empty:
-            raise ParameterError(
-                f"live_templates: {self.live_templates} has no templates; add one."
-            )
+            raise ParameterError(f"live_templates: no templates in {self.live_templates}; add one.")
         if self.live_lexicon != "auto":
             lexicon(self.live_lexicon)
 

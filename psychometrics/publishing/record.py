@@ -272,9 +272,7 @@ def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
         for row in rows
         if all(label in ("*", own) for label, own in zip(wanted, row, strict=False))
     ]
-    return [
-        [own for label, own in zip(wanted, row, strict=False) if label == "*"] for row in matches
-    ]
+    return [[own for name, own in zip(wanted, row, strict=False) if name == "*"] for row in matches]
 
 
 def printed(text: str, runs: Path, chapter: str = "") -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..checks import check_choice, check_kinds, parse_parameters
+from ..checks import check_choice, check_flags, check_kinds, parse_parameters
 from ..exceptions import ParameterError, PsychometricsError, check_file, writing
 from ..paths import notebooks_dir
 from ..store import key_of
@@ -77,7 +77,7 @@ def run_notebook(
         ...
     psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'questionaire' ...
     """
-    check_kinds(locals(), {"name": str, "parameters": Mapping | None})
+    check_kinds(locals(), {"name": str, "parameters": Mapping | None, "progress": bool})
     source = _source_of(name)
     given = _given_parameters(source, parameters or {})
     output = RUNS / f"{name}.ipynb" if output is None else Path(output)
@@ -231,6 +231,7 @@ def sweep(
         ...
     psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'temprature' ...
     """
+    check_flags(progress=progress)
     parameters = dict(parameters or {})
     grid = grid if isinstance(grid, Mapping) else _parse_grid(grid)
     combinations = _combinations(notebook, grid, parameters)

@@ -73,12 +73,9 @@ def check_loaded(questionnaires: Iterable[Questionnaire]) -> None:
     >>> check_loaded(["gad7"])
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: 'gad7' is not a loaded questionnaire: load it by \
-load_questionnaire.
+    psychometrics.exceptions.ParameterError: 'gad7' is not loaded: use ...
     """
     check_names(questionnaires=questionnaires)
     for one in questionnaires:
         if not isinstance(one, Questionnaire):
-            raise ParameterError(
-                f"{one!r:.60} is not a loaded questionnaire: load it by load_questionnaire."
-            )
+            raise ParameterError(f"{one!r:.60} is not loaded: use load_questionnaire.")

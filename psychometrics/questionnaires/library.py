@@ -20,6 +20,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..checks import check_flags
 from ..data import fetch
 from ..exceptions import ParameterError, QuestionnaireError
 from ..paths import questionnaires_dir
@@ -72,6 +73,7 @@ def load_questionnaire(
     >>> [scale.title for scale in load_questionnaire("dtdd", texts=False).scales]
     ['Machiavellianism', 'Psychopathy', 'Narcissism']
     """
+    check_flags(texts=texts)
     if isinstance(name_or_path, Questionnaire):
         return name_or_path
 

@@ -485,9 +485,7 @@ def _scale_mistakes(
     for norm in questionnaire.norms:
         named = [scale for scale in questionnaire.scales if scale.id == norm.scale][:1]
         with contextlib.suppress(ParameterError, KeyError):  # without options
-            both = [
-                scale.model_copy(update={"mode": m}) for scale in named for m in ("mean", "sum")
-            ]
+            both = [one.model_copy(update={"mode": m}) for one in named for m in ("mean", "sum")]
             ends = [end for one in both for end in questionnaire.span(one)]
             off = ends and not min(ends) <= norm.mean <= max(ends)
             if off or (ends and norm.sd > max(ends) - min(ends)):

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_choice, check_flags, check_numbers
 from ..exceptions import ParameterError
+from .answers import check_loaded
 from .checking import checked
 from .model import Item, Questionnaire
 
@@ -61,8 +63,10 @@ def perturbed(
     >>> load_questionnaire("ipip20-typos-1").items[1].text
     "Sympathze with others' feelings."
     """
-    if how not in PERTURBATIONS:
-        raise ParameterError(f"how must be one of {', '.join(PERTURBATIONS)}, got {how!r}.")
+    check_loaded([questionnaire])
+    check_choice(PERTURBATIONS, how=how)
+    check_numbers(seed=seed)
+    check_flags(texts=texts)
 
     items = list(questionnaire.items)
     stem = questionnaire.stem

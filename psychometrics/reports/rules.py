@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..checks import check_columns
+from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
 from ..measures.normalisation import pss
 from ..measures.scoring import item_scores
@@ -71,6 +71,7 @@ def rules(to_prompts: bool) -> pd.DataFrame:
     >>> rules(to_prompts=True).index.tolist()
     ['terms', 'trend', 'agreeing', 'accuracy', 'guessing']
     """
+    check_flags(to_prompts=to_prompts)
     listed = _TO_PROMPTS if to_prompts else _TO_ITEMS
     return pd.DataFrame(listed, index=["mark", "when"]).T.rename_axis("check")
 

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, ValidationError
 
 from ..asking.population import population
+from ..checks import check_kinds
 from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError
 from ..measures.intervals import interval_over_ways, mean_interval
 from ..modes import identify, mode_named
@@ -197,6 +198,7 @@ def load_study(path: str | Path, was_run: bool = False) -> Study:
     psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
 file or directory); name a readable file.
     """
+    check_kinds(locals(), {"path": str | Path, "was_run": bool})
     path = Path(path)
 
     try:

@@ -88,9 +88,7 @@ class Folder:
         path = f"{self.path}/{name}"
 
         if _NEWER.fullmatch(name):
-            raise StoreError(
-                f"{path} was written by a newer version of this package: update the package."
-            )
+            raise StoreError(f"{path} was written by a newer version: update this package.")
 
         known = _PART.fullmatch(name)
         if known is None:

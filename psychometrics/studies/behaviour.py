@@ -333,9 +333,7 @@ def judged(
         "runs": 1, "batch_size": 1, "shuffle": False,
         "constrained": model_here(judge) is not None} | how)  # fmt: skip
     if given["value"].isna().all():
-        raise RespondentError(
-            f"{judge} judged none of {len(given)} replies; name another judge, or none."
-        )
+        raise RespondentError(f"{judge} judged none of {len(given)} replies; name another or none.")
     found = dict(zip(dict.fromkeys(texts), given["value"], strict=True))
 
     return [found[text] for text in texts]
@@ -352,9 +350,7 @@ def _check_texts(table: pd.DataFrame, columns: list[str], once: Iterable[str] = 
         blank = table[name].isna() | (table[name].map(str).str.strip() == "")
         if blank.any():
             place = int(blank.to_numpy().argmax()) + 1
-            raise ParameterError(
-                f"{name}, row {place}: a cell is blank; fill it in or remove the row."
-            )
+            raise ParameterError(f"{name}, row {place}: a cell is blank; fill it or drop the row.")
 
 
 def _sheet(questions: pd.DataFrame) -> Questionnaire:

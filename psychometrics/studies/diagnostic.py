@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..asking.population import population
-from ..checks import check_choice
+from ..checks import check_choice, check_flags
 from ..data import NLI_LABELS, fetch
 from ..exceptions import ParameterError, RespondentError
 from ..modes import identify, mode_named
@@ -112,6 +112,7 @@ def item_table(sentences: bool = False) -> pd.DataFrame:
     >>> len(item_table())
     812
     """
+    check_flags(sentences=sentences)
     table = _read("items.csv").set_index("item_id")
     label = pd.Categorical(table["label"], categories=NLI_LABELS)
     table = table.assign(label=label, pair=table.index // 2)
@@ -348,6 +349,7 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def _models(live: bool) -> pd.DataFrame:
+    check_flags(live=live)
     """Return the models, with their answers as text."""
     return _read("live.csv.gz" if live else "models.csv.gz").set_index("respondent_id")
 

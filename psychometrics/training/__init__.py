@@ -27,6 +27,7 @@ from transformers import (
 )
 
 from ..asking.population import population
+from ..checks import check_flags
 from ..exceptions import DataError, ParameterError
 from ..models.devices import resolve_device
 from ..modes import load_respondent
@@ -128,6 +129,7 @@ def train_nli(
     ...     train_nli("minilm", pairs, folder, layers=1, epochs=1, progress=False)["pairs"]
     2
     """
+    check_flags(shuffled=shuffled, progress=progress)
     chosen = Settings.of(settings)
     _trains_on_gpu()  # refuse an unusable device before reading anything
     _make_folder(output)

@@ -26,7 +26,7 @@ from transformers import (
 )
 from transformers.trainer_utils import get_last_checkpoint
 
-from ..checks import check_kinds
+from ..checks import check_flags, check_kinds
 from ..exceptions import ParameterError, needed, out_of_memory, writing
 from ..models.devices import resolve_device
 from ..models.loading import OF_HEADS, counts_its_blocks
@@ -131,6 +131,7 @@ def train(
     model, data, collator, output, settings: Settings, digest="", trainer=None, progress=True, **own
 ) -> dict:
     """Train a model in place; return the facts of the run for its manifest."""
+    check_flags(progress=progress)
     checkpoints = str(Path(output) / "checkpoints")
     lengths = [len(ids) for ids in data["input_ids"]]
     loop = (trainer or Trainer)(
