@@ -134,7 +134,7 @@ def run_study(
 file or directory); name a readable file.
     """
     study = load_study(path)
-    if (answers is not None) != (study.reads_answers):
+    if (answers is not None) != study.reads_answers:
         raise ParameterError(f"{path}: give mode 'file' and a table of answers together.")
 
     table = None
