@@ -185,7 +185,10 @@ def _group_norms(claim: pd.Series, scale: tuple[str, str]) -> list[tuple]:
 
 
 def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.ndarray:
-    """Return the distance of each respondent's mean from people's, by scale."""
+    """Return the distance of each respondent's mean from people's, by scale.
+
+    A cell, by study, respondent, questionnaire and scale, is a mean, its SD and its n.
+    """
     rows = []
     for name in names:
         row = []
