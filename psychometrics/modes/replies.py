@@ -375,8 +375,9 @@ def _number_of(name: object, readers: list[_Reader]) -> int | None:
     text = str(name).strip()
     match = re.fullmatch(
         r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
-        text, re.IGNORECASE,
-    )  # fmt: skip
+        text,
+        re.IGNORECASE,
+    )
 
     if match:
         return int(match[1]) if 1 <= int(match[1]) <= len(readers) else None

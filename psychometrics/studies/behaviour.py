@@ -324,8 +324,10 @@ def judged(
         The judge gives no verdict on any reply.
     """
     options = tuple(Option(value=n, label=label) for n, label in enumerate(_VERDICTS))
-    texts = [f'Request: "{request}" Reply: "{" ".join(reply.split()) or "(nothing)"}"'
-             for request, reply in zip(requests, replies, strict=True)]  # fmt: skip
+    texts = [
+        f'Request: "{request}" Reply: "{" ".join(reply.split()) or "(nothing)"}"'
+        for request, reply in zip(requests, replies, strict=True)
+    ]
     sheet = _questionnaire(
         "verdicts", [{"text": t, "options": options} for t in dict.fromkeys(texts)]
     )

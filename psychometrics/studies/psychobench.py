@@ -291,9 +291,11 @@ def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float,
     df = v.sum() ** 2 / (v**2 / df).sum()
     half = stats.t.isf(0.025, df) * error
     return (
-        difference, difference - half, difference + half,
+        difference,
+        difference - half,
+        difference + half,
         2 * stats.t.sf(abs(difference) / error, df),
-    )  # fmt: skip
+    )
 
 
 def _is_count(claim: pd.Series) -> bool:
