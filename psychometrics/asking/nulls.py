@@ -510,7 +510,8 @@ def _read_vectors(stand: _Stand, pairs: _Pairs, number: int) -> _Numbers:
     if stand.layers is not None and stand.layers >= len(hidden):
         raise ParameterError(f"{stand.base} has {len(hidden) - 1} layers, not {stand.layers}.")
 
-    return hidden[-1 if stand.layers is None else stand.layers]
+    vectors: _Numbers = hidden[-1 if stand.layers is None else stand.layers]
+    return vectors
 
 
 def drawn_words(base: str, rng: np.random.Generator) -> NDArray[np.float32]:
