@@ -29,7 +29,6 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":")
 _GREY = "#9AA5B1"
-SOURCE, INVERSE = PALETTE[:2]
 TRAINED = PALETTE[0]
 NULL = _GREY
 PEOPLE = PALETTE[4]

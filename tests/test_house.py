@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 
 import psychometrics as pm
-from psychometrics.paths import book_dir, notebooks_dir
+from psychometrics.paths import book_dir, data_dir, notebooks_dir
 
 PACKAGE = Path(pm.__file__).parent
 FRONT = PACKAGE / "__init__.py"
@@ -242,6 +242,38 @@ def _relative_imports(name: str, path: Path) -> list[tuple[str, str]]:
             module = ".".join([*base, *(node.module or "").split(".")]).strip(".")
             found += [(module, alias.name) for alias in node.names]
     return found
+
+
+def _hidden(source: str) -> set[str]:
+    """Return imports and functions of a file whose name a function gives to something else."""
+    tree = ast.parse(source)
+    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.If))]
+    top = [node for block in blocks for node in block]
+    imports = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in top
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    own = {node.name for node in top if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    found = set()
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            parameters = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+            names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+            assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+            # a parameter may be called like a function of its file: callers know it by that name
+            found |= (imports & (parameters | assigned)) | (own & (assigned - parameters))
+    return found
+
+
+def test_no_variable_hides_an_import_or_a_function_of_its_file():
+    planted = "import re\ndef f(re): ...\ndef g(f):\n    f = 1\ndef h():\n    for g in []: ..."
+    assert _hidden(planted) == {"re", "g"}
+
+    recipes = (data_dir() / "recipes").glob("*.py")
+    hidden = {path: _hidden(path.read_text("utf-8")) for path in [*PACKAGE.rglob("*.py"), *recipes]}
+    assert not {path.name: names for path, names in hidden.items() if names}
 
 
 def test_private_names_stay_in_their_room():

@@ -416,9 +416,9 @@ def _lstm(name: str, epochs: float, held_out: pd.DataFrame) -> dict:
     return row | result | {"fingerprint": ""}
 
 
-def _row(population, family, pretrained, finetuned, data, seed, answers) -> dict:
+def _row(group, family, pretrained, finetuned, data, seed, answers) -> dict:
     return {
-        "population": population, "family": family, "pretrained": bool(pretrained),
+        "population": group, "family": family, "pretrained": bool(pretrained),
         "finetuned": bool(finetuned), "data": data or "", "seed": int(seed),
         "answers": "".join(str(int(a)) for a in answers),
     }  # fmt: skip

@@ -131,11 +131,11 @@ def score(entailment: np.ndarray, places: list[Template]) -> dict[str, np.ndarra
     """Return ``source, inverse`` (by the items' keys) and ``silhouette``, each (heads, items)."""
     found: dict[str, dict[str, list]] = {"source": {}, "inverse": {}, "silhouette": {}}
     for item, key, rows, weights, polarity in places:
-        shares = two_way(entailment[:, rows])
-        values = key * (shares @ weights) / len(weights) * polarity
+        sides = two_way(entailment[:, rows])
+        values = key * (sides @ weights) / len(weights) * polarity
         found["source"].setdefault(item, []).append(values[:, polarity > 0].mean(axis=1))
         found["inverse"].setdefault(item, []).append(values[:, polarity < 0].mean(axis=1))
-        found["silhouette"].setdefault(item, []).append(silhouettes(shares, polarity))
+        found["silhouette"].setdefault(item, []).append(silhouettes(sides, polarity))
 
     return {
         kind: np.stack([np.mean(of_item, axis=0) for of_item in items.values()], axis=1)
@@ -350,10 +350,10 @@ class Study:
     def draws(self, pairs: int, shuffled: bool, seeds: int) -> torch.Tensor:
         """Return rows of the pool, with replacement, and labels, shape (seeds, 2, pairs)."""
         drawn = []
-        train = self.rows("train")
+        places = self.rows("train")
         for seed in range(seeds):
             rng = np.random.default_rng([1, seed])
-            rows = train[rng.integers(len(train), size=pairs)]
+            rows = places[rng.integers(len(places), size=pairs)]
             labels = self.labels.numpy()[rows]
             drawn.append([rows, rng.permutation(labels) if shuffled else labels])
         return torch.from_numpy(np.array(drawn))

@@ -161,10 +161,13 @@ def _train_decoder(recipe: dict, folder: Path) -> dict:
 
 def _plain(recipe: dict) -> dict:
     """Return a row of the table in JSON's types."""
-    return {
-        key: None if value != value else int(value) if isinstance(value, np.integer) else value
-        for key, value in recipe.items()
-    }
+    plain = {}
+    for key, value in recipe.items():
+        if value != value:  # missing
+            plain[key] = None
+        else:
+            plain[key] = int(value) if isinstance(value, np.integer) else value
+    return plain
 
 
 def _pack_member(member: str, recipe: dict, trained: Path) -> None:

@@ -40,11 +40,11 @@ class Question(NamedTuple):
 
 def questions() -> list[Question]:
     """Return the checked exercises in the order of the book."""
+    texts = {chapter: _texts(chapter) for chapter in listed()["chapter"].unique()}
     return [
-        Question(name, row.chapter, *texts, *answer(name), _hints(name))
+        Question(name, row.chapter, *texts[row.chapter][name], *answer(name), _hints(name))
         for name, row in listed().iterrows()
-        for texts in [_texts(row.chapter).get(name)]
-        if texts is not None
+        if name in texts[row.chapter]
     ]
 
 
@@ -56,7 +56,7 @@ def _texts(chapter: str) -> dict[str, tuple[str, str]]:
     """Return text and solution of each exercise of a chapter."""
     cells = json.loads((notebooks_dir() / f"{chapter}.ipynb").read_text("utf-8"))["cells"]
     prose = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-    solutions = {
+    solution_of = {
         match["first"].strip(): _plain(match["body"], chapter)
         for match in _blocks("solution", prose)
     }
@@ -64,7 +64,7 @@ def _texts(chapter: str) -> dict[str, tuple[str, str]]:
     for match in _blocks("exercise", prose):
         name = re.search(r"^:label: (\S+)", match["body"], re.M)[1]
         text = _plain(_CHECK.sub("", match["body"]), chapter)
-        texts[name] = (_html(text), solutions.get(name, ""))
+        texts[name] = (_html(text), solution_of.get(name, ""))
 
     return texts
 

@@ -128,8 +128,7 @@ def read_answers(
     if answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save it again.")
 
-    how = questionnaire, numbers, already_reversed, table.replies
-    answers = _read_cells(answers, *how, notes)
+    answers = _read_cells(answers, questionnaire, numbers, already_reversed, table.replies, notes)
     answers = _each_once(answers, notes)
     _look_at(answers, questionnaire, notes)
 
@@ -230,7 +229,7 @@ def write_answers(
     if name.endswith((".wide.csv", ".irw.csv")) and not has_items:
         raise ParameterError(f"{path}: the table has no answers to items; end its name in .csv.")
     plain_table = table.copy(deep=False)
-    plain_table.attrs = {}
+    plain_table.attrs = {}  # Parquet would write them
 
     with writing(path):
         if name.endswith(".wide.csv"):

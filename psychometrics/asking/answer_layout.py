@@ -263,28 +263,20 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire) -> str:
         f"{table.place}: no column and no cell is an item of {questionnaire.id}; they are called "
         f"{first.id} or '{first.text[:60]}' and so on, or item1 to item{size}"
     )
-    numbered = [list(group) for group in _numbered_names(headers).values()]
-    groups = {
-        beginning: list(group)
-        for beginning, group in _numbered_names(headers).items()
-        if len(group) == size
-    }
-    too_many = [group for group in numbered if len(group) > size]
+    numbered = {beginning: list(group) for beginning, group in _numbered_names(headers).items()}
+    as_many = [beginning for beginning, group in numbered.items() if len(group) == size]
+    too_many = [group for group in numbered.values() if len(group) > size]
     if too_many:
         many = too_many[0]
         said += f"; {many[0]} to {many[-1]} are {len(many)}, more than its items: give the columns "
         said += "of this questionnaire in a table with column,item_id, by the setting columns"
-    elif groups:
-        beginning, group = next(iter(groups.items()))
-        said += f"; {group[0]} to {group[-1]} are as many: if so, set columns={beginning}"
+    elif as_many:
+        group = numbered[as_many[0]]
+        said += f"; {group[0]} to {group[-1]} are as many: if so, set columns={as_many[0]}"
     else:
         said += "; give their columns in a table with column,item_id, by the setting columns"
 
-    listed = ", ".join(headers[:20])
-    if len(headers) > 20:
-        listed += " ..."
-
-    return f"{said}. The columns are {listed}."
+    return f"{said}. The columns are {listed(headers, 20)}."
 
 
 def _identity(

@@ -55,7 +55,8 @@ def judged(
     for row in rows.itertuples():
         text, options, values[row.Index] = _question(row, questionnaire, size)
         item = Item(id=f"reply_{len(items) + 1}", text=text, options=options)
-        item_of[row.Index] = items.setdefault((_fold(text), options), item).id
+        key = unicodedata.normalize("NFKC", text).casefold(), options  # equal questions, one item
+        item_of[row.Index] = items.setdefault(key, item).id
 
     sheet = _sheet(questionnaire, tuple(items.values()))
     choices = _ask_judge(mode, sheet, asking, labels=rows["labels"].iloc[0])
@@ -134,8 +135,3 @@ def _question(
     text = f'Statement{number}, among others: "{questionnaire.statement(item)}" Reply: "{reply}"'
 
     return text, tuple(options), {v: o.value for v, o in zip(labels, shown, strict=True)}
-
-
-def _fold(text: str) -> str:
-    """Normalise a text so that equal questions have equal texts."""
-    return unicodedata.normalize("NFKC", text).casefold()

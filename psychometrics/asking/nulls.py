@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 
 from .. import models  # torch is loaded only with a model
@@ -361,15 +362,15 @@ def _drawn(
         vectors = _stand_vectors({one[0] for one in made if one not in heads}, parts)
 
     is_shipped = _listed(base) == ["embedded"] and layers is None and _listed(wording) == [None]
-    shipped = _shipped(null, pairs) if is_shipped else None
+    kept = _shipped(null, pairs) if is_shipped else None
 
     for draw in range(draws):
         numbers = range(seed + draw * n, seed + (draw + 1) * n)
         if null == "shuffled-labels":
-            names, answers = _some(null, shipped, n, draw, seed)
-        elif null == "random-bases" and shipped is not None and numbers[-1] < len(shipped):
+            names, answers = _some(null, kept, n, draw, seed)
+        elif null == "random-bases" and kept is not None and numbers[-1] < len(kept):
             names = [f"{null}-s{number}" for number in numbers]
-            answers = shipped[list(numbers)]
+            answers = kept[list(numbers)]
         else:
             stands = [stand_of(number) for number in numbers]
             names = [_name(null, *one) for one in zip(stands, numbers, strict=True)]
@@ -491,25 +492,26 @@ def _answers(
         shares: _Numbers = values / values.sum(axis=1, keepdims=True)
         return shares
 
-    if null in ("random-heads", "random-words"):
-        return _softmax(_logits(null, stand, number, vectors))
+    is_decoder = models.vectors.is_decoder(stand.base)
+    if null == "random-words":
+        logits = vectors[stand].astype(float) @ drawn_words(stand.base, rng).T
+    elif null == "random-heads":
+        logits = head_logits(vectors[stand], rng, is_decoder)
+    else:
+        logits = head_logits(_read_vectors(stand, pairs, number), rng, is_decoder)
 
+    answers: _Numbers = softmax(logits, axis=1)
+    return answers
+
+
+def _read_vectors(stand: _Stand, pairs: _Pairs, number: int) -> _Numbers:
+    """Return what an untrained base's head reads of each prompt: the vectors of one layer."""
     hidden = models.vectors.prompt_vectors(stand.base, pairs, number)
     if stand.layers is not None and stand.layers >= len(hidden):
         raise ParameterError(f"{stand.base} has {len(hidden) - 1} layers, not {stand.layers}.")
 
-    read = hidden[-1 if stand.layers is None else stand.layers]
-    return _softmax(head_logits(read, rng, models.vectors.is_decoder(stand.base)))
-
-
-def _logits(null: str, stand: _Stand, number: int, vectors: dict[_Stand, _Numbers]) -> _Numbers:
-    """Return logits of one untrained head or of three random words, shape (prompts, 3)."""
-    rng = np.random.default_rng([_KINDS.index(null), number])
-    read = vectors[stand]
-    if null == "random-words":
-        logits: _Numbers = read.astype(float) @ drawn_words(stand.base, rng).T
-        return logits
-    return head_logits(read, rng, models.vectors.is_decoder(stand.base))
+    vectors: _Numbers = hidden[-1 if stand.layers is None else stand.layers]
+    return vectors
 
 
 def drawn_words(base: str, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -566,12 +568,6 @@ def head_logits(vectors: _Numbers, rng: np.random.Generator, linear: bool) -> _N
         vectors = np.tanh(vectors @ rng.normal(0, 0.02, (width, width)))
     logits: _Numbers = vectors @ rng.normal(0, 0.02, (width, 3))
     return logits
-
-
-def _softmax(logits: _Numbers) -> _Numbers:
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: _Numbers = odds / odds.sum(axis=1, keepdims=True)
-    return shares
 
 
 def _shipped(null: str, pairs: _Pairs) -> _Numbers | None:

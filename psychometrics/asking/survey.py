@@ -112,9 +112,12 @@ def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
             return
 
         rows = [
-            {"item_id": item.id, "item": _asked(questionnaire, item), "options": _listed(options)}
+            {
+                "item_id": item.id,
+                "item": _asked(questionnaire, item),
+                "options": _listed(questionnaire.choices(item)),
+            }
             for item in questionnaire.items
-            for options in [questionnaire.choices(item)]
         ]
         pd.DataFrame(rows).to_csv(path, index=False)
 

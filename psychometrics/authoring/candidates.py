@@ -196,9 +196,11 @@ def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed
             pool = pools[place]
             source, inverse = (
                 tuple(rng.choice(words, size, replace=False).tolist())
-                for words, size in ((pool.source, len(entry.source)),
-                                    (pool.inverse, len(entry.inverse)))
-            )  # fmt: skip
+                for words, size in (
+                    (pool.source, len(entry.source)),
+                    (pool.inverse, len(entry.inverse)),
+                )
+            )
             entry = replace(entry, source=source, inverse=inverse)
             entries.append(_with_levels(entry, levels))
 

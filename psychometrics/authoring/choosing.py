@@ -58,10 +58,12 @@ class _Choice:
             self.names.append(wide.index)
             values = wide[pd.MultiIndex.from_frame(table[_ASKED])].to_numpy(dtype=float)
             parts = table.groupby("item_id", sort=False).indices.values()
-            found.append([
-                values[:, rows].reshape(len(values), len(entry.terms), -1)
-                for rows, entry in zip(parts, entries, strict=True)
-            ])  # fmt: skip
+            found.append(
+                [
+                    values[:, rows].reshape(len(values), len(entry.terms), -1)
+                    for rows, entry in zip(parts, entries, strict=True)
+                ]
+            )
 
         return list(zip(*found, strict=True))
 
@@ -125,11 +127,13 @@ class _Choice:
                 "allowed": bool((behind.loc[n] >= -TOLERANCE).all()),
             } for n in own]  # fmt: skip
             best = _choose(found)
-            whole = [replace(entries[n], source=present.source, inverse=present.inverse)
-                     for n in own]  # fmt: skip
+            whole = [
+                replace(entries[n], source=present.source, inverse=present.inverse) for n in own
+            ]
             chosen.append(whole[best])
-            allowed[place] = [entry for entry, row in zip(whole, found, strict=True)
-                              if row["allowed"]]  # fmt: skip
+            allowed[place] = [
+                entry for entry, row in zip(whole, found, strict=True) if row["allowed"]
+            ]
             rows += found
 
         return chosen, allowed, rows

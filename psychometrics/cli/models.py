@@ -51,8 +51,10 @@ def _new_population(
     table = new(file, task, search, top, min_downloads, licence, max_memory, labels)
     left = table.loc[table["kind"] != "", "kind"].value_counts()
     said = ", ".join(f"{n} {kind}" for kind, n in left.items())
-    typer.echo(f"{file}: {(table['kind'] == '').sum()} respondents"
-               + (f"; {left.sum()} left out ({said})" if said else ""))  # fmt: skip
+    typer.echo(
+        f"{file}: {(table['kind'] == '').sum()} respondents"
+        + (f"; {left.sum()} left out ({said})" if said else "")
+    )
 
 
 @app.command("fetch-model", rich_help_panel=_PANEL)

@@ -138,8 +138,10 @@ def _compare(
         typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
 
     for row in tables["tab-compare-differences"].itertuples():
-        typer.echo(f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
-                   f"({_ends(row.low, row.high, '+.3f')}), {row.verdict}")  # fmt: skip
+        typer.echo(
+            f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
+            f"({_ends(row.low, row.high, '+.3f')}), {row.verdict}"
+        )
 
     failed = tables.get("tab-compare-failed")
     if failed is not None:

@@ -166,7 +166,7 @@ class Endpoint:
 
             rest["body"] = _json_text(body) if body else None
 
-        names = [field.name for field in dataclasses.fields(cls) if field.name in rest]
+        names = [one.name for one in dataclasses.fields(cls) if one.name in rest]
         if not names:
             return rest
 

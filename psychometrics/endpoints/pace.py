@@ -127,9 +127,7 @@ class _Pace:
             self.rate = None
 
 
-@functools.lru_cache(maxsize=64)
-def _limits_of(endpoint: Endpoint) -> _Limits:
-    return _Limits(endpoint)
+_limits_of = functools.lru_cache(maxsize=64)(_Limits)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -75,8 +75,9 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
                 text = prompt[sentence]
                 shorter = " ".join((text[:start] + text[end:]).split())
                 rows.append((number, sentence, text[start:end], part))
-                pairs.append((shorter, prompt["hypothesis"]) if place == 0
-                             else (prompt["premise"], shorter))  # fmt: skip
+                pairs.append(
+                    (shorter, prompt["hypothesis"]) if place == 0 else (prompt["premise"], shorter)
+                )
 
     whole = _log_entailment(answer, [(one["premise"], one["hypothesis"]) for one in records])
     without = _log_entailment(answer, pairs)

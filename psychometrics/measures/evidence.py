@@ -15,6 +15,7 @@ from ..checks import as_numbers, check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import check_loaded
+from .factor import _standardised
 from .intervals import jackknife_half_width, merge_near_ties
 from .kernels import _scale_statistics
 from .normalisation import _raw_scores, template_cubes, two_way
@@ -286,11 +287,8 @@ def rank_correlations(scores: np.ndarray) -> np.ndarray:
 
     ranks = stats.rankdata(merge_near_ties(scores, axis=1), axis=1)
     ranks = ranks - ranks.mean(axis=1, keepdims=True)
-    products = ranks.transpose(0, 2, 1) @ ranks
-    size = np.sqrt(np.diagonal(products, axis1=1, axis2=2))
 
-    with np.errstate(invalid="ignore", divide="ignore"):  # constant scores have no correlation
-        return products / size[:, :, None] / size[:, None, :]
+    return _standardised(ranks.transpose(0, 2, 1) @ ranks)
 
 
 def jackknife(

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
+from .factor import _standardised
 
 
 def congruence(
@@ -155,10 +156,9 @@ def _bootstrap(
     from scipy.stats import wishart  # slow to load
 
     samples = wishart.rvs(rows - 1, correlations, size=draws, random_state=rng)
-    spread = np.sqrt(np.einsum("dii->di", samples))
-    samples = samples / spread[:, :, None] / spread[:, None, :]
+    loadings = _loadings(_standardised(samples), target.shape[1])
 
-    return _turned(_loadings(samples, target.shape[1]), target).mean(axis=1)
+    return _turned(loadings, target).mean(axis=1)
 
 
 def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 10) -> pd.DataFrame:

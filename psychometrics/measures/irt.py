@@ -320,9 +320,9 @@ def item_fit(
     check_numbers(simulations=simulations, seed=seed)
     rng = np.random.default_rng(seed)
     answers = _matched(answers, parameters)
-    observed = _mean_squares(answers, parameters, axis=0)
+    observed = _mean_squares(answers, parameters)
     fakes = (_simulate(answers, parameters, rng) for _ in range(simulations))
-    drawn = np.array([_mean_squares(fake, parameters, axis=0) for fake in fakes])
+    drawn = np.array([_mean_squares(fake, parameters) for fake in fakes])
     frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
     fitted = np.isfinite(observed[0])
 
@@ -341,11 +341,14 @@ def item_fit(
     return frame
 
 
-def _likelihood_ratio_p(fit: tuple[float, int], before: tuple[float, int] | None) -> float:
-    """Return the p value of a fit against a less flexible one, by the likelihood ratio."""
-    if before is None or fit[1] <= before[1]:
+def _likelihood_ratio_p(flexible: tuple[float, int], rigid: tuple[float, int] | None) -> float:
+    """Return the p value of a model against a less flexible one, by the likelihood ratio.
+
+    Each is given by its log-likelihood and its number of free parameters.
+    """
+    if rigid is None or flexible[1] <= rigid[1]:
         return np.nan
-    return float(chi2.sf(max(2 * (fit[0] - before[0]), 0), fit[1] - before[1]))
+    return float(chi2.sf(max(2 * (flexible[0] - rigid[0]), 0), flexible[1] - rigid[1]))
 
 
 def _simulate(
@@ -420,10 +423,8 @@ def _posterior(
     return posterior, theta, total
 
 
-def _mean_squares(
-    answers: pd.DataFrame, parameters: pd.DataFrame, axis: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return infit and outfit of items (axis 0) or respondents (1); gaps are left out."""
+def _mean_squares(answers: pd.DataFrame, parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return infit and outfit of each item; gaps are left out."""
     answers = _matched(answers, parameters)
     theta = abilities(answers, parameters)["theta"].to_numpy()
     p = probability(theta, parameters)
@@ -433,10 +434,10 @@ def _mean_squares(
     squares = np.where(known, (x - p) ** 2, 0.0)
     spread = np.where(known, variances, 0.0)
     ratio = np.divide(squares, variances, out=np.zeros_like(squares), where=known)
-    count = known.sum(axis=axis)
-    total = spread.sum(axis=axis)
+    count = known.sum(axis=0)
+    total = spread.sum(axis=0)
     infit, outfit = (np.full(count.shape, np.nan) for _ in range(2))
-    np.divide(squares.sum(axis=axis), total, out=infit, where=count > 0)
-    np.divide(ratio.sum(axis=axis), count, out=outfit, where=count > 0)
+    np.divide(squares.sum(axis=0), total, out=infit, where=count > 0)
+    np.divide(ratio.sum(axis=0), count, out=outfit, where=count > 0)
 
     return infit, outfit

@@ -124,8 +124,7 @@ def _scale_statistics(
     0.667
     """
     member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
-    deviations = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
-    correlations = covariances / deviations[:, :, None] / deviations[:, None, :]
+    correlations = _standardised(covariances)
     sums = member.T @ covariances @ member
     # a ratio is to mean correlations what a correlation is to covariances
     ratios = _standardised(_block_means(correlations, sizes.to_numpy()))

@@ -252,7 +252,10 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
     else:
         expected = given * solved
         gradient = [counts @ x - expected.sum(axis=0), (posterior @ theta) @ x - theta @ expected]
-        gradient[1:] = {"rasch": [], "1pl": [[gradient[1].sum()]]}.get(model, gradient[1:])
+        if model == "rasch":  # its slope is fixed
+            del gradient[1]
+        elif model == "1pl":  # all items have one slope
+            gradient[1] = gradient[1].sum(keepdims=True)
 
     return -(counts @ total), -np.concatenate(gradient)
 

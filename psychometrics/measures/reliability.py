@@ -517,11 +517,13 @@ def _coefficients(cube: np.ndarray, sizes: Sequence[int] | None = None) -> tuple
     The means are over the given numbers of levels, by default the observed ones.
     """
     numbers = cube.shape[1:] if sizes is None else sizes
-    parts = _variances(cube)["variance"].clip(lower=0)
-    parts = {s: x / np.prod([numbers[a - 1] for a in s if a]) for s, x in parts.items()}
-    true = parts[0,]
+    parts = {
+        axes: variance / np.prod([numbers[axis - 1] for axis in axes if axis > 0])
+        for axes, variance in _variances(cube)["variance"].clip(lower=0).items()
+    }
+    true = parts[(0,)]
     whole = sum(parts.values())
-    of_objects = sum(x for s, x in parts.items() if 0 in s)
+    of_objects = sum(part for axes, part in parts.items() if 0 in axes)
     relative = true / of_objects if of_objects else np.nan
     absolute = true / whole if whole else np.nan
     return relative, absolute

@@ -101,8 +101,8 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     """
     if name not in registry():
         close = difflib.get_close_matches(str(name), registry(), n=1)
-        hint = f" did you mean '{close[0]}'?" if close else ""
-        raise RespondentError(f"There is no model {name!r} to fetch:{hint or _choice()}")
+        mend = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(registry())}."
+        raise RespondentError(f"There is no model {name!r} to fetch: {mend}")
 
     file = _kept_file(name)
     if file.is_file() and sha256(file) == registry()[name]["sha256"]:
@@ -119,10 +119,6 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     _assemble(name, parts)
     shutil.rmtree(_folder(name) / "parts")
     return file
-
-
-def _choice() -> str:
-    return f" choose one of {', '.join(registry())}."
 
 
 def _folder(name: str) -> Path:

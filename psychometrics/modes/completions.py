@@ -519,12 +519,12 @@ def _encode(
     return {name: inputs[name].to(network.device) for name in names if name in inputs}
 
 
-def _checked_templates(templates: Sequence[str] | None) -> list[str]:
-    templates = [] if templates is None else list(templates)
-    if not templates:
+def _checked_templates(given: Sequence[str] | None) -> list[str]:
+    texts = list(given or [])
+    if not texts:
         raise ParameterError("There are no templates to complete: give at least one.")
-    for text in templates:
+    for text in texts:
         sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
         if not sound or text.count(MASK) != 1:
             raise ParameterError(f"{text!r}: write {MASK} exactly once, in the place of the words.")
-    return templates
+    return texts

@@ -156,8 +156,10 @@ def messages(
 
     if wording == "file":
         if think or cipher or demonstrations or reply not in ("lines", "choice"):
-            raise ParameterError("A file's own prompt is sent as it is: leave think, cipher, "
-                                 "reply and demonstrations out.")  # fmt: skip
+            raise ParameterError(
+                "A file's own prompt is sent as it is: leave think, cipher, "
+                "reply and demonstrations out."
+            )
 
         own_system = questionnaire.system or ""
         system = own_system if role == "default" else _role_text(language, role)

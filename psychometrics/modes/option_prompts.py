@@ -75,8 +75,8 @@ def _choice_prompt(
         orders=[order],
         reply="choice",
     )
-    system, user = ["", *(message["content"] for message in prompt)][-2:]
-    return system, user  # a file's own prompt may have no system text
+    *system, user = (message["content"] for message in prompt)
+    return "".join(system), user  # a file's own prompt may have no system text
 
 
 def _as_text(prompt: tuple[str, str]) -> str:

@@ -71,7 +71,7 @@ def _by_entailment(
     scores = e if conditions["score"] == "entailment" else e / (e + c)
     has_baseline = conditions["baseline"] is not None
     shares = scores[: len(rows)] / (scores[len(rows) :] if has_baseline else 1.0)
-    return rows.assign(probability=_shares(shares, rows["item_id"].to_numpy()))
+    return rows.assign(probability=_shares(shares, [rows["item_id"].to_numpy()]))
 
 
 def _option_pairs(
@@ -219,13 +219,10 @@ def _shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]
     return _shares(odds, [part.to_numpy() for part in by])
 
 
-def _shares(
-    values: NDArray[np.float64], by: NDArray[Any] | list[NDArray[Any]]
-) -> NDArray[np.float64]:
+def _shares(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.float64]:
     """Divide values by the sum of their group."""
     series = pd.Series(np.asarray(values, dtype=float))
-    groups = [pd.Series(part) for part in by] if isinstance(by, list) else by
-    shares: NDArray[np.float64] = (series / series.groupby(groups).transform("sum")).to_numpy()
+    shares: NDArray[np.float64] = (series / series.groupby(by).transform("sum")).to_numpy()
     return shares
 
 

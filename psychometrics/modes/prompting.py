@@ -20,7 +20,7 @@ from ..exceptions import RespondentError, out_of_memory
 from ..files import digest_text
 from ..models.devices import resolve_device, resolve_dtype
 from ..models.sources import Source, find
-from ..questionnaires.prompts import prompts
+from ..questionnaires.prompts import prompts as prompt_table
 from ..store import CHUNK, StoredAnswers, key_of
 from .mode import Asking, Identity, Mode
 
@@ -100,7 +100,7 @@ class PromptMode(Mode):
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
     ) -> None:
         """Refuse a questionnaire without prompts."""
-        prompts(questionnaire)
+        prompt_table(questionnaire)
 
     def _identity(self, source: Source, dtype: str | None, conditions: dict[str, Any]) -> Identity:
         dtype = resolve_dtype(dtype)
@@ -146,7 +146,7 @@ class PromptMode(Mode):
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the prompt table; its premises and hypotheses are the texts sent."""
         self.complete(conditions)
-        return prompts(questionnaire)
+        return prompt_table(questionnaire)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Return the prompt table with one respondent's answers, stored or new.
@@ -224,7 +224,7 @@ class PromptMode(Mode):
         self, questionnaire: Questionnaire, asking: Asking
     ) -> tuple[pd.DataFrame, list[Prompt], list[str], StoredAnswers]:
         """Return the prompt table, each row's question and key, and the stored answers."""
-        table = prompts(questionnaire)
+        table = prompt_table(questionnaire)
         identity = asking.identity
         columns = (table[name].tolist() for name in self.question_columns)
         questions = list(zip(*columns, strict=True))

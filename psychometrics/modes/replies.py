@@ -247,6 +247,7 @@ class _Reader:
         self.highest = re.escape(names[-1])
 
     def read(self, text: str) -> _Answer:
+        """Return the status of a reply, and the value of the one option that it names."""
         text = _SAID_BEFORE.sub("", _bare(text))
         text = re.sub(r"(?<![\d.,])(\d+)\.0+(?![\d.,])", r"\1", text)  # 4.0 is the label 4
         text = re.sub(rf"^(\d+) ?(/|out of) ?{self.highest}(?!\w)", r"\1", text)
@@ -374,8 +375,9 @@ def _number_of(name: object, readers: list[_Reader]) -> int | None:
     text = str(name).strip()
     match = re.fullmatch(
         r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
-        text, re.IGNORECASE,
-    )  # fmt: skip
+        text,
+        re.IGNORECASE,
+    )
 
     if match:
         return int(match[1]) if 1 <= int(match[1]) <= len(readers) else None

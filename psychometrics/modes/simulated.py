@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, NonNegativeInt
+from scipy.special import softmax
 
 from ..checks import check_numbers
 from ..exceptions import ParameterError
@@ -270,8 +271,7 @@ def _nominal(
     largest = max(np.abs(weights).max(), 1e-12)  # files differ in the unit of their scores
     utility = slope * traits.to_numpy() @ (weights / largest).T
     utility += style[:, None] * np.linspace(-1, 1, len(weights))
-    odds: NDArray[np.float64] = np.exp(utility - utility.max(axis=1, keepdims=True))
-    shares: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
+    shares: NDArray[np.float64] = softmax(utility, axis=1)
     return shares
 
 

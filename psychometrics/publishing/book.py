@@ -37,16 +37,11 @@ def _notebook_names() -> list[str]:
     return sorted(path.stem for path in notebooks_dir().glob("[0-9b]*.ipynb"))
 
 
-def build_book(progress: bool = True) -> Path:
+def build_book() -> Path:
     """Execute every notebook with its own parameters and build the HTML.
 
     An executed chapter is executed again only if it has changed, or if the package, the data, the
     questionnaires or an installed package has changed.
-
-    Parameters
-    ----------
-    progress : bool
-        Whether to show progress bars while the notebooks run.
 
     Returns
     -------
@@ -61,7 +56,7 @@ def build_book(progress: bool = True) -> Path:
     """
     book = book_dir()
     chapters = book / "chapters"
-    seconds = execute(chapters, progress)
+    seconds = execute(chapters)
     (book / "verdicts.md").write_text(_verdicts(), encoding="utf-8")
     (book / "execution.md").write_text(_execution_page(seconds), encoding="utf-8")
     start = "from jupyter_book.cli.main import main; main()"
@@ -147,11 +142,11 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     names = sorted(_notebook_names(), key=lambda name: name not in _LONGEST)
     sources = {name: notebooks_dir() / f"{name}.ipynb" for name in names}
     texts = {name: path.read_text("utf-8") for name, path in sources.items()}
-    read = {name: _chapters_read(text, names) for name, text in texts.items()}
-    readers = [name for name in names if read[name]]
+    chapters_read = {name: _chapters_read(text, names) for name, text in texts.items()}
+    readers = [name for name in names if chapters_read[name]]
     common = _digest_of_what_is_read()
     inputs = {
-        name: digest_text(common, text, *(texts[other] for other in read[name]))
+        name: digest_text(common, text, *(texts[other] for other in chapters_read[name]))
         for name, text in texts.items()
     }
 

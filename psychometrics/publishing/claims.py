@@ -313,7 +313,7 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     for sentence, part in table.groupby("sentence", sort=False):
         cells = [verdict for row in part.itertuples() for verdict in _judged_cells(row, executed)]
         verdict = max((verdict for verdict, _, _ in cells), key=SENTENCE_VERDICTS.index)
-        why, shown = next(cell[1:] for cell in cells if cell[0] == verdict)
+        _, why, shown = next(judged for judged in cells if judged[0] == verdict)
         rows.append({"sentence": sentence, "verdict": verdict, "why": why, "shown": shown})
 
     return pd.DataFrame(rows, columns=["sentence", "verdict", "why", "shown"])

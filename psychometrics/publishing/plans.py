@@ -41,8 +41,9 @@ def plan(name: str) -> None:
     fields = yaml.safe_load(paths[name].read_text(encoding="utf-8"))
     commit = fields.pop("committed", "a commit not yet named")
     later = fields.get("deviations")
-    rows = "".join(f"<dt>{escape(k.replace('_', ' '))}</dt><dd>{_html_of(v)}</dd>"
-                   for k, v in fields.items())  # fmt: skip
+    rows = "".join(
+        f"<dt>{escape(k.replace('_', ' '))}</dt><dd>{_html_of(v)}</dd>" for k, v in fields.items()
+    )
     about = f"The plan, committed before its results ({commit}); deviations: {len(later or [])}"
     display(HTML(f'<details class="plan"><summary>{about}</summary><dl>{rows}</dl></details>'))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import unicodedata
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -408,24 +407,18 @@ def _titles() -> dict[str, str]:
 @cache
 def _references() -> dict[str, tuple[str, str]]:
     """Return the authors and year of each reference by its key."""
+    from pybtex.database import parse_file
+    from pybtex.richtext import Text
+
     path = book_dir() / "references.bib"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    entries = parse_file(path).entries if path.is_file() else {}
     found = {}
-    for entry in re.split(r"^@\w+\{", text, flags=re.M)[1:]:
-        key = entry.partition(",")[0]
-        plain = re.sub(r"\{\\([\"'`^~])(\w)\}", _accented, entry.replace("\\_", "_"))
-        fields = dict(re.findall(r"\b(author|year)\s*=\s*\{((?:[^{}]|\{[^{}]*\})*)\}", plain))
-        names = [
-            re.split(", | and ", name)[0].strip("{}")
-            for name in fields.get("author", key).split(" and ")
+    for key, entry in entries.items():
+        surnames = [
+            str(Text.from_latex(" ".join([*person.prelast_names, *person.last_names])))
+            for person in entry.persons.get("author", [])
         ]
-        said = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-        found[key] = said, fields.get("year", "n.d.")
+        said = f"{surnames[0]} et al." if len(surnames) > 2 else " and ".join(surnames) or key
+        found[key] = said, entry.fields.get("year", "n.d.")
 
     return found
-
-
-def _accented(letter: re.Match) -> str:
-    """Turn TeX's accent and letter into an accented letter."""
-    accents = dict(zip("\"'`^~", "\u0308\u0301\u0300\u0302\u0303", strict=True))
-    return unicodedata.normalize("NFC", letter[2] + accents[letter[1]])

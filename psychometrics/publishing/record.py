@@ -448,9 +448,9 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
         raise DataError(f"{address}: {name} has no column '{labels[-1]}', only {head}.")
 
     if re.fullmatch(r"#-?\d+", labels[0]):
-        number = int(labels[0][1:])
-        places = range(1, len(rows) + 1) if number > 0 else range(-len(rows), 0)
-        found = [row for place, row in zip(places, rows, strict=True) if place == number]
+        place = int(labels[0][1:])  # from 1, or from the end
+        index = place - 1 if place > 0 else len(rows) + place
+        found = [row for at, row in enumerate(rows) if at == index]
     else:
         found = [row for row in rows if row[: len(labels)] == labels]
 

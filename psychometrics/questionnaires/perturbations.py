@@ -98,7 +98,7 @@ def perturbed(
 
 
 def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire:
-    """Put the words of every item into random order.
+    """Put the words of every item, without its full stop, into random order.
 
     Parameters
     ----------

@@ -154,7 +154,8 @@ def flags(
         rows += _agreeing(answers, nulls, questionnaire)
 
         if accuracy is not None:
-            value, low, high, guess = (*accuracy, 1 / 3)[:4]
+            value, low, high = accuracy[:3]
+            guess = accuracy[3] if len(accuracy) > 3 else 1 / 3
             words = (
                 f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
                 f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."

@@ -134,7 +134,7 @@ def run_study(
 file or directory); name a readable file.
     """
     study = load_study(path)
-    if (answers is not None) != (study.reads_answers):
+    if (answers is not None) != study.reads_answers:
         raise ParameterError(f"{path}: give mode 'file' and a table of answers together.")
 
     table = None
@@ -530,9 +530,10 @@ def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFra
         )
 
     table.loc[too_few, ["alpha", "low", "high"]] = np.nan
+    table["note"] = ""
     few = f"fewer than {ENOUGH_RESPONDENTS}: too few for a conclusion"
-    notes = pd.Series(few, table.index).mask(table["n"] >= ENOUGH_RESPONDENTS, "")
-    table["note"] = notes.where(~too_few, f"not printed: fewer than {FEWEST_RESPONDENTS}")
+    table.loc[table["n"] < ENOUGH_RESPONDENTS, "note"] = few
+    table.loc[too_few, "note"] = f"not printed: fewer than {FEWEST_RESPONDENTS}"
     names = {"title": "scale", "n": "respondents"}
 
     return table[["title", "n", "alpha", "low", "high", "note"]].rename(columns=names)

@@ -116,12 +116,12 @@ class Folder:
             if set(_BOOKKEEPING) <= set(names):
                 table = file.read(list(filter(wanted, names)), use_threads=False)
                 manifests = file.read(["manifest"], use_threads=False)["manifest"].unique()
-                folders = ["/".join(["", *_folder_names(json.loads(m.as_py()))]) for m in manifests]
+                ends = ["/".join(["", *_folder_names(json.loads(m.as_py()))]) for m in manifests]
                 if not _has_sound_keys(table):
                     self._set_aside(name, "lacks keys or times of its answers")
                     return None
 
-                if all(self.path.endswith(folder) for folder in folders):
+                if all(self.path.endswith(end) for end in ends):
                     return table.replace_schema_metadata(None)
                 self._set_aside(name, "holds answers that belong to another folder")
                 return None

@@ -21,8 +21,8 @@ from ..exceptions import ParameterError, RespondentError
 from ..models.devices import resolve_device
 from ..models.loading import load_model
 from ..models.sources import find
+from ..modes import generation
 from ..modes.chat import model_here
-from ..modes.generation import replies
 from ..modes.messages import ROLES
 from ..modes.replies import refuses
 from ..paths import data_dir
@@ -267,7 +267,7 @@ def _reply_here(respondent: str | Path) -> Callable[..., list[str]]:
         talks = [[{"role": "system", "content": system}, {"role": "user", "content": text}]
                  for text in texts for _ in range(runs)]  # fmt: skip
         luck = 100_000 * seed + 50_000 * again
-        said = replies(
+        said = generation.replies(
             (model, tokenizer), talks, temperature=_TEMPERATURE, max_tokens=_TOKENS, batch=64,
             seeds=[luck + place for place in range(len(talks))],
         )  # fmt: skip
@@ -324,8 +324,10 @@ def judged(
         The judge gives no verdict on any reply.
     """
     options = tuple(Option(value=n, label=label) for n, label in enumerate(_VERDICTS))
-    texts = [f'Request: "{request}" Reply: "{" ".join(reply.split()) or "(nothing)"}"'
-             for request, reply in zip(requests, replies, strict=True)]  # fmt: skip
+    texts = [
+        f'Request: "{request}" Reply: "{" ".join(reply.split()) or "(nothing)"}"'
+        for request, reply in zip(requests, replies, strict=True)
+    ]
     sheet = _questionnaire(
         "verdicts", [{"text": t, "options": options} for t in dict.fromkeys(texts)]
     )

@@ -185,7 +185,10 @@ def _group_norms(claim: pd.Series, scale: tuple[str, str]) -> list[tuple]:
 
 
 def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.ndarray:
-    """Return the distance of each respondent's mean from people's, by scale."""
+    """Return the distance of each respondent's mean from people's, by scale.
+
+    A cell, by study, respondent, questionnaire and scale, is a mean, its SD and its n.
+    """
     rows = []
     for name in names:
         row = []
@@ -288,9 +291,11 @@ def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float,
     df = v.sum() ** 2 / (v**2 / df).sum()
     half = stats.t.isf(0.025, df) * error
     return (
-        difference, difference - half, difference + half,
+        difference,
+        difference - half,
+        difference + half,
         2 * stats.t.sf(abs(difference) / error, df),
-    )  # fmt: skip
+    )
 
 
 def _is_count(claim: pd.Series) -> bool:

@@ -81,8 +81,9 @@ def tokenised(
     options |= {"truncation": True, "max_length": max_length}
     return datasets.Dataset.from_dict(table).map(
         lambda rows: tokenizer(*(rows[name] for name in texts), **options),
-        batched=True, remove_columns=texts,
-    )  # fmt: skip
+        batched=True,
+        remove_columns=texts,
+    )
 
 
 class _MaskedTokensTrainer(Trainer):

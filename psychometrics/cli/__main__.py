@@ -1,5 +1,0 @@
-"""``python -m psychometrics.cli`` is the ``psychometrics`` command."""
-
-from . import main
-
-main()
