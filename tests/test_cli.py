@@ -255,7 +255,7 @@ def test_one_of_two_that_fails_gives_status_1(ended, tiny_model, tmp_path, save_
     assert code == 1
     assert shown.splitlines()[1].startswith(f"{tiny_model.name},challenges,")
     assert len(_sentences(errors)) == 1
-    assert "torn was not asked to the end (incomplete)" in errors
+    assert "torn did not answer everything (incomplete)" in errors
     assert "192 asked, 0 from the store or shipped, 0 refused or unreadable, 1 failed" in errors
     code, shown, _ = ended("ask", "challenges", "--respondents", f"{torn},{tiny_model}")
     assert (code, shown) == (1, "1 respondent(s), 192 answers in the store\n")
