@@ -244,8 +244,8 @@ def _terms(shares: dict[str, pd.DataFrame], questionnaire: Questionnaire, level:
         distance = distances[scale.id].iloc[0] - 1e-12
         told = _is_rare(distance, largest, level)
         words = (
-            f"{'distinguishable' if told else 'indistinguishable'} from random heads: silhouette of "
-            f"source against inverse terms {number(value, '.2f')}; random heads have "
+            f"{'distinguishable' if told else 'indistinguishable'} from random heads: silhouette "
+            f"of source against inverse terms {number(value, '.2f')}; random heads have "
             f"{number(float(np.median(drawn)), '.2f')} in the median, and "
             f"{(drawn >= value).sum()} of {len(drawn)} have as much"
         )
