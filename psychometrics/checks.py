@@ -111,12 +111,12 @@ def check_three(answers: pd.DataFrame) -> None:
     >>> check_three(pd.DataFrame({"contradiction": [None]}))
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: The model tells entailment from the rest alone, ...
+    psychometrics.exceptions.ParameterError: The model separates only entailment from the rest: ...
     """
     pooled = answers["contradiction"].isna()
     if pooled.any():
         name = answers.get("respondent_id", pd.Series("The model", answers.index))[pooled].iloc[0]
-        raise ParameterError(f"{name} tells entailment from the rest alone, so leave it out.")
+        raise ParameterError(f"{name} separates only entailment from the rest: leave it out.")
 
 
 def check_choice(known: Iterable[str], **given: object) -> None:

@@ -70,7 +70,7 @@ class RespondentError(PsychometricsError, ValueError):
             raise next(iter(errors.values()))
         for name, error in errors.items():
             said = " ".join(str(error).split())
-            warnings.warn(f"{name} was not asked to the end: {said}", stacklevel=3)
+            warnings.warn(f"{name} did not answer everything: {said}", stacklevel=3)
 
 
 class StoreError(PsychometricsError, OSError):

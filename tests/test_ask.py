@@ -161,7 +161,7 @@ def test_what_cannot_be_asked_is_refused_first(tmp_path, tiny_model, given, how,
 def test_one_bad_member_does_not_end_the_run(tmp_path, tiny_model):
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.warns(UserWarning, match=f"{empty} was not asked to the end") as told:
+    with pytest.warns(UserWarning, match=f"{empty} did not answer everything") as told:
         answers = pm.ask(
             "challenges", [tiny_model, str(empty), "minilm-mnli-l3-s16"], tmp_path / "store",
             dtype="float32", progress=False,

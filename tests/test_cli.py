@@ -148,15 +148,20 @@ def test_a_dry_run_writes_what_would_be_sent_and_sends_nothing(command, tmp_path
         assert mode == "chat" or sent.map(len).eq(orders).all()
 
 
-def test_the_version_is_printed_and_a_missing_package_is_named_with_its_extra(command):
+def test_the_version_is_printed(command):
     assert command("--version").strip() == pm.__version__
+
+
+@pytest.mark.parametrize("words", [["run", "01-first-score"], ["profile", "no-such-model"]])
+def test_a_missing_package_is_named_with_its_extra_before_any_model_is_looked_up(words):
     hidden = (
         "import sys; sys.modules['papermill'] = None; from psychometrics.cli import main; main()"
     )
-    words = [sys.executable, "-c", hidden, "run", "01-first-score"]
-    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    call = [sys.executable, "-c", hidden, *words]
+    ended = subprocess.run(call, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "[book]" in ended.stderr
+    assert "no-such-model" not in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -255,7 +260,7 @@ def test_one_of_two_that_fails_gives_status_1(ended, tiny_model, tmp_path, save_
     assert code == 1
     assert shown.splitlines()[1].startswith(f"{tiny_model.name},challenges,")
     assert len(_sentences(errors)) == 1
-    assert "torn was not asked to the end (incomplete)" in errors
+    assert "torn did not answer everything (incomplete)" in errors
     assert "192 asked, 0 from the store or shipped, 0 refused or unreadable, 1 failed" in errors
     code, shown, _ = ended("ask", "challenges", "--respondents", f"{torn},{tiny_model}")
     assert (code, shown) == (1, "1 respondent(s), 192 answers in the store\n")

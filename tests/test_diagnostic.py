@@ -140,7 +140,7 @@ def test_who_knows_no_neutral_or_is_torn_is_left_out(save_tiny_model, tiny_model
     two = save_tiny_model(tmp_path / "two", labels=("entailment", "not_entailment"))
     os.truncate(save_tiny_model(tmp_path / "torn") / "model.safetensors", 1000)
     how = {"store": tmp_path, "progress": False}
-    with pytest.warns(UserWarning, match="(torn|two) was not asked to the end"):
+    with pytest.warns(UserWarning, match="(torn|two) did not answer everything"):
         asked = diagnostic.ask_diagnostic([two, tmp_path / "torn", tiny_model], **how)
     assert asked.index.tolist() == [tiny_model.name]
     with pytest.raises(RespondentError, match="two has two outputs"):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
+import tomllib
+from fnmatch import fnmatch
 
 import numpy as np
 import pandas as pd
@@ -15,7 +18,9 @@ import psychometrics as pm
 from psychometrics import improving
 from psychometrics.authoring import candidates, choosing
 from psychometrics.cli import app
+from psychometrics.cli.questionnaires import _improve
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
+from psychometrics.paths import data_dir
 
 OWN = """
 id: tea
@@ -248,6 +253,18 @@ SINGLE = OWN.replace("[enjoy, like]", "[enjoy]").replace("[avoid, dislike]", "[a
 def test_what_cannot_be_improved_is_refused_first(tea, text, respondents, how, error, said):
     with pytest.raises(error, match=said):
         improving.improve(text if text == "ipip50" else tea(text), respondents, **how)
+
+
+def test_by_default_those_choose_whose_weights_are_in_every_installation():
+    """The decoders' weights are a package of their own."""
+    default = inspect.signature(improving.improve).parameters["respondents"].default
+    command = inspect.signature(_improve).parameters["respondents"].default
+    assert default == command == "encoders"
+    settings = tomllib.loads((data_dir().parent / "pyproject.toml").read_text(encoding="utf-8"))
+    left_out = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["exclude"]
+    names = pm.population(default)
+    files = [f"data/population/{name}/adapter_model.safetensors" for name in names]
+    assert not [file for file in files if any(fnmatch(file, pattern) for pattern in left_out)]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ It is {num}`tab-found[b, share] :.1f`.
 ```
 """
 CODE = """
-print("UserWarning: torn was not asked to the end: no weights", file=sys.stderr)
+print("UserWarning: torn did not answer everything: no weights", file=sys.stderr)
 frame = pd.DataFrame({"share": [n / 7, n / 4]}, index=pd.Index(["a", "b"], name="who"))
 pm.book.table(frame, "tab-found", "Shares of {term}`alpha`.")
 """
@@ -101,7 +101,7 @@ def test_the_prose_has_the_numbers_of_its_own_run(executed):
     assert "Reuben et al. (2024) found: 0.43." in text, "three sevenths, by the parameter n"
     assert "A dead one: –." in text
     assert "See Figure 1" in text
-    assert "torn was not asked to the end: no weights" in text
+    assert "torn did not answer everything: no weights" in text
     assert text.index("Table 1. Shares of alpha") < text.index("0.75") < text.index("Figure 1. Two")
     assert "Prices such as $5 stay" in text
     assert not re.search(r"\{[a-z:]+\}`|:class:|:label:|```|\(eq-alpha\)|HELD", text)
@@ -223,7 +223,7 @@ def _of_another(host: str) -> nbformat.NotebookNode:
         nbformat.v4.new_raw_cell(html, metadata={"raw_mimetype": "text/html"}),
         code("1", outputs=shown),
         code("1", outputs=[output("stream", name="stderr", text="UserWarning: ![n](" + host + "/n)"
-             " was not asked to the end: <img src=" + host + "/e>")]),
+             " did not answer everything: <img src=" + host + "/e>")]),
     ]  # fmt: skip
     state = {"state": {"a": {"model_name": "M", "model_module": host}}}
     metadata = {"widgets": {"application/vnd.jupyter.widget-state+json": state}}

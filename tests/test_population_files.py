@@ -176,7 +176,7 @@ def test_failures_have_kinds_and_a_second_run_asks_nobody(hub, models, tmp_path,
     monkeypatch.setattr(PreTrainedModel, "to", full)
     how = {"store": tmp_path / "store", "dtype": "float32", "progress": False}
     failures = tmp_path / "failed.csv"
-    with pytest.warns(UserWarning, match="was not asked to the end"):
+    with pytest.warns(UserWarning, match="did not answer everything"):
         first = ask("challenges", str(file), **how, failures=failures)
     assert first["respondent_id"].unique().tolist() == [
         "acme/roberta-nli", "acme/bert-mnli2", "mine",
@@ -199,7 +199,7 @@ def test_failures_have_kinds_and_a_second_run_asks_nobody(hub, models, tmp_path,
 
     before = hub.asked.copy()
     loads.clear()
-    with pytest.warns(UserWarning, match="was not asked to the end"):
+    with pytest.warns(UserWarning, match="did not answer everything"):
         again = ask("challenges", str(file), **how, failures=failures)
     pd.testing.assert_frame_equal(again, first)
     assert (again.attrs["summary"]["asked"], loads) == (0, [])
@@ -211,7 +211,7 @@ def test_failures_have_kinds_and_a_second_run_asks_nobody(hub, models, tmp_path,
     rows = table[table["kind"] != "memory"]
     rows.to_csv(failures, index=False)  # a line that is taken out is tried again
     loads.append("not the first")
-    with pytest.warns(UserWarning, match="was not asked to the end"):
+    with pytest.warns(UserWarning, match="did not answer everything"):
         third = ask("challenges", str(file), **how, failures=failures)
     assert third["respondent_id"].nunique() == 4
     assert third.attrs["summary"]["asked"] == 192

@@ -139,7 +139,7 @@ def test_who_cannot_answer_is_tried_elsewhere(
         cluster, "_try_again", lambda task, *rest: (tried.append(task.node), again(task, *rest))
     )
     two = str(save_tiny_model(tmp_path / "two", labels=("no", "yes")))
-    with pytest.warns(UserWarning, match="two was not asked to the end: two has 2 output"):
+    with pytest.warns(UserWarning, match="two did not answer everything: two has 2 output"):
         found = on_cluster([two, models[0]], tmp_path / "there", dtype="float32")
     with pytest.warns(UserWarning, match="two was not asked"):
         expected = pm.ask(

@@ -302,7 +302,7 @@ def sends(body, status=200):
 
 
 HARM = {
-    "drips": (drip, r"no whole reply in 0.5 s"),
+    "drips": (drip, r"no complete reply within 0.5 s"),
     "pours": (pour, "more than 65,536 bytes"),
     "echoes the key": (echo, "Incorrect API key: …"),
     "refuses": (sends(b"{}", 400), "refuses"),

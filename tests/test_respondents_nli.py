@@ -673,7 +673,7 @@ def test_a_model_of_two_outputs_answers_with_neutral_and_contradiction_missing(c
         lambda: pm.scale_scores(table, score="contrast"),
         lambda: pm.ask("ipip20", [copy], tmp_path, "options", dtype="float32", score="contrast"),
     ):
-        with pytest.raises(ParameterError, match="tells entailment from the rest alone"):
+        with pytest.raises(ParameterError, match="separates only entailment from the rest"):
             needs_three()
 
 

@@ -18,7 +18,8 @@ def datasheets() -> str:
         decoder = row["family"] == "SmolLM2"
         base = "SmolLM2-135M-Instruct" if decoder else "all-MiniLM-L6-v2"
         data = " and ".join(row["data"].upper().split("+"))
-        made = f"{row['pairs']:,.0f} pairs of {data}, {row['epochs']:g} epoch(s), "
+        epochs = "epoch" if row["epochs"] == 1 else "epochs"
+        made = f"{row['pairs']:,.0f} pairs of {data}, {row['epochs']:g} {epochs}, "
         made += f"seed {row['seed']}"
 
         if decoder:
@@ -60,7 +61,7 @@ def datasheets() -> str:
         "## Base models, heads and nulls\n\n"
         "- **all-MiniLM-L6-v2** {cite}`wang2020,reimers2019`: a sentence encoder of 22 million "
         "weights, Apache-2.0. English. It answers through the heads below; without a head, "
-        "it embeds.\n"
+        "it gives vectors of sentences.\n"
         "- **smollm2**, SmolLM2-135M-Instruct {cite}`allal2025`: a conversational decoder of 135 "
         "million weights, Apache-2.0, stored in four bits and run in float32. English. It "
         "converses, completes and gives option logits. **Unfit for** any statement about large "

@@ -83,7 +83,7 @@ def ship_new(mode: str, questionnaire: Questionnaire, model: str = SMOLLM2) -> N
         StoredAnswers(data_dir() / "answers", *where) as shipped,
     ):
         rows = kept.rows[KEPT[mode]]
-        before = shipped.rows[KEPT[mode]]
+        before = shipped.rows.reindex(columns=KEPT[mode])
         new = sum(key not in shipped for key in rows.index)
         rows = pd.concat([before[~before.index.isin(rows.index)], rows])
 

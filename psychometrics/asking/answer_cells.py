@@ -212,10 +212,10 @@ def _turned_back(
     reversed_items = _reversed_items(questionnaire)
     if already:
         turned = answers["item_id"].isin(reversed_items)
-        said = "are turned back, as already_reversed says"
+        said = "are reversed back, as already_reversed says"
     else:
         turned = answers["column"].isin(answers.attrs.get("turned", []))
-        said = "say that they are reversed, and are turned back"
+        said = "say that they are reversed, and are reversed back"
 
     if turned.any():
         low, high = (answers["item_id"].map({k: e[s] for k, e in ends.items()}) for s in (0, 1))

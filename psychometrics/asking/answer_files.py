@@ -1,4 +1,4 @@
-"""Existing answers: read from any table into the frame that ``ask`` returns, and written.
+"""Read existing answers from any table into the frame that ``ask`` returns; write answers.
 
 No decision is silent. The notes begin with the contents of the table, continue with each decision
 and the setting that changes it, and end with the omissions and their reasons.
@@ -341,7 +341,7 @@ def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFr
 
 
 def _look_at(answers: pd.DataFrame, questionnaire: Questionnaire, notes: _Notes) -> None:
-    """Report possible mistakes; nothing is left out for them."""
+    """Report possible mistakes without leaving anything out."""
     askings = answers.groupby(["respondent_id", "run"], sort=False)
     spread = askings["value"].agg(["min", "max", "count"])
     alike = spread[(spread["min"] == spread["max"]) & (spread["count"] > 2)]

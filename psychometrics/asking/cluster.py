@@ -97,7 +97,7 @@ def _ask_on_cluster(
     Raises
     ------
     ParameterError
-        Ray is not installed, there is no cluster at the address, or nobody can be asked there.
+        Ray is not installed, no cluster is at the address, or no respondent can be asked there.
     StoreError
         The store cannot be written to, or differs between machines.
     """

@@ -194,7 +194,7 @@ def kernel(
     approximations hold while answers stay near 1/3, as at the starting values of
     :func:`null_answers`: over six bases or depths the item correlations of 2,000 such heads
     correlate with the kernel's at .998 or more, and no alpha differs by more than .023. They fail
-    for heads as decided as a trained model (correlations of .73 to .98, alphas lower by up to .22;
+    for heads as decisive as a trained model (correlations of .73 to .98, alphas lower by up to .22;
     ``data/kernel_errors.csv``, chapter 6).
 
     Parameters

@@ -153,7 +153,7 @@ def _halves(
 
 def improve(
     questionnaire: str | Path | Questionnaire,
-    respondents: str | Sequence = "embedded",
+    respondents: str | Sequence = "encoders",
     rules: bool = True,
     draws: int = 3,
     nulls: int = 24,
@@ -176,7 +176,8 @@ def improve(
     questionnaire : Questionnaire, name or path
         A questionnaire with ``candidates``, or one to improve by the rules alone.
     respondents : str or sequence
-        At least four respondents, as :func:`psychometrics.asking.ask` takes them.
+        At least four respondents, as :func:`psychometrics.asking.ask` takes them; by default the
+        encoders that come with the package, whose weights are always installed.
     rules : bool
         Whether rules also make candidates (see :func:`wordings`).
     draws : int

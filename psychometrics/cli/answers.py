@@ -39,7 +39,7 @@ def _collect_answers(
     respondents = pm.modes.mode_named(mode).named(respondents)
 
     with warnings.catch_warnings():  # failures are listed at the end, one per line
-        warnings.filterwarnings("ignore", ".* was not asked to the end", UserWarning)
+        warnings.filterwarnings("ignore", ".* did not answer everything", UserWarning)
         answers = pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
 
     if dry_run:
@@ -90,7 +90,7 @@ def _exit_with_status(answers) -> None:
     summary = answers.attrs["summary"]
     for name, reason in summary["failed"].items():
         kind = summary["kinds"][name]
-        typer.echo(f"psychometrics: {name} was not asked to the end ({kind}): {reason}", err=True)
+        typer.echo(f"psychometrics: {name} did not answer everything ({kind}): {reason}", err=True)
 
     statuses = summary.get("statuses", {})
     unread = bool(statuses) and not (answers["status"] == "ok").any()

@@ -189,7 +189,7 @@ def _said_of_training(found: dict | Exception) -> str:
 
     said = f"trained on {found['pairs']} pairs in {found['seconds']:.0f} s"
     if found["resumed_at"] == found["steps"]:
-        said = "had been trained on the same pairs with the same settings before"
+        said = "was already trained on the same pairs with the same settings"
 
     if "held_out" not in found:
         return f"{said}; no pairs were held out to measure its accuracy"

@@ -179,7 +179,7 @@ def _questionnaires() -> None:
 @app.command("improve", rich_help_panel=_PANEL)
 def _improve(
     questionnaire: QuestionnaireName,
-    respondents: Respondents = "embedded",
+    respondents: Respondents = "encoders",
     output: Output = None,
     rules: Annotated[
         bool, Option("--rules/--no-rules", help="Also make candidates by rules.")

@@ -195,7 +195,8 @@ class _Client:
                         why = f"a reply of more than {largest:,} bytes"
                         raise _NoReply(why, paid=True, unreadable=True)
         except TimeoutError as error:
-            raise _NoReply(f"no whole reply in {self.endpoint.timeout:g} s", paid=True) from error
+            why = f"no complete reply within {self.endpoint.timeout:g} s"
+            raise _NoReply(why, paid=True) from error
         except (aiohttp.ClientError, OSError) as error:
             never = isinstance(error, aiohttp.ClientConnectorError)
             message = getattr(error, "message", error)  # the full error would reveal the address

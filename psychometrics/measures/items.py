@@ -25,7 +25,7 @@ _ETS_LIMITS = (1.0, 1.5)  # |delta| below the first is A, above the second C
 
 
 def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of answers as floats with NaN in its gaps, or say what is wrong with it.
+    """Return a table of answers as floats with NaN in its gaps; refuse any other table.
 
     Parameters
     ----------

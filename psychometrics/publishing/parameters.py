@@ -130,7 +130,7 @@ CHAPTERS: dict[str, type[BaseModel]] = {}
 
 
 class _Page(BaseModel):
-    """Parameters of the notebooks that `of` names; defaults let a few be checked alone."""
+    """Parameters of the notebooks in `of`; with its defaults, any subset can be checked."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 

@@ -74,7 +74,7 @@ class _Prose:
         from nbformat.v4 import new_output
 
         if output.get("name") == "stderr":
-            failed = re.findall(r"UserWarning: (.+ was not asked to the end: .+)", output["text"])
+            failed = re.findall(r"UserWarning: (.+ did not answer everything: .+)", output["text"])
             return [
                 new_output("display_data", {"text/markdown": self._hold(escape(one))})
                 for one in dict.fromkeys(failed)

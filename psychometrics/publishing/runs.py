@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..checks import check_choice, check_flags, check_kinds, parse_parameters
-from ..exceptions import ParameterError, PsychometricsError, check_file, writing
+from ..exceptions import ParameterError, PsychometricsError, check_file, needed, writing
 from ..paths import notebooks_dir
 from ..store import key_of
 from .page import write_page
@@ -126,9 +126,7 @@ def _source_of(name: str) -> Path:
 
 def _given_parameters(source: Path, parameters: Mapping[str, object]) -> dict[str, object]:
     """Return values for a notebook's parameters, checked against their names and kinds."""
-    import papermill
-
-    known = papermill.inspect_notebook(str(source))
+    known = needed("papermill").inspect_notebook(str(source))
     given = dict(parameters)
     for parameter, value in given.items():
         check_choice(known, parameter=parameter)
@@ -179,6 +177,7 @@ def write_report(
     psychometrics.exceptions.ParameterError: profile.txt: end the file's name in .html or .pdf.
     """
     pages = [_check_output(page) for page in pages]
+    needed("papermill")  # before the model is looked up
     check_parameters(notebook, dict(parameters))
     executed = executed or RUNS / f"{pages[0].stem}.ipynb"
     run_notebook(notebook, dict(parameters), executed, pages=pages, kind="report")

@@ -165,7 +165,7 @@ def _beside_bases(
     left_out: dict[str, str],
     how: dict,
 ) -> dict[str, pd.DataFrame]:
-    """Return the statistics of a base without learning, and a model's beside those of bases."""
+    """Return statistics of untrained heads on a base, and a model's with those of other bases."""
     tables = {}
     with _leaving_out(left_out, "kernel"):  # a scale of one item has no alpha
         K = kernel(loaded, stand["base"], stand["layers"], stand["wording"])

@@ -39,23 +39,23 @@ _TO_PROMPTS = {
     "terms": ("✗", "The silhouette of source against inverse terms, a mean over the scale's items, "
               "is no larger than in random heads, of which at most 5 % are larger on any scale of "
               "the page."),
-    "trend": ("!", "Source and inverse terms run apart over the intensifiers no more orderly than "
+    "trend": ("!", "Source and inverse terms diverge over the intensifiers no more regularly than "
               "in 95 % of random heads."),
-    "agreeing": ("!", "What source and inverse terms are given alike is larger than what the one "
-                 "is given against the other."),
+    "agreeing": ("!", "The response common to source and inverse terms exceeds the difference "
+                 "between them."),
     "accuracy": ("!", "The interval of the accuracy at inference reaches below .50, where guessing "
                  "gives .33."),
     "guessing": ("✗", "The interval of the accuracy at inference reaches what guessing gives: .33, "
-                 "or .67 for a model that only tells entailment from the rest."),
+                 "or .67 for a model that only separates entailment from the rest."),
 }  # fmt: skip
 _TO_ITEMS = {
-    "content": ("✗", "Answers within scales, turned by their keys, are no more alike than if the "
-                "same answers are dealt to other items (999 deals, of which at most 5 % are as "
-                "much alike in any questionnaire of the page), or all answers are the same. "
-                "One scale alone whose items are all keyed alike cannot be tested so."),
+    "content": ("✗", "Answers within scales, reversed by their keys, are no more alike than the "
+                "same answers dealt to the items at random (at most 5 % of 999 deals are as much "
+                "alike in any questionnaire of the page), or all answers are the same. A single "
+                "scale whose items are all keyed in one direction cannot be tested in this way."),
     "alone": ("!", "The answers of one of several scales, looked at alone, are no more alike than "
               "dealt answers, of which at most 5 % are as much alike on any scale of the page. "
-              "Deals are among the scales that are not yet told from them."),
+              "A scale that passes leaves the pool, and the others are dealt again."),
     "commonest": ("!", "One option makes up 80 % of the answers or more."),
     "acquiescence": ("!", "Agreement whatever the item's key is a third of the way to the end of "
                      "its range, or more."),
@@ -239,15 +239,15 @@ def _terms(shares: dict[str, pd.DataFrame], questionnaire: Questionnaire, level:
         value = values[scale.id]
         drawn = null[scale.id].dropna().to_numpy()
         if np.isnan(value) or not len(drawn):
-            words = "the terms of its items are of one kind, so that they cannot be set apart."
+            words = "the terms of its items are of one kind, so there is nothing to compare."
             yield scale.id, "terms", "–", words, value
             continue
 
         distance = distances[scale.id].iloc[0] - 1e-12
         told = _is_rare(distance, largest, level)
         words = (
-            f"{'told from random heads' if told else 'indistinguishable from a random head'}: "
-            f"silhouette of source against inverse terms {number(value, '.2f')}; random heads have "
+            f"{'distinguishable' if told else 'indistinguishable'} from random heads: silhouette "
+            f"of source against inverse terms {number(value, '.2f')}; random heads have "
             f"{number(float(np.median(drawn)), '.2f')} in the median, and "
             f"{(drawn >= value).sum()} of {len(drawn)} have as much"
         )
@@ -270,14 +270,14 @@ def _trend(shares: dict[str, pd.DataFrame]):
         return
 
     if not np.isfinite(value):
-        words = "once normalised, its answers do not run over the intensifiers at all."
+        words = "once normalised, its answers are the same for all intensifiers."
         yield "", "trend", "!", words, value
         return
 
     source, inverse = (number(rhos["own"].iloc[0][name], ".2f") for name in ("source", "inverse"))
     words = (
-        f"over the intensifiers, source terms run at a rank correlation of {source} and inverse "
-        f"terms at {inverse}; {(drawn >= value).sum()} of {len(drawn)} random heads are as orderly."
+        f"rank correlation with the intensifiers: source terms {source}, inverse terms {inverse}; "
+        f"{(drawn >= value).sum()} of {len(drawn)} random heads are as regular."
     )
     yield "", "trend", "✓" if _is_rare(value, drawn) else "!", words, value
 
@@ -292,10 +292,9 @@ def _agreeing(answers, nulls, questionnaire: Questionnaire):
     content, agreeing = own.iloc[0]
     more = agreeing > content
     words = (
-        f"what both kinds of terms are given alike ({agreeing:.3f}) is "
-        f"{'larger' if more else 'no larger'} than what the one is given against the other "
-        f"({content:.3f}); it is larger in {(null['agreeing'] > null['content']).mean():.0%} of "
-        "random heads."
+        f"the response common to both kinds of terms ({agreeing:.3f}) is "
+        f"{'larger' if more else 'no larger'} than the difference between them ({content:.3f}); "
+        f"it is larger in {(null['agreeing'] > null['content']).mean():.0%} of random heads."
     )
     yield "", "agreeing", "!" if more else "✓", words, agreeing
 
@@ -370,7 +369,7 @@ def _alone(shares: np.ndarray, signs: dict, questionnaire: Questionnaire, level:
         words = (
             "by itself more alike than dealt answers"
             if p <= level
-            else "by itself not told from dealt answers"
+            else "by itself indistinguishable from dealt answers"
         )
         words += f" (p = {number(p, 'p')}, corrected for {len(p_values)} scales)."
         yield scale.id, "alone", "✓" if p <= level else "!", words, p

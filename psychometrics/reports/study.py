@@ -387,7 +387,7 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
     rows = {
         "planned on": planned.date,
         "first run": record["first"],
-        "plan": "CHANGED AFTER THE FIRST RUN: what follows explores, it does not test"
+        "plan": "CHANGED AFTER THE FIRST RUN: what follows is exploratory, not a test"
         if "planned" in changed
         else "the plan of the first run",
         "changed since the first run": others or "nothing",
