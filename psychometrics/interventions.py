@@ -330,12 +330,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     known = set(_measurements(store, name, run)["epoch"])
     missing = sorted(set(wanted) - known)
     respondent = _open(name, settings["refit"])
-    manifest = {
-        **respondent.identity,
-        "mode": "interventions",
-        "handling": _HANDLING,
-        "run": run,
-    }
+    manifest = {**respondent.identity, "mode": "interventions", "handling": _HANDLING, "run": run}
     manifest |= settings
     manifest.pop("sentences", None)
     kept = StoredAnswers(store, "interventions", "scales", name, manifest)

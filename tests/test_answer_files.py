@@ -400,7 +400,54 @@ def test_labels_of_spss_that_are_not_the_options_leave_the_numbers(tmp_path):
     pyreadstat.write_sav(_wide(), str(path), variable_value_labels=dict.fromkeys(ITEMS, labels))
     answers = _read(path)
     assert _values(answers) == ROWS
-    assert len(_said(answers, "labels")) == len(ITEMS)
+    assert len(_said(answers, "labels")) == 1
+
+
+@pytest.mark.parametrize("labelled", ["all", "ends"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_labels_of_spss_decide_beside_a_code_for_no_answer(labelled, turned, tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="SPSS is read by pyreadstat")
+    path = tmp_path / "survey.sav"
+    options = {option.value: option.label for option in GAD.options}
+    if labelled == "ends":
+        options = {value: options[value] for value in (0, 3)}
+
+    def code(value):
+        return 4 - value if turned else value + 1
+
+    table = _wide().assign(**{item: code(_wide()[item]) for item in ITEMS})
+    table.loc[0, "gad7_3"] = 9
+    labels = {code(value): label for value, label in options.items()} | {9: "keine Angabe"}
+    pyreadstat.write_sav(table, str(path), variable_value_labels=dict.fromkeys(ITEMS, labels))
+    answers = _read(path)
+    first, second = _values(answers).values()
+    assert second == ROWS["b"]
+    assert np.isnan(first[2])
+    assert [*first[:2], *first[3:]] == [*ROWS["a"][:2], *ROWS["a"][3:]]
+    assert _said(answers, "unreadable")[0]["count"] == 1
+
+
+def test_descriptions_of_columns_decide_over_their_numbers(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="SPSS is read by pyreadstat")
+    path = tmp_path / "survey.sav"
+    texts = [item.text for item in GAD.items][::-1]
+    table = _wide([f"v{number}" for number in range(1, 8)])
+    pyreadstat.write_sav(table, str(path), column_labels=["who", *texts])
+    assert _values(_read(path)) == {name: row[::-1] for name, row in ROWS.items()}
+
+
+def test_a_described_column_that_says_it_is_reversed_is_turned_back(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="SPSS is read by pyreadstat")
+    path = tmp_path / "survey.sav"
+    people = _people(3)
+    names = ["who", *(f"v{number}" for number in range(1, 21))]
+    table = people.set_axis(names, axis=1)
+    table["v6"] = 6 - table["v6"]
+    table = table.rename(columns={"v6": "v6_r"})
+    texts = ["who", *(item.text for item in MINI.items)]
+    pyreadstat.write_sav(table, str(path), column_labels=texts)
+    read = _values(_read(path, "ipip20"))
+    assert list(read.values()) == people.drop(columns="id").to_numpy().tolist()
 
 
 def test_spreadsheets_are_read(tmp_path):
@@ -415,6 +462,24 @@ def test_spreadsheets_are_read(tmp_path):
     (tmp_path / "no.xlsx").write_text("no sheet")
     with pytest.raises(DataError):
         _read(tmp_path / "no.xlsx")
+
+
+def test_a_sheet_may_have_a_title_and_no_header_twice(tmp_path):
+    pytest.importorskip("openpyxl", reason="Excel is read by openpyxl")
+    path = tmp_path / "answers.xlsx"
+    header = ["id", *ITEMS]
+    rows = [[name, *row] for name, row in ROWS.items()]
+    title = [["A survey", *[None] * 7], [None] * 8]
+    pd.DataFrame([*title, header, *rows]).to_excel(path, header=False, index=False)
+    answers = _read(path)
+    assert _values(answers) == ROWS
+    assert any(row["said"].startswith("2 rows above") for row in _said(answers, "read"))
+
+    # a second "gad7_1" is not item 11 of a longer questionnaire
+    header[2] = header[1]
+    pd.DataFrame([header, *rows]).to_excel(path, header=False, index=False)
+    with pytest.raises(ParameterError, match="twice"):
+        _read(path)
 
 
 def test_a_missing_library_is_named_with_the_command_that_installs_it(tmp_path, monkeypatch):
@@ -452,6 +517,36 @@ def test_samples_of_lm_evaluation_harness_are_read(tmp_path):
         for row, reply in zip(rows, ["0", "1", "2", "3", "Not at all", "**1**", "2."], strict=True)
     ]
     assert _values(_read(_lines(folder / "samples_gen.jsonl", generated))) == {"org__model": chosen}
+
+
+def _reply(api: str, model: str, text: str) -> dict:
+    """One reply in the layers of an API, with its reasoning."""
+    if api == "messages":
+        content = [{"type": "thinking", "thinking": "3?"}, {"type": "text", "text": text}]
+        return {"result": {"type": "succeeded", "message": {"model": model, "content": content}}}
+
+    said = {"type": "message", "content": [{"type": "output_text", "text": text}]}
+    thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "3?"}]}
+    body = {"model": model, "output": [thought, said]}
+    if api == "chat":
+        body = {"model": model, "choices": [{"message": {"content": text}}]}
+
+    return {"response": {"status_code": 200, "body": body}, "error": None}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("form", ["{item}", "{item}-run{run}", "{run}|{item}", "{place}-{item}"])
+def test_batches_of_three_apis_are_read_whatever_is_written_beside_an_items_id(api, form, tmp_path):
+    rows = []
+    for run, values in enumerate(ROWS.values()):
+        for item, value in zip(ITEMS, values, strict=True):
+            name = form.format(item=item, run=run, place=len(rows))
+            rows.append({"custom_id": name} | _reply(api, "m", str(value)))
+
+    if "{run}" in form:
+        rows = rows[::-1]  # a batch's results come in any order
+    runs = _read(_lines(tmp_path / "batch.jsonl", rows)).groupby("run")["value"].apply(list)
+    assert sorted(runs) == sorted(ROWS.values())
 
 
 def test_the_output_of_a_batch_is_read(tmp_path):
@@ -497,6 +592,13 @@ def test_logs_of_inspect_are_read(tmp_path):
     assert answers["status"].tolist() == ["ok"] * 6 + ["refused"]
 
 
+@pytest.mark.parametrize("name", ["sample", "item", "question_id"])
+def test_a_prompts_text_decides_over_the_number_of_its_sample(name):
+    prompts = [f"From 0 to 3: {item.text}?" for item in GAD.items][::-1]
+    table = pd.DataFrame({name: range(1, 8), "prompt": prompts, "response": ROWS["a"][::-1]})
+    assert _values(_read(table.assign(model="m"))) == {"m": ROWS["a"]}
+
+
 def test_exports_of_qualtrics_and_edsl_are_read(tmp_path):
     texts = ",".join(f'"Over the last 2 weeks - {item.text}"' for item in GAD.items)
     ids = ",".join(f'"{{""ImportId"":""QID{number}""}}"' for number in range(8))
@@ -515,6 +617,24 @@ def test_exports_of_qualtrics_and_edsl_are_read(tmp_path):
     own = answers[answers["item_id"] == "gad7_2"]
     assert own["value"].tolist() == [2, 1]
     assert own["run"].tolist() == [1, 2]
+
+    agents = _read(edsl.assign(**{"iteration.iteration": 0, "agent.agent_name": ["shy", "bold"]}))
+    own = agents[agents["item_id"] == "gad7_2"].set_index("agent_name")
+    assert own["value"].to_dict() == {"shy": 2, "bold": 1}
+
+
+@pytest.mark.parametrize(
+    ("table", "word"),
+    [
+        (_long().set_axis(["who", "what", "rated"], axis=1), "item=what"),
+        (_wide().set_index("id").T.rename_axis("item").reset_index(), "turn the table"),
+        (pd.DataFrame(), "empty"),
+        (_long().drop(columns="id"), "respondent"),
+    ],
+)
+def test_a_table_that_is_not_understood_names_the_setting_that_mends_it(table, word):
+    with pytest.raises(ParameterError, match=word):
+        _read(table)
 
 
 # Published files ----------------------------------------------------------------------------------

@@ -81,7 +81,10 @@ def _read_cells(
     answers.loc[np.isin(kinds, ["unreadable", "refused"]), "status"] = "unreadable"
     answers.loc[kinds == "refused", "status"] = "refused"
     answers.loc[outside, "status"] = "out_of_range"
-    _keep_statuses(answers)
+    if "given_status" in answers:  # the status in a table that this package wrote
+        lost = (answers["status"] == "missing") & answers["given_status"].isin(UNANSWERED)
+        answers.loc[lost, "status"] = answers.loc[lost, "given_status"]
+
     _say_statuses(answers, readers, ends, notes)
     _say_means(answers[is_number & (answers["status"] == "ok")], readers, notes)
     answers["value"] = answers["value"].where(answers["status"] == "ok")
@@ -125,10 +128,8 @@ def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Not
         fitting = 0
         for item, part in counts.groupby(level="item_id"):
             values = readers[item].values
-            cells = part.index.get_level_values("value").to_series()
-            choices = _decode(cells, values, coding)
-            fits = (choices >= min(values)) & (choices <= max(values))
-            fitting += part.to_numpy()[fits].sum()
+            choices = _decode(part.index.get_level_values("value").to_series(), values, coding)
+            fitting += part.to_numpy()[(choices >= min(values)) & (choices <= max(values))].sum()
             decoded.setdefault(coding, []).extend(choices)
 
         shares[coding] = fitting / counts.sum()
@@ -153,13 +154,6 @@ def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Not
         notes.add("numbers", f"numbers are taken as the options' values, {options}")
 
     return "values"
-
-
-def _keep_statuses(answers: pd.DataFrame) -> None:
-    """For empty cells, use the statuses in a table that this package wrote."""
-    if "given_status" in answers:
-        lost = (answers["status"] == "missing") & answers["given_status"].isin(UNANSWERED)
-        answers.loc[lost, "status"] = answers.loc[lost, "given_status"]
 
 
 def _say_statuses(

@@ -27,17 +27,11 @@ from .answer_tables import _Notes, library, listed, read_table, several
 _MODE = "file"
 # Fewest respondents for a correlation over respondents.
 _LEAST = 10
-_SETTINGS = {
-    "respondent": str | None,
-    "run": str | None,
-    "conditions": str | Sequence[str],
-    "item": str | None,
-    "value": str | None,
-    "columns": str | Path | Mapping[Any, Any] | None,
-    "numbers": Literal["auto", "values", "from 0", "from 1"],
-    "already_reversed": bool,
-    "progress": bool,
-}
+_NAMES = ("respondent", "run", "item", "value")
+_SETTINGS = dict.fromkeys(_NAMES, str | None) | {
+    "conditions": str | Sequence[str], "columns": str | Path | Mapping[Any, Any] | None,
+    "numbers": Literal["auto", "values", "from 0", "from 1"], "already_reversed": bool,
+    "progress": bool}  # fmt: skip
 """Settings of :func:`read_answers`, with their types."""
 
 
@@ -130,7 +124,7 @@ def read_answers(
 
     answers = _read_cells(answers, questionnaire, numbers, already_reversed, table.replies, notes)
     answers = _each_once(answers, notes)
-    _look_at(answers, questionnaire, notes)
+    _look_at(answers, questionnaire, already_reversed, notes)
 
     frame = _completed(answers, questionnaire)
 
@@ -140,7 +134,11 @@ def read_answers(
         )
 
     notes.begin(_counted(frame, questionnaire))
-    frame.attrs = {"summary": _summary(frame, notes, time.perf_counter() - began)}
+    unread = int((frame["status"] != "ok").sum())
+    summary: dict[str, Any] = dict.fromkeys(("asked", "from_store"), 0) | {"unanswered": unread}
+    summary |= {"failed": {}, "kinds": {}, "precision": {}}
+    summary |= {"seconds": round(time.perf_counter() - began, 2), "read": notes.rows}
+    frame.attrs = {"summary": summary}
     if progress:
         print(notes, file=sys.stderr)
 
@@ -299,8 +297,8 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> 
         row = pairs[~same].iloc[0]
         raise ParameterError(
             f"{notes.place}, {row['place']}: '{row['respondent_id']}' has answered "
-            f"{row['item_id']} before, in {row['place_first']}, otherwise; name the column of "
-            "runs (run) or of a condition (conditions), or leave one row out."
+            f"{row['item_id']} before, in {row['place_first']}, otherwise; name the column that "
+            "tells the two apart (respondent, run or conditions), or leave one row out."
         )
 
     places = answers.loc[seen, "place"].unique().tolist()
@@ -340,7 +338,9 @@ def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFr
     return tidy(frame, questionnaire)
 
 
-def _look_at(answers: pd.DataFrame, questionnaire: Questionnaire, notes: _Notes) -> None:
+def _look_at(
+    answers: pd.DataFrame, questionnaire: Questionnaire, already: bool, notes: _Notes
+) -> None:
     """Report possible mistakes without leaving anything out."""
     askings = answers.groupby(["respondent_id", "run"], sort=False)
     spread = askings["value"].agg(["min", "max", "count"])
@@ -362,11 +362,12 @@ def _look_at(answers: pd.DataFrame, questionnaire: Questionnaire, notes: _Notes)
     together = [_halves_together(means, questionnaire, scale) for scale in questionnaire.scales]
     together = [said for said in together if said]
     if together:
+        mend = "are reversed already (then set already_reversed, which turns all scales back)"
+        mend = "had not been reversed (then leave out already_reversed)" if already else mend
         notes.add(
             "keyed twice",
             f"reversed items go with the others in {', '.join(together)} (correlations over "
-            f"{len(means)} respondents): these agree with anything, or the answers are reversed "
-            "already (then set already_reversed)",
+            f"{len(means)} respondents): these agree with anything, or the answers {mend}",
             len(together),
         )
 
@@ -413,20 +414,6 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
         f"{n:,} {name.replace('_', ' ')}" for name, n in status.items() if name != "ok"
     )
     return f"{said}; {rest or 'none missing'}"
-
-
-def _summary(frame: pd.DataFrame, notes: _Notes, seconds: float) -> dict[str, Any]:
-    """Return the summary of a call, as ``ask`` returns it, and notes on the file."""
-    return {
-        "asked": 0,
-        "from_store": 0,
-        "unanswered": int((frame["status"] != "ok").sum()),
-        "failed": {},
-        "kinds": {},
-        "precision": {},
-        "seconds": round(seconds, 2),
-        "read": notes.rows,
-    }
 
 
 def _wide(answers: pd.DataFrame) -> pd.DataFrame:

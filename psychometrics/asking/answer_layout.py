@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..data import text_table
@@ -31,7 +32,7 @@ _ITEMS = ("item_id", "item", "item_text", "item_name", "question_id", "question"
           "sample")  # fmt: skip
 _VALUES = ("value", "resp", "response", "answer", "rating", "choice", "option", "reply",
            "score")  # fmt: skip
-_CONDITIONS = ("condition", "persona_row")
+_CONDITIONS = ("condition", "persona_row", "agent_name")
 
 
 # The columns of items and of values, and the items by the cells that name them.
@@ -100,7 +101,7 @@ def _lay_out(
         wide, turned = _wide_columns(table, names, asked)
 
     if long is None and not wide:
-        raise ParameterError(_nothing_found(table, questionnaire))
+        raise ParameterError(_nothing_found(table, questionnaire, names))
 
     who = _identity(table, asked, taken={*wide, *(long[:2] if long else ())}, notes=notes)
     who.attrs["turned"] = turned
@@ -166,24 +167,24 @@ def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any])
     """Return the columns of items and values, and the items by the cells that name them."""
     candidates = [asked["item"]] if asked["item"] else _common(table, _ITEMS)
     cells = {column: table.cells[column].dropna().unique() for column in candidates}
-    items = {column: names.find_all(texts) for column, texts in cells.items()}
+    found = {column: names.find_all(texts) for column, texts in cells.items()}
+    if not any(names.find(text) for texts in cells.values() for text in texts):
+        # a prompt that has an item's text comes before the number of its sample
+        inside = {column: names.find_inside(texts) for column, texts in cells.items()}
+        found = {column: items for column, items in inside.items() if items} | {
+            column: items for column, items in found.items() if not inside[column]
+        }
 
-    if not any(items.values()):  # prompts may contain the items' texts
-        for column, texts in cells.items():
-            inside = {text: names.within(text) for text in texts}
-            items[column] = {text: item for text, item in inside.items() if item}
-
-    best = max(items, key=lambda column: len(set(items[column].values())), default=None)
-    if asked["item"] and not items[best]:
+    best = max(found, key=lambda column: len(set(found[column].values())), default="")
+    items = found.get(best, {})
+    if asked["item"] and not items:
         shown_cells = listed(cells[best].tolist(), 5)
         said = f"{table.place}, column {best}: no cell is an item; it has {shown_cells}."
         raise ParameterError(said)
 
     values = [asked["value"]] if asked["value"] else _common(table, _VALUES)
     values = [name for name in values if name != best]
-    if best is None or not items[best] or not values:
-        return None
-    return best, values[0], items[best]
+    return (best, values[0], items) if items and values else None
 
 
 def _headers(table: _AnswerTable, asked: dict[str, Any]) -> list[str]:
@@ -198,20 +199,25 @@ def _wide_columns(
     """Return the items by the headers of their columns, and the headers that say *reversed*."""
     headers = _headers(table, asked)
     wide = names.find_all(headers)
+    turned: list[str] = []
     described = {}
     for header, text in table.texts.items():
         item = names.find(text) or names.within(text)
         if header in headers and item:
             described[header] = item
 
-    if len(set(described.values())) > len(set(wide.values())):
+    more = len(set(described.values())) - len(set(wide.values()))
+    contradicts = any(wide.get(header, item) != item for header, item in described.items())
+    if more > 0 or (contradicts and not any(map(names.find, headers))):
         wide = described
+        series = _numbered_names(name for name in wide if not _without_reversal(name)).keys()
+        rests = {name: str(_without_reversal(name)) for name in wide}
+        turned = [name for name, rest in rests.items() if _numbered_names([rest]).keys() & series]
 
     # Use reversed columns if the original answers are not in the table.
     bare = {name: _without_reversal(name) for name in headers if name not in wide}
     bare = {name: rest for name, rest in bare.items() if rest}
     items = names.find_all([*wide, *bare.values()])
-    turned = []
     for name, rest in bare.items():
         if rest in items and items[rest] not in wide.values():
             wide[name] = items[rest]
@@ -254,29 +260,35 @@ def _named_columns(
     return wide
 
 
-def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire) -> str:
+def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _ItemNames) -> str:
     """Describe the names of the items, and the columns that resemble them."""
     first = questionnaire.items[0]
     size = len(questionnaire.items)
     headers = list(table.cells.columns)
-    said = (
-        f"{table.place}: no column and no cell is an item of {questionnaire.id}; they are called "
-        f"{first.id} or '{first.text[:60]}' and so on, or item1 to item{size}"
-    )
-    numbered = {beginning: list(group) for beginning, group in _numbered_names(headers).items()}
-    as_many = [beginning for beginning, group in numbered.items() if len(group) == size]
-    too_many = [group for group in numbered.values() if len(group) > size]
-    if too_many:
-        many = too_many[0]
-        said += f"; {many[0]} to {many[-1]} are {len(many)}, more than its items: give the columns "
-        said += "of this questionnaire in a table with column,item_id, by the setting columns"
-    elif as_many:
-        group = numbered[as_many[0]]
-        said += f"; {group[0]} to {group[-1]} are as many: if so, set columns={as_many[0]}"
-    else:
-        said += "; give their columns in a table with column,item_id, by the setting columns"
+    if not headers:
+        return f"{table.place}: is empty; save it again."
 
-    return f"{said}. The columns are {listed(headers, 20)}."
+    named = [one for one in headers if any(map(names.find, table.cells[one].dropna().unique()))]
+    groups = [list(group) for group in _numbered_names(headers).values()]
+    same = [group for group in groups if len(group) == size]
+    many = [group for group in groups if len(group) > size]
+    mend = "; give their columns in a table with column,item_id, by the setting columns"
+    if named:
+        mend = f"; the cells of {named[0]} are: set item={named[0]} and, as value, the column of "
+        mend += "answers, or turn the table if its columns are respondents"
+    elif many:
+        mend = f"; {many[0][0]} to {many[0][-1]} are {len(many[0])}, more than its items{mend}"
+    elif same:
+        beginning = next(iter(_numbered_names(same[0])))
+        mend = f"; {same[0][0]} to {same[0][-1]} are as many: if so, set columns={beginning}"
+
+    called = f"{first.id} or '{first.text[:60]}' and so on, or item1 to item{size}{mend}"
+    said = f"no column and no cell is an item of {questionnaire.id}; they are called {called}"
+    if named:
+        said = f"no column of items and answers is found{mend}"
+
+    read = "".join(f" ({note})" for note in table.notes)
+    return f"{table.place}: {said}. The columns are {listed(headers, 20)}{read}."
 
 
 def _identity(
@@ -418,6 +430,14 @@ def _from_long(
 
     options = list(names.options.values())
     values = _labelled(table.cells[value_column], value_column, table, options, notes)
+    # the rest of a batch's ids names runs if it repeats over the items
+    rests = cells[cells.isin(items)].map(lambda cell: str(cell).replace(items[cell], ""))
+    repeats = rests.groupby(cells.map(items)).nunique().max()
+    if item_column == "custom_id" and 1 < rests.nunique() == repeats:
+        who = who.assign(run=rests)
+        who.attrs["has_runs"] = True
+        notes.add("runs", f"custom_id less the item ('{rests.iloc[0]}') names the runs")
+
     answers = who.assign(column=value_column, item_id=cells.map(items), cell=values)
     unknown = answers[answers["item_id"].isna()]
     for cell, rows in unknown.groupby(cells, sort=False, dropna=False):
@@ -438,21 +458,37 @@ def _from_long(
 def _labelled(
     cells: pd.Series, header: str, table: _AnswerTable, options: list[_OptionNames], notes: _Notes
 ) -> pd.Series:
-    """Replace numbers by their labels, if all labels are options."""
+    """Replace numbers by the options that their labels name.
+
+    Two labelled options also place the numbers without a label; other labels are no answers.
+    """
     cells = cells.astype(object)
     labels = table.labels.get(header) or {}
-    strange = [
-        text for text in labels.values() if not any(one.label(text) is not None for one in options)
-    ]
+    values = {number: _value(text, options) for number, text in labels.items()}
+    known = {number: value for number, value in values.items() if value is not None}
+    strange = [text for number, text in labels.items() if number not in known]
     if strange:
-        said = (
-            f"column {header}: its label '{shown(strange[0])}' is not an option: its numbers count"
-        )
-        notes.add("labels", said, len(strange))
+        read = "the others are read" if len(known) > 1 else "the numbers count"
+        said = f"the label '{shown(strange[0])}' is not an option: {read}"
+        if not any(row["said"] == said for row in notes.rows):  # once, not for each item
+            notes.add("labels", said, len(strange))
 
-    if strange or not labels:
+    if len(known) < min(2, len(labels)):
         return cells
-    return cells.map(lambda cell: labels.get(cell, cell))
+
+    texts = dict(labels)
+    if len(set(known.values())) > 1 and not any(isinstance(number, str) for number in known):
+        slope, start = np.polyfit(list(known), list(known.values()), 1)
+        steps = [(one.value, one.label) for one in options[0].options]
+        texts |= {round((value - start) / slope, 6): label for value, label in steps}
+        texts |= {number: labels[number] for number in known}
+
+    return cells.map(lambda cell: texts.get(cell, cell))
+
+
+def _value(label: str, options: list[_OptionNames]) -> float | None:
+    """Return the value of the first option with a label."""
+    return next((v for v in (one.label(label) for one in options) if v is not None), None)
 
 
 def _without_reversal(name: object) -> str | None:

@@ -208,6 +208,7 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
     texts = {}
     labels = {}
     notes = []
+    first = 1
     if ending in _SPREADSHEETS:
         library(_SPREADSHEETS[ending], f"{path.name}: a spreadsheet")
 
@@ -223,8 +224,9 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
         elif ending == ".parquet":
             cells = pd.read_parquet(path)
         else:
-            sheets = pd.read_excel(path, sheet_name=None, dtype=object)
+            sheets = pd.read_excel(path, sheet_name=None, dtype=object, header=None)
             sheet, cells = next(iter(sheets.items()))
+            first, cells = _below_headers(cells)
             if len(sheets) > 1:
                 rest = ", ".join(list(sheets)[1:])
                 notes.append(f"the sheet '{sheet}' is read; left out: {rest}")
@@ -232,10 +234,24 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
         said = " ".join(str(error).split())[:200]
         raise DataError(f"{path} cannot be read ({said}): save it again, or as CSV.") from None
 
-    first = 1 if ending in (".parquet", *_STATISTICS) else 2  # a sheet's first row has the headers
+    if first > 2:
+        notes.append(f"{several(first - 2, 'row')} above the headers left out")
+
     cells = cells.reset_index(drop=True)
     rows = [f"row {number + first}" for number in range(len(cells))]
     return _AnswerTable(cells, rows, path.name, texts, labels, notes=notes)
+
+
+def _below_headers(sheet: pd.DataFrame) -> tuple[int, pd.DataFrame]:
+    """Take the first row of several cells as headers; return the next row's number, and the rest.
+
+    pandas would rename the second of two equal headers, and so turn item 1 into item 11.
+    """
+    filled = sheet.notna().sum(axis=1).tolist()
+    top = next((row for row, count in enumerate(filled) if count > 1), 0)
+    names = [] if sheet.empty else sheet.iloc[top].tolist()
+    names = [f"column {n}" if pd.isna(name) else name for n, name in enumerate(names, start=1)]
+    return top + 2, sheet.iloc[top + 1 :].set_axis(names, axis=1)
 
 
 def _json_table(path: Path) -> _AnswerTable:
@@ -265,7 +281,9 @@ def _json_table(path: Path) -> _AnswerTable:
             notes.append(f"of the filters {', '.join(map(str, filters))} the first is read")
 
         rows = [_harness_row(row, model) for _, row in numbered]
-    elif "custom_id" in first and isinstance(first.get("response", ""), dict | None):
+    elif "custom_id" in first and isinstance(
+        first.get("response", first.get("result", "")), dict | None
+    ):
         kind = "a batch's output"
         rows = [_batch_row(row) for _, row in numbered]
     else:
@@ -320,10 +338,21 @@ def _continuations(row: dict[str, Any]) -> list[str]:
 
 
 def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
-    body = (row["response"] or {}).get("body") or {}
-    choices = body.get("choices") or [{}]
-    answer = (choices[0].get("message") or {}).get("content")
-    return {"custom_id": row["custom_id"], "model": body.get("model"), "response": answer}
+    reply = row.get("response") or row.get("result") or {}
+    body = reply.get("body") or reply.get("message") or {}
+    said = _said(body.get("choices", [body])[:1])
+    return {"custom_id": row.get("custom_id"), "model": body.get("model"), "response": said}
+
+
+def _said(part: object) -> str | None:
+    """Return the text of a reply within the layers of an API, without its reasoning."""
+    if isinstance(part, str):
+        return part
+
+    parts = part if isinstance(part, list) else []
+    if isinstance(part, dict) and part.get("type") not in ("reasoning", "thinking"):
+        parts = [part.get(name) for name in ("output", "message", "content", "text")]
+    return "\n".join(filter(None, map(_said, parts))) or None
 
 
 def _inspect_log(path: Path) -> _AnswerTable:
@@ -338,7 +367,11 @@ def _inspect_log(path: Path) -> _AnswerTable:
     rows = list(_inspect_rows(content))
     places = [f"sample {row['id']}" for row in rows]
     cells = pd.DataFrame(rows).rename(columns={"id": "sample"})
-    return _AnswerTable(cells, places, path.name, replies=True, notes=["read as a log of inspect"])
+    notes = ["read as a log of inspect"]
+    if content.status in ("error", "cancelled"):
+        notes.append(f"the log's status is {content.status}: it may lack samples")
+
+    return _AnswerTable(cells, places, path.name, replies=True, notes=notes)
 
 
 def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:

@@ -118,9 +118,13 @@ class _ItemNames:
         return best
 
     def within(self, text: object) -> str | None:
-        """Return the only item whose text occurs in a longer text, such as a prompt."""
+        """Return the only item whose text is in a prompt, or whose id is in a request's id."""
         whole = plain(text)
         inside = [item for item, own in self._texts.items() if own in whole]
+        if not inside and not re.search(r"\s", str(text).strip()):
+            part = r"(?<![^\W_])%s(?![^\W_])"
+            return next((i for i in self.ids if re.search(part % re.escape(i), str(text))), None)
+
         # a short item's text may be part of a longer item's
         inside = [
             item
@@ -131,6 +135,10 @@ class _ItemNames:
         ]
 
         return inside[0] if len(inside) == 1 else None
+
+    def find_inside(self, texts: Iterable[_Name]) -> dict[_Name, str]:
+        """Return the items for all texts that hold exactly one."""
+        return {text: item for text in texts if (item := self.within(text))}
 
     def nearest(self, name: object) -> str | None:
         """Return the id of the item whose id or text is most similar to a name, if any is."""
@@ -181,9 +189,9 @@ class _OptionNames:
     """
 
     def __init__(self, questionnaire: Questionnaire, item: Item) -> None:
-        options = questionnaire.choices(item)
-        self.values = [option.value for option in options]
-        self._labels = {plain(option.label): option for option in options}
+        self.options = questionnaire.choices(item)
+        self.values = [option.value for option in self.options]
+        self._labels = {plain(option.label): option for option in self.options}
 
     def label(self, text: object) -> float | None:
         """Return the value of the option with this label."""

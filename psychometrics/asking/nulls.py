@@ -392,9 +392,7 @@ def _stand_by_number(
         raise ParameterError("base, layers and wording: a list is empty; name one or more.")
 
     return lambda number: _Stand(
-        bases[number % len(bases)],
-        depths[number % len(depths)],
-        wordings[number % len(wordings)],
+        bases[number % len(bases)], depths[number % len(depths)], wordings[number % len(wordings)]
     )
 
 

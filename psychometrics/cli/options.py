@@ -18,8 +18,7 @@ app = typer.Typer(
     help="Put questionnaires to language models, score the answers, and build the book.",
 )
 QuestionnaireName = Annotated[
-    str,
-    Argument(metavar="QUESTIONNAIRE", help="A name that `questionnaires` lists, or a file."),
+    str, Argument(metavar="QUESTIONNAIRE", help="A name that `questionnaires` lists, or a file.")
 ]
 Respondents = Annotated[
     str,

@@ -304,11 +304,7 @@ def _study_run(
 
 
 @_study_app.command("report")
-def _study_report(
-    study: _StudyFile,
-    output: Output = None,
-    store: Store = None,
-) -> None:
+def _study_report(study: _StudyFile, output: Output = None, store: Store = None) -> None:
     """Write the page of a completed study; its tables are in the study's folder."""
     pm.study_files.load_study(study, was_run=True)
     folder = study.with_suffix("")

@@ -238,9 +238,7 @@ def compare_norms(
 
 
 def corrected(
-    table: pd.DataFrame,
-    level: float = PAPER_LEVEL,
-    correction: str = "holm",
+    table: pd.DataFrame, level: float = PAPER_LEVEL, correction: str = "holm"
 ) -> pd.DataFrame:
     """Add ``significant``, ``p_corrected`` and ``significant_corrected`` to a table of tests.
 

@@ -19,10 +19,7 @@ from .scoring import item_scores, scale_scores
 
 
 def score_table(
-    answers: pd.DataFrame,
-    questionnaires: Sequence[Questionnaire],
-    items: bool = False,
-    **how: Any,
+    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], items: bool = False, **how: Any
 ) -> pd.DataFrame:
     """Return each score with its interval, its number of items and the answers' precision.
 

@@ -227,9 +227,7 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
     return np.array([answers[sentence] for sentence in sentences], dtype=np.float32)
 
 
-def _acceptability_classifier(
-    name: str | Path,
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _acceptability_classifier(name: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if name != "embedded":
         model, tokenizer = load_model(find(name), "classifier", what="an acceptability classifier")
         if model.config.num_labels != 2:

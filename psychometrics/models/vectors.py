@@ -97,10 +97,7 @@ def layer_vectors(
 
 @functools.lru_cache(maxsize=8)
 def _vectors(
-    base: str,
-    layers: tuple[int, ...],
-    parts: tuple[tuple[_Pair, ...], ...],
-    wording: str | None,
+    base: str, layers: tuple[int, ...], parts: tuple[tuple[_Pair, ...], ...], wording: str | None
 ) -> _Vectors:
     read = [_kept_vectors(base, layers, pairs, wording) for pairs in parts]
     return np.concatenate(read, axis=1)
@@ -303,10 +300,7 @@ def word_vectors(base: str) -> _Vectors:
 
 
 def prompt_vectors(
-    base: str,
-    pairs: tuple[_Pair, ...],
-    number: int | None = None,
-    depth: int | None = None,
+    base: str, pairs: tuple[_Pair, ...], number: int | None = None, depth: int | None = None
 ) -> _Vectors:
     """Return an untouched model's vectors of pairs after every layer.
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 
 __getattr__, __dir__, _ = lazy_loader.attach(
-    __name__,
-    submodules=[module.name for module in pkgutil.iter_modules(__path__)],
+    __name__, submodules=[module.name for module in pkgutil.iter_modules(__path__)]
 )
 
 MODES = {

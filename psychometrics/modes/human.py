@@ -90,11 +90,7 @@ class _Sitting:
     """A person's answers so far, saved one by one."""
 
     def __init__(
-        self,
-        questionnaire: Questionnaire,
-        identity: Identity,
-        run: int,
-        store: str | Path | None,
+        self, questionnaire: Questionnaire, identity: Identity, run: int, store: str | Path | None
     ) -> None:
         self.questionnaire = questionnaire
         self.identity = identity

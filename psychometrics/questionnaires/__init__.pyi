@@ -1,11 +1,5 @@
 from . import answers, library, model, perturbations, prompts, readers
-from .library import (
-    COMPASS,
-    counts,
-    load_questionnaire,
-    load_questionnaires,
-    questionnaire_names,
-)
+from .library import COMPASS, counts, load_questionnaire, load_questionnaires, questionnaire_names
 from .model import Item, Option, Questionnaire, Scale
 from .perturbations import perturbed, shuffled_words
 from .readers import psychobench_keys

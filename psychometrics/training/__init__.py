@@ -31,13 +31,7 @@ from ..checks import check_flags
 from ..exceptions import DataError, ParameterError
 from ..models.devices import resolve_device
 from ..modes import load_respondent
-from .heads import (
-    _classifier_with_adapter,
-    _fresh_model,
-    _start_from,
-    nli_classifier,
-    with_adapter,
-)
+from .heads import _classifier_with_adapter, _fresh_model, _start_from, nli_classifier, with_adapter
 from .loop import (
     Settings,
     _make_folder,
@@ -158,9 +152,7 @@ def train_nli(
 
 
 def training_cost(
-    base: str | Path,
-    data: str | Sequence[str] | pd.DataFrame,
-    **settings: object,
+    base: str | Path, data: str | Sequence[str] | pd.DataFrame, **settings: object
 ) -> dict[str, float]:
     """Estimate the time of :func:`train_nli` here from a few of its steps; keep nothing.
 
