@@ -132,6 +132,11 @@ def test_masked_completions_do_not_depend_on_the_batch_or_the_side_of_padding(ma
     np.testing.assert_allclose(found["logprob"], alone["logprob"], atol=1e-4)
 
 
+def test_templates_may_be_a_column_of_a_table(masked, tmp_path):
+    column = _mine(masked, pd.Series(TEMPLATES), tmp_path / "column", k=2)
+    pd.testing.assert_frame_equal(column, _mine(masked, TEMPLATES, tmp_path / "list", k=2))
+
+
 def test_whole_words_leaves_out_pieces_and_punctuation(masked, tmp_path):
     vocabulary = AutoTokenizer.from_pretrained(masked).get_vocab()
     words = _mine(masked, TEMPLATES, tmp_path, k=40, whole_words=True)["completion"]
