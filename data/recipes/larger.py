@@ -25,7 +25,7 @@ from psychometrics.questionnaires import load_questionnaire
 
 from .talk import ship_new
 
-MODELS = (SMOLLM2, "qwen2.5-coder-0.5b")
+MODELS = (SMOLLM2, "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
 CROSSING = {
     "role": ["default", "hero", "psychopath"],
     "wording": ["v1", "v2"],
