@@ -43,6 +43,18 @@ def test_every_dependency_is_pinned_with_hashes_to_a_version_that_pyproject_allo
         assert "==" in str(requirement) or pins[name] in requirement.specifier, name
 
 
+def test_a_package_of_an_extra_that_is_missing_is_named_with_the_extra():
+    extras = ("book", "figures", "train")
+    names = {
+        Requirement(one).name for extra in extras for one in PROJECT["optional-dependencies"][extra]
+    }
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "psychometrics").rglob("*.py")]
+    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", "\n".join(sources), re.M))
+    optional = {name.replace("-", "_") for name in names} & imported
+    assert "papermill" in optional
+    assert optional <= pm.exceptions.MissingPackageError.extras.keys()
+
+
 def test_notebooks_are_without_outputs_and_have_one_parameters_cell():
     for path in sorted(notebooks_dir().glob("*.ipynb")):
         cells = json.loads(path.read_text())["cells"]
@@ -64,6 +76,18 @@ def test_every_notebook_is_a_chapter_and_every_citation_has_an_entry():
     for name in sorted({*pm.questionnaire_names()} - missing):
         questionnaire = pm.load_questionnaire(name, texts=False)
         assert {questionnaire.citation, *(n.citation for n in questionnaire.norms)} <= entries
+
+
+def test_names_that_notebooks_take_from_the_package_exist():
+    for path in sorted(notebooks_dir().glob("*.ipynb")):
+        cells = json.loads(path.read_text())["cells"]
+        code = "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "code")
+        for name in sorted(set(re.findall(r"\bpm((?:\.\w+)+)", code))):
+            found = pm
+            for part in name.split(".")[1:]:
+                if found is pm or inspect.ismodule(found):
+                    assert hasattr(found, part), f"{path.name}: pm{name}"
+                    found = getattr(found, part)
 
 
 def test_every_data_file_is_described():

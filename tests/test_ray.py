@@ -141,7 +141,7 @@ def test_who_cannot_answer_is_tried_elsewhere(
     two = str(save_tiny_model(tmp_path / "two", labels=("no", "yes")))
     with pytest.warns(UserWarning, match="two did not answer everything: two has 2 output"):
         found = on_cluster([two, models[0]], tmp_path / "there", dtype="float32")
-    with pytest.warns(UserWarning, match="two was not asked"):
+    with pytest.warns(UserWarning, match="two did not answer"):
         expected = pm.ask(
             ASKED, [two, models[0]], store=tmp_path / "here", dtype="float32", progress=False
         )
@@ -271,7 +271,7 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(
 
 def test_the_engine_for_clusters_says_what_to_install(models, monkeypatch):
     monkeypatch.setattr(cluster, "ray", None)
-    with pytest.raises(ParameterError, match=r"engine='ray' needs Ray, which is not installed"):
+    with pytest.raises(ParameterError, match="pip install ray"):
         pm.ask("challenges", models[:1], engine="ray")
 
 
