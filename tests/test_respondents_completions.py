@@ -121,6 +121,14 @@ def test_a_masked_model_gives_the_most_likely_tokens_at_the_mask(masked, tmp_pat
         assert part["rank"].tolist() == [1, 2, 3, 4, 5]
 
 
+def test_templates_may_be_a_list_or_a_column_and_none_are_refused(masked, tmp_path):
+    listed = _mine(masked, TEMPLATES, tmp_path, k=2)
+    pd.testing.assert_frame_equal(_mine(masked, pd.Series(TEMPLATES), tmp_path, k=2), listed)
+    for empty in (None, [], pd.Series(dtype=str)):
+        with pytest.raises(ParameterError):
+            _mine(masked, empty, tmp_path)
+
+
 def test_masked_completions_do_not_depend_on_the_batch_or_the_side_of_padding(masked, tmp_path):
     left = shutil.copytree(masked, tmp_path / "left")
     settings = json.loads((left / "tokenizer_config.json").read_text(encoding="utf-8"))

@@ -125,17 +125,23 @@ def test_a_page_that_was_filled_in_saves_a_file_that_is_read(tmp_path):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path())
         page = browser.new_page()
+        page.add_init_script("delete Crypto.prototype.randomUUID")  # as on a page without https
         page.goto((tmp_path / "form.html").as_uri())
         for item in IPIP.items:
             page.check(f'input[name="{item.id}"][value="4"]')
-        with page.expect_download() as download:
-            page.click("button")
-        download.value.save_as(tmp_path / "answers.csv")
+        for name in ("answers.csv", "again.csv"):
+            with page.expect_download() as download:
+                page.click("button")
+            download.value.save_as(tmp_path / name)
         browser.close()
 
     answers = pm.read_answers(tmp_path / "answers.csv", IPIP, progress=False)
     assert (answers["value"] == 4).all()
     assert len(answers) == len(IPIP.items)
+    again = pm.read_answers(tmp_path / "again.csv", IPIP, progress=False)
+    assert set(again["respondent_id"]) == set(answers["respondent_id"])  # one person, saved twice
+    with pytest.raises(ParameterError):
+        read_survey([tmp_path / "answers.csv", tmp_path / "again.csv"], IPIP, progress=False)
 
 
 def test_the_command_writes_a_page_and_keeps_who_answered_with_care(tmp_path, ended):

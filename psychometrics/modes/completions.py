@@ -520,7 +520,7 @@ def _encode(
 
 
 def _checked_templates(given: Sequence[str] | None) -> list[str]:
-    texts = [] if given is None else list(given)
+    texts = [] if given is None else list(given)  # a column has no truth value
     if not texts:
         raise ParameterError("There are no templates to complete: give at least one.")
     for text in texts:
