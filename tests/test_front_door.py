@@ -66,6 +66,18 @@ def test_every_notebook_is_a_chapter_and_every_citation_has_an_entry():
         assert {questionnaire.citation, *(n.citation for n in questionnaire.norms)} <= entries
 
 
+def test_names_that_notebooks_take_from_the_package_exist():
+    for path in sorted(notebooks_dir().glob("*.ipynb")):
+        cells = json.loads(path.read_text())["cells"]
+        code = "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "code")
+        for name in sorted(set(re.findall(r"\bpm((?:\.\w+)+)", code))):
+            found = pm
+            for part in name.split(".")[1:]:
+                if found is pm or inspect.ismodule(found):
+                    assert hasattr(found, part), f"{path.name}: pm{name}"
+                    found = getattr(found, part)
+
+
 def test_every_data_file_is_described():
     told = (data_dir() / "README.md").read_text()
     for path in data_dir().iterdir():
