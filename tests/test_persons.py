@@ -125,7 +125,7 @@ def test_a_parser_of_the_users_is_used_and_checked():
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=said):
             by_function(lambda m, reply=reply: reply, parse=own)
-    for none, said in ((lambda m: 4, "int instead"), (4, "not a function")):
+    for none, said in ((lambda m: 4, "int instead"), (4, "not 4")):
         with pytest.raises(RespondentError, match=said):
             by_function(none)
 
