@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics import data
+from psychometrics.asking.item_names import _ItemNames
 from psychometrics.cli import app
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.measures.omega import omega_hierarchical
@@ -560,6 +561,9 @@ def test_the_output_of_a_batch_is_read(tmp_path):
     ]  # fmt: skip
     answers = _read(_lines(tmp_path / "batch.jsonl", rows))
     assert answers["status"].tolist() == ["ok"] * 5 + ["refused", "ok"]
+    rows[0]["response"]["body"]["choices"] = None
+    answers = _read(_lines(tmp_path / "batch.jsonl", rows))
+    assert answers["status"].tolist() == ["missing", *["ok"] * 4, "refused", "ok"]
 
 
 def test_logs_of_inspect_are_read(tmp_path):
@@ -598,6 +602,26 @@ def test_a_prompts_text_decides_over_the_number_of_its_sample(name):
     table = pd.DataFrame({name: range(1, 8), "prompt": prompts, "response": ROWS["a"][::-1]})
     assert _values(_read(table.assign(model="m"))) == {"m": ROWS["a"]}
 
+    # one that was changed is left out, and the others are not taken by their numbers
+    table.loc[0, "prompt"] = "From 0 to 3: I fear the worst?"
+    read = _read(table.assign(model="m"))
+    assert np.array_equal(_values(read)["m"], [*ROWS["a"][:6], np.nan], equal_nan=True)
+    assert _said(read, "unknown item")[0]["count"] == 1
+
+
+def test_a_remark_that_has_an_items_text_does_not_decide_over_numbers():
+    remarks = ["", "", f"{GAD.items[0].text}, and more", "", "", "", ""]
+    table = pd.DataFrame({"item": range(1, 8), "text": remarks, "response": ROWS["a"]})
+    assert _values(_read(table.assign(model="m"))) == {"m": ROWS["a"]}
+
+
+def test_the_longest_id_in_a_requests_id_is_its_item():
+    items = [item.model_copy(update={"id": name}) for item, name in
+             zip(GAD.items, ["a", "a_b", "c", "c_d", "e", "e_f", "g"], strict=True)]  # fmt: skip
+    names = _ItemNames(GAD.model_copy(update={"items": tuple(items), "scales": ()}))
+    assert names.within("a_b-run1") == "a_b"
+    assert names.within("run-2|e") == "e"
+
 
 def test_exports_of_qualtrics_and_edsl_are_read(tmp_path):
     texts = ",".join(f'"Over the last 2 weeks - {item.text}"' for item in GAD.items)
@@ -627,7 +651,7 @@ def test_exports_of_qualtrics_and_edsl_are_read(tmp_path):
     ("table", "word"),
     [
         (_long().set_axis(["who", "what", "rated"], axis=1), "item=what"),
-        (_wide().set_index("id").T.rename_axis("item").reset_index(), "turn the table"),
+        (_wide().set_index("id").T.rename_axis("item").reset_index(), "transpose the table"),
         (pd.DataFrame(), "empty"),
         (_long().drop(columns="id"), "respondent"),
     ],

@@ -235,7 +235,7 @@ def test_a_stored_run_is_listed_in_the_store_and_loads_no_model(masked, tmp_path
 
 
 def test_a_template_asked_for_twice_is_answered_twice(masked, tmp_path):
-    mined = _mine(masked, [*TEMPLATES, TEMPLATES[0]], tmp_path, k=4)
+    mined = _mine(masked, pd.Series([*TEMPLATES, TEMPLATES[0]]), tmp_path, k=4)
     rows = mined["completion"].to_numpy().reshape(4, 4)
     assert (rows[0] == rows[3]).all()
 

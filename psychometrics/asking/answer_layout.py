@@ -169,11 +169,11 @@ def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any])
     cells = {column: table.cells[column].dropna().unique() for column in candidates}
     found = {column: names.find_all(texts) for column, texts in cells.items()}
     if not any(names.find(text) for texts in cells.values() for text in texts):
-        # a prompt that has an item's text comes before the number of its sample
+        # prompts that have the texts of most items come before the numbers of their samples
+        most = max((len(set(items.values())) for items in found.values()), default=0)
         inside = {column: names.find_inside(texts) for column, texts in cells.items()}
-        found = {column: items for column, items in inside.items() if items} | {
-            column: items for column, items in found.items() if not inside[column]
-        }
+        inside = {name: one for name, one in inside.items() if 2 * len(set(one.values())) > most}
+        found = inside or found
 
     best = max(found, key=lambda column: len(set(found[column].values())), default="")
     items = found.get(best, {})
@@ -274,8 +274,8 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     many = [group for group in groups if len(group) > size]
     mend = "; give their columns in a table with column,item_id, by the setting columns"
     if named:
-        mend = f"; the cells of {named[0]} are: set item={named[0]} and, as value, the column of "
-        mend += "answers, or turn the table if its columns are respondents"
+        mend = f"; {named[0]} holds items: set item={named[0]} and, as value, the column of "
+        mend += "answers, or transpose the table if its columns are respondents"
     elif many:
         mend = f"; {many[0][0]} to {many[0][-1]} are {len(many[0])}, more than its items{mend}"
     elif same:
@@ -470,8 +470,8 @@ def _labelled(
     if strange:
         read = "the others are read" if len(known) > 1 else "the numbers count"
         said = f"the label '{shown(strange[0])}' is not an option: {read}"
-        if not any(row["said"] == said for row in notes.rows):  # once, not for each item
-            notes.add("labels", said, len(strange))
+        if not any(row["said"].endswith(said) for row in notes.rows):  # once, not for each item
+            notes.add("labels", f"column {header}: {said}", len(strange))
 
     if len(known) < min(2, len(labels)):
         return cells

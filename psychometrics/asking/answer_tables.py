@@ -340,7 +340,7 @@ def _continuations(row: dict[str, Any]) -> list[str]:
 def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
     reply = row.get("response") or row.get("result") or {}
     body = reply.get("body") or reply.get("message") or {}
-    said = _said(body.get("choices", [body])[:1])
+    said = _said((body.get("choices") or [body])[:1])
     return {"custom_id": row.get("custom_id"), "model": body.get("model"), "response": said}
 
 

@@ -123,7 +123,8 @@ class _ItemNames:
         inside = [item for item, own in self._texts.items() if own in whole]
         if not inside and not re.search(r"\s", str(text).strip()):
             part = r"(?<![^\W_])%s(?![^\W_])"
-            return next((i for i in self.ids if re.search(part % re.escape(i), str(text))), None)
+            named = [i for i in self.ids if re.search(part % re.escape(i), str(text))]
+            return max(named, key=len, default=None)  # tea_1 is part of tea_1_b
 
         # a short item's text may be part of a longer item's
         inside = [

@@ -520,7 +520,7 @@ def _encode(
 
 
 def _checked_templates(given: Sequence[str] | None) -> list[str]:
-    texts = list(given or [])
+    texts = [] if given is None else list(given)
     if not texts:
         raise ParameterError("There are no templates to complete: give at least one.")
     for text in texts:

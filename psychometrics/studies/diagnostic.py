@@ -349,8 +349,8 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def _models(live: bool) -> pd.DataFrame:
-    check_flags(live=live)
     """Return the models, with their answers as text."""
+    check_flags(live=live)
     return _read("live.csv.gz" if live else "models.csv.gz").set_index("respondent_id")
 
 
