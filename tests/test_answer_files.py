@@ -470,7 +470,7 @@ def test_a_sheet_may_have_a_title_and_no_header_twice(tmp_path):
     path = tmp_path / "answers.xlsx"
     header = ["id", *ITEMS]
     rows = [[name, *row] for name, row in ROWS.items()]
-    title = [["A survey", *[None] * 7], [None] * 8]
+    title = [["A survey", 2026, *[None] * 6], [None] * 8]
     pd.DataFrame([*title, header, *rows]).to_excel(path, header=False, index=False)
     answers = _read(path)
     assert _values(answers) == ROWS

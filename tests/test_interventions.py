@@ -261,7 +261,7 @@ def test_a_torn_respondent_is_left_out_and_told(study, tiny_pair, tmp_path, monk
     os.truncate(torn / "model.safetensors", 1000)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)  # in this process
     names = [str(torn), str(tmp_path / "none"), str(tiny_pair[0])]
-    with pytest.warns(UserWarning, match="torn was not asked .*loaded|none was not") as told:
+    with pytest.warns(UserWarning, match="torn did not .*loaded|none did not") as told:
         found = study("store", names, epochs=1)
     assert len(told) == 2
     assert found["respondent_id"].unique().tolist() == names[2:]

@@ -223,7 +223,7 @@ def test_a_model_that_was_mended_or_asked_in_another_way_is_tried_again(save_tin
     bad = save_tiny_model(tmp_path / "bad", labels=("good", "bad", "ugly"), seed=1)
     file = written(tmp_path / "two.yaml", {"model": "good"}, {"model": "bad"})
     how = {"store": tmp_path / "store", "progress": False, "failures": tmp_path / "f.csv"}
-    with pytest.warns(UserWarning, match="bad was not asked"):
+    with pytest.warns(UserWarning, match="bad did not answer"):
         assert ask("challenges", file, **how).attrs["summary"]["kinds"] == {"bad": "labels"}
     assert len(pd.read_csv(tmp_path / "f.csv")) == 1
     with pytest.raises(RespondentError, match="without the head of mode 'mlm'"):
@@ -293,7 +293,7 @@ def test_one_model_is_in_memory_at_a_time_even_after_failures(save_tiny_model, t
             return np.stack([entailment, 0.6 - entailment, np.full_like(entailment, 0.4)], axis=1)
 
     spy, before = Spy(), loaded()
-    with pytest.warns(UserWarning, match="was not asked"):
+    with pytest.warns(UserWarning, match="did not answer"):
         ask("challenges", [*map(str, bad), spy], tmp_path / "store", progress=False)
     assert spy.seen == before
 

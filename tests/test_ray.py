@@ -141,7 +141,7 @@ def test_who_cannot_answer_is_tried_elsewhere(
     two = str(save_tiny_model(tmp_path / "two", labels=("no", "yes")))
     with pytest.warns(UserWarning, match="two did not answer everything: two has 2 output"):
         found = on_cluster([two, models[0]], tmp_path / "there", dtype="float32")
-    with pytest.warns(UserWarning, match="two was not asked"):
+    with pytest.warns(UserWarning, match="two did not answer"):
         expected = pm.ask(
             ASKED, [two, models[0]], store=tmp_path / "here", dtype="float32", progress=False
         )

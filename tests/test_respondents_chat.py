@@ -683,7 +683,7 @@ def test_answers_stay_where_the_judge_cannot_be_asked(tmp_path):
         connection.sendall(http(200 if known else 404, completion("1: It is me.\n2: 4")))
 
     how = {"runs": 1, "ask_again": 0, "batch_size": 4, "shuffle": False, "log": True}
-    with raw_server(serve) as url, pytest.warns(UserWarning, match="The judge j was not asked"):
+    with raw_server(serve) as url, pytest.warns(UserWarning, match="The judge j did not answer"):
         answers = ask_chat(FOUR, "m", tmp_path, base_url=url, judge="j", **how)
     assert answers["status"].tolist() == ["unreadable", "ok", "missing", "missing"]
     assert answers.attrs["summary"]["failed"].keys() == {"The judge j"}

@@ -243,12 +243,13 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
 
 
 def _below_headers(sheet: pd.DataFrame) -> tuple[int, pd.DataFrame]:
-    """Take the first row of several cells as headers; return the next row's number, and the rest.
+    """Take the first row of enough cells as headers; return the next row's number, and the rest.
 
+    Enough is more than half as many as the fullest row has; a title above a table has fewer.
     pandas would rename the second of two equal headers, and so turn item 1 into item 11.
     """
     filled = sheet.notna().sum(axis=1).tolist()
-    top = next((row for row, count in enumerate(filled) if count > 1), 0)
+    top = next((row for row, count in enumerate(filled) if 2 * count > max(filled)), 0)
     names = [] if sheet.empty else sheet.iloc[top].tolist()
     names = [f"column {n}" if pd.isna(name) else name for n, name in enumerate(names, start=1)]
     return top + 2, sheet.iloc[top + 1 :].set_axis(names, axis=1)
