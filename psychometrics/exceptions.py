@@ -103,6 +103,7 @@ class MissingPackageError(PsychometricsError, ImportError):
         "nbconvert": "book",
         "nbformat": "book",
         "papermill": "book",
+        "pybtex": "book",
         "pypdf": "book",
     }
 

@@ -43,6 +43,18 @@ def test_every_dependency_is_pinned_with_hashes_to_a_version_that_pyproject_allo
         assert "==" in str(requirement) or pins[name] in requirement.specifier, name
 
 
+def test_a_package_of_an_extra_that_is_missing_is_named_with_the_extra():
+    extras = ("book", "figures", "train")
+    names = {
+        Requirement(one).name for extra in extras for one in PROJECT["optional-dependencies"][extra]
+    }
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "psychometrics").rglob("*.py")]
+    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", "\n".join(sources), re.M))
+    optional = {name.replace("-", "_") for name in names} & imported
+    assert "papermill" in optional
+    assert optional <= pm.exceptions.MissingPackageError.extras.keys()
+
+
 def test_notebooks_are_without_outputs_and_have_one_parameters_cell():
     for path in sorted(notebooks_dir().glob("*.ipynb")):
         cells = json.loads(path.read_text())["cells"]

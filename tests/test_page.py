@@ -18,6 +18,7 @@ from bs4 import BeautifulSoup
 from psychometrics import claims, page, printing, record
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
+from psychometrics.publishing.prose import _references
 from psychometrics.publishing.record import _kernel_arguments
 from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
 
@@ -94,6 +95,19 @@ def executed(tmp_path_factory):
 def _words(path) -> str:
     body = path.read_text(encoding="utf-8").partition("<main>")[2]
     return " ".join(re.sub(r"<[^>]+>", " ", body).split())
+
+
+@pytest.mark.parametrize(
+    ("key", "authors"),
+    [
+        ("reuben2024", "Reuben et al."),
+        ("martinlof1973", "Martin-Löf"),
+        ("song2023", "Song et al."),
+        ("questionllm", "question_llm project"),
+    ],
+)
+def test_authors_are_cited_by_surname(key, authors):
+    assert _references()[key][0] == authors
 
 
 def test_the_prose_has_the_numbers_of_its_own_run(executed):

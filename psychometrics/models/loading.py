@@ -171,7 +171,7 @@ def _check_architecture(
         )
 
     if head == "causal" and not decodes(config):
-        raise RespondentError(f"{name}: {config.model_type}; name a decoder.", kind="architecture")
+        raise RespondentError(f"{name} ({config.model_type}): name a decoder.", kind="architecture")
 
 
 def _check_depth(

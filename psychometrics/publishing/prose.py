@@ -418,7 +418,8 @@ def _references() -> dict[str, tuple[str, str]]:
             str(Text.from_latex(" ".join([*person.prelast_names, *person.last_names])))
             for person in entry.persons.get("author", [])
         ]
-        said = f"{surnames[0]} et al." if len(surnames) > 2 else " and ".join(surnames) or key
+        many = len(surnames) > 2 or "others" in surnames
+        said = f"{surnames[0]} et al." if many else " and ".join(surnames) or key
         found[key] = said, entry.fields.get("year", "n.d.")
 
     return found
