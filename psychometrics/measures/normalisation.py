@@ -60,7 +60,7 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
         raise ParameterError("Scores must be from 0 to 1, of shape (..., terms, intensifiers).")
     number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)
     if not number or not 1e-300 < temperature < np.inf:  # smaller ones overflow
-        raise ParameterError(f"temperature must be a positive number, got {temperature!r}.")
+        raise ParameterError(f"temperature must be a number above 1e-300, got {temperature!r}.")
 
     logs = np.log(np.maximum(p, 1e-12)) / temperature
     shifted = np.exp(logs - logs.max(axis=-2, keepdims=True))
