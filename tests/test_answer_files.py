@@ -866,3 +866,12 @@ def test_habits_are_no_more_consistent_than_a_habit_however_often_they_are_asked
     answers = pm.styles.empty_answers("gad7", "habit", respondents=60, runs=runs, seed=3)
     (row,) = pm.answer_profiles.assess_answers(answers, "gad7")["scales"].to_dict("records")
     assert row["alpha"] < row["habit"]
+
+
+def test_the_interval_of_a_score_stays_within_the_range_of_its_scale():
+    same = {"a": 0, "b": 1, "c": 3}
+    rows = [{"model": name} | dict.fromkeys(ITEMS, value) for name, value in same.items()]
+    answers = _read(pd.DataFrame(rows))
+    scale = pm.answer_profiles.assess_answers(answers, "gad7")["scales"].iloc[0]
+    assert scale["low"] == 0
+    assert scale["high"] == 3

@@ -140,4 +140,7 @@ def test_the_command_prints_shares_by_role_and_fails_if_the_judge_reads_nothing(
     table = pd.read_csv(io.StringIO(shown)).set_index(["part", "role"])
     assert table.index.get_level_values("role").tolist().count("default, again") == 1
     assert table.loc[("requests", "hero"), "n"] == 2
+    shares = table.loc["requests"]  # all items alike do not make a share certain
+    assert shares["low"].ge(0).all()
+    assert shares["high"].between(shares["low"] + 0.1, 1).all()
     assert len(pd.read_csv(tmp_path / "all.csv")) == 2 * 2 + 3 * 2 * 3

@@ -211,13 +211,14 @@ def _behaviour(
 ) -> None:
     """Print the shares of facts a model knows and of requests it declines, in each role.
 
-    The values are means over items, with intervals. The default is the project's own 24 questions
-    and 24 requests. --facts takes TruthfulQA.csv or mc_task.json; --requests a table with a column
-    `text` and, if some are harmless, `kind`. *default, again* repeats the default role with another
-    random seed: a role has an effect only if it differs by more than this repetition. --output gets
-    each answer.
+    The values are means over items, with Wilson's 95 % intervals. The default is the project's own
+    24 questions and 24 requests. --facts takes TruthfulQA.csv or mc_task.json; --requests a table
+    with a column `text` and, if some are harmless, `kind`. *default, again* repeats the default
+    role with another random seed: a role has an effect only if it differs by more than this
+    repetition. --output gets each answer.
     """
     import pandas as pd
+    from statsmodels.stats.proportion import proportion_confint
 
     if output is not None:
         pm.exceptions.check_file(output, _TABLES)
@@ -231,6 +232,8 @@ def _behaviour(
 
     table = pd.concat(found, ignore_index=True)
     shares = pm.intervals.mean_table(table, "value", ["part", "kind", "role"], "item")
+    n = shares["n"].where(shares["n"] > 0)  # a judge may have read nothing
+    shares["low"], shares["high"] = proportion_confint(shares["mean"] * n, n, method="wilson")
     _write_table(shares)
     if output is not None:
         _write_table(table, output)

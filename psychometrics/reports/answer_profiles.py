@@ -62,11 +62,11 @@ def assess_answers(
     -------
     dict of DataFrame
         ``scales``: ``questionnaire, scale, title, items, reversed, respondents``; ``score``, the
-        mean over respondents with its interval ``low, high``, and ``sd``; ``alpha, alpha_low,
-        alpha_high`` of their means over runs; ``alpha_ordinal`` and, for six items or more,
-        ``omega_total, omega_hierarchical``, from polychoric correlations, with 30 respondents or
-        more who were asked once; ``independent`` and ``habit``, the upper limits of alpha in 95 %
-        of samples of such respondents; ``reading``. ``styles``: means of
+        mean over respondents with its interval ``low, high``, within the scale's range, and ``sd``;
+        ``alpha, alpha_low, alpha_high`` of their means over runs; ``alpha_ordinal`` and, for six
+        items or more, ``omega_total, omega_hierarchical``, from polychoric correlations, with 30
+        respondents or more who were asked once; ``independent`` and ``habit``, the upper limits of
+        alpha in 95 % of samples of such respondents; ``reading``. ``styles``: means of
         :func:`psychometrics.measures.styles.response_styles`, by ``who``: these respondents, random
         ones, those with a habit. ``verdicts``: for each scale, how many of the ``judged``
         respondents get ✗, ! and ✓ by :mod:`psychometrics.reports.rules`. ``bias``, for scales with
@@ -133,7 +133,8 @@ def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame
         row["reversed"] = sum(key < 0 for key in keys.values())
         row["respondents"] = int(means.loc[scale.id, "n"])
         row["score"] = means.loc[scale.id, "mean"]
-        row |= means.loc[scale.id, ["low", "high", "sd"]].to_dict()
+        row |= means.loc[scale.id, ["low", "high"]].clip(*questionnaire.span(scale)).to_dict()
+        row["sd"] = means.loc[scale.id, "sd"]
         keyed = keyed_items(items, questionnaire, scale)
         row |= _alpha_of(keyed)
         row |= _ordinal(keyed) if runs.max() == 1 else dict.fromkeys(_ORDINAL, np.nan)

@@ -120,10 +120,11 @@ def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
     plan = tables["plan"]["value"]
     known = _of_asking(study.mode, study.questionnaires)
     known["A.1"] = study.question
-    known["B.1"] = f"{how['respondents']}; the record keeps their fingerprints; {how['runs']}"
-    known["B.3"] = f"conditions: {how['conditions']}; seeds: {how['seeds']}"
     known["E.2"] = f"answers refused or unreadable, which are left out: {how['without an answer']}"
-    known["F.1"] = f"the study's file and {_PAGE}"
+    if study.mode != "file":  # a table does not say who was asked, and by which code
+        known["B.1"] = f"{how['respondents']}; the record keeps their fingerprints; {how['runs']}"
+        known["B.3"] = f"conditions: {how['conditions']}; seeds: {how['seeds']}"
+        known["F.1"] = f"the study's file and {_PAGE}"
     known["N.4"] = f"planned on {plan['planned on']}; {plan['plan']}"
 
     if isinstance(tables.get("evidence"), pd.DataFrame):
