@@ -62,7 +62,7 @@ def test_a_draft_replaces_no_file_and_wants_a_name_that_can_be_an_id(tmp_path):
     ("second", "said"),
     [
         ("I sip.,maybe,,", "reverse"),
-        ("I sip.,,1=no,", "options"),
+        ("I sip.,,1=no,", "option"),
         ("I sip.,,1=no;1=yes,", "option"),
         ("I \a sip.,,,", "text"),
     ],

@@ -239,7 +239,7 @@ def test_a_title_that_is_a_finding_is_marked(pages):
 
 def test_what_each_chapter_found_is_said_of_the_published_run(pages):
     body = _prose(pages("14-scorecard")[1])
-    answers = [one for one in body.find_all("blockquote") if "equally decided" in one.get_text()]
+    answers = [one for one in body.find_all("blockquote") if "equally decisive" in one.get_text()]
 
     assert answers
     assert all("Written for the published run." in one.get_text() for one in answers)
