@@ -233,7 +233,7 @@ def group_differences(
     marked = marked[marked[by].isin(pair)]
     units = marked.drop_duplicates([by, unit])
     if set(units[by]) != set(pair) or units[unit].duplicated().any():
-        raise ParameterError(f"{by}: name two groups with templates, no common {unit}; got {pair}.")
+        raise ParameterError(f"{by}: name two groups that share no {unit}; {pair} are not such.")
 
     rows = []
     for name in marked.columns[completions.shape[1] :]:

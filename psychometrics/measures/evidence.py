@@ -206,16 +206,10 @@ def evidence_of_draws(
     """
     check_loaded(questionnaires)
     place = {item.id: k for k, item in enumerate(i for q in questionnaires for i in q.items)}
-    named = zip(_KINDS, (source, inverse, width), strict=True)
-    source, inverse, width = (as_numbers(name, values, axes=3) for name, values in named)
-    if not source.shape == inverse.shape == width.shape or source.shape[2] != len(place):
-        raise ParameterError(f"source, inverse, width: give each (draws, R, {len(place)} items).")
     whole = {q.id: [place[item.id] for item in q.items] for q in questionnaires}
-    pairs = [*expected] if isinstance(expected, Mapping) else []
-    if not pairs or not all({*pair} <= {*whole} for pair in pairs):
-        raise ParameterError(
-            f"expected must have pairs of {', '.join(whole)}, got {expected!r:.60}."
-        )
+    source, inverse, width = _checked_draws((source, inverse, width), len(place))
+    _check_pairs(expected, list(whole))
+
     real = [name for name in whole if any(name in pair for pair in expected)]
     parts = {
         scale.id: [place[item] for item in q.keys(scale)]
@@ -255,6 +249,22 @@ def evidence_of_draws(
     }
 
     return pd.DataFrame(first | kinds)
+
+
+def _checked_draws(cubes: Sequence[np.ndarray], items: int) -> list[np.ndarray]:
+    """Return scores and silhouettes as numbers, if all have one shape with these items."""
+    numbers = [as_numbers(name, cube, axes=3) for name, cube in zip(_KINDS, cubes, strict=True)]
+    if len({values.shape for values in numbers}) > 1 or numbers[0].shape[2] != items:
+        raise ParameterError(f"source, inverse, width: give each (draws, R, {items} items).")
+    return numbers
+
+
+def _check_pairs(expected: Mapping[tuple[str, str], int], names: list[str]) -> None:
+    """Refuse expected signs without pairs, or of other questionnaires."""
+    pairs = [*expected] if isinstance(expected, Mapping) else []
+    if not pairs or not all({*pair} <= {*names} for pair in pairs):
+        pairs_of = ", ".join(names)
+        raise ParameterError(f"expected must have pairs of {pairs_of}, got {expected!r:.60}.")
 
 
 def _statistics_of_scales(
@@ -392,7 +402,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     values = _logits(answers)
     wanted = _logits(like)
     if len(values) != len(wanted):
-        raise ParameterError(f"like has {len(wanted)} respondents, not {len(values)}; give all.")
+        raise ParameterError(f"like has {len(wanted)} respondents, answers {len(values)}: give as many.")
 
     size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, wanted))
     values = np.exp(values / size * goal * factor)

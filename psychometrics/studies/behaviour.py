@@ -335,7 +335,7 @@ def judged(
         "runs": 1, "batch_size": 1, "shuffle": False,
         "constrained": model_here(judge) is not None} | how)  # fmt: skip
     if given["value"].isna().all():
-        raise RespondentError(f"{judge} judged none of {len(given)} replies; name another or none.")
+        raise RespondentError(f"{judge} judged none of {len(given)} replies; name another.")
     found = dict(zip(dict.fromkeys(texts), given["value"], strict=True))
 
     return [found[text] for text in texts]
