@@ -210,8 +210,9 @@ def _wide_columns(
     contradicts = any(wide.get(header, item) != item for header, item in described.items())
     if more > 0 or (contradicts and not any(map(names.find, headers))):
         wide = described
-        series = _numbered_names(name for name in wide if not _without_reversal(name)).keys()
-        rests = {name: str(_without_reversal(name)) for name in wide}
+        # a reversed column has the others' name and an ending, such as v3_R beside v1 and v2
+        rests = {name: _without_reversal(name) or "" for name in wide}
+        series = _numbered_names(name for name, rest in rests.items() if not rest).keys()
         turned = [name for name, rest in rests.items() if _numbered_names([rest]).keys() & series]
 
     # Use reversed columns if the original answers are not in the table.
