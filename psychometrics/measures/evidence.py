@@ -402,7 +402,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     values = _logits(answers)
     wanted = _logits(like)
     if len(values) != len(wanted):
-        raise ParameterError(f"like: give {len(values)} respondents, as in answers, not {len(wanted)}.")
+        raise ParameterError(f"like: give {len(values)} respondents, as many as answers.")
 
     size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, wanted))
     values = np.exp(values / size * goal * factor)
