@@ -1,7 +1,9 @@
 # Marginal maximum likelihood of graded response and generalised partial credit models, without
-# limits: an implementation that shares no line with the library it is compared with.
+# limits and with slopes of either sign: an implementation that shares no line with those it is
+# compared with. Respondents with the same answers are merged.
 kind <- "KIND"
-x <- as.matrix(d)
+patterns <- aggregate(list(n = rep(1, nrow(d))), d, sum)
+x <- as.matrix(patterns[names(d)])
 options_of <- apply(x, 2, max) + 1
 nodes <- seq(-6, 6, length.out = 61)
 weights <- dnorm(nodes) / sum(dnorm(nodes))
@@ -10,16 +12,16 @@ unpack <- function(p) {
   items <- list()
   at <- 1
   for (i in seq_len(ncol(x))) {
-    b <- p[(at + 1):(at + options_of[i] - 1)]
-    if (kind == "GRM") b <- cumsum(c(b[1], exp(b[-1])))
-    items[[i]] <- list(a = exp(p[at]), b = b)
+    inner <- p[(at + 1):(at + options_of[i] - 1)]
+    if (kind == "GRM") inner <- inner[1] - cumsum(c(0, exp(inner[-1])))
+    items[[i]] <- list(a = p[at], intercepts = inner)
     at <- at + options_of[i]
   }
   items
 }
 
 probabilities <- function(item) {
-  steps <- item$a * outer(nodes, item$b, "-")
+  steps <- outer(item$a * nodes, item$intercepts, "+")
   if (kind == "GRM") {
     above <- cbind(1, plogis(steps), 0)
     return(above[, -ncol(above)] - above[, -1])
@@ -35,14 +37,14 @@ misfit <- function(p) {
     logs <- logs + t(log(pmax(probabilities(items[[i]]), 1e-300)))[x[, i] + 1, ]
   }
   largest <- apply(logs, 1, max)
-  -sum(largest + log(exp(logs - largest) %*% weights))
+  -sum(patterns$n * (largest + log(exp(logs - largest) %*% weights)))
 }
 
 start <- unlist(lapply(seq_len(ncol(x)), function(i) {
-  if (kind != "GRM") return(c(0.3, seq(-1, 1, length.out = options_of[i] - 1)))
+  if (kind != "GRM") return(c(0.5, seq(1, -1, length.out = options_of[i] - 1)))
   shares <- sapply(1:(options_of[i] - 1), function(k) mean(x[, i] >= k))
-  b <- -qlogis(pmin(pmax(shares, 0.01), 0.99)) / 1.3
-  c(log(1.3), b[1], log(pmax(diff(b), 0.05)))
+  b <- qlogis(pmin(pmax(shares, 0.01), 0.99))
+  c(1, b[1], log(pmax(-diff(b), 0.05)))
 }))
 found <- optim(start, misfit, method = "BFGS", control = list(maxit = 2000, reltol = 1e-12))
-cat(-found$value, unlist(lapply(unpack(found$par), function(item) c(item$a, item$b))), "\n")
+cat(-found$value, unlist(lapply(unpack(found$par), function(item) c(item$a, -item$intercepts / item$a))), "\n")

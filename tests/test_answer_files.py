@@ -770,6 +770,22 @@ def test_omega_is_told_of_scales_with_items_enough_and_is_the_measures_own():
     assert of_four["omega_total"].isna().all()
 
 
+def test_graded_scores_have_a_reliability_from_two_hundred_respondents_on_who_answered_once():
+    habits = _empty("habit", respondents=200)
+    (scale,) = pm.answer_profiles.assess_answers(habits, "gad7")["scales"].to_dict("records")
+    keyed = pm.scoring.keyed_items(pm.item_scores(habits), pm.load_questionnaire("gad7"))
+    fitted = pm.graded.fit(keyed)
+    expected = pm.graded.score_reliability(keyed, fitted)["reliability"]
+    assert scale["reliability_graded"] == pytest.approx(expected)
+    assert scale["at_limit"] == ""
+
+    copies = keyed.assign(gad7_2=keyed["gad7_1"])
+    assert pm.answer_profiles._graded(copies)["at_limit"] == "gad7_1, gad7_2"
+    missing = [keyed.head(199), keyed[["gad7_1", "gad7_2"]], keyed * 0, keyed.assign(gad7_3=np.nan)]
+    for table in missing:
+        assert np.isnan(pm.answer_profiles._graded(table)["reliability_graded"])
+
+
 def test_the_bound_of_independent_answers_is_exceeded_in_one_of_twenty_samples():
     pool = _empty("random", "ipip20", respondents=3000)
     scale = MINI.scales[0]

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics.measures import irt, ordinal
+from psychometrics.measures import graded, irt, ordinal
 from psychometrics.measures.factor import one_factor
 from psychometrics.measures.intervals import correlation_interval
 from psychometrics.measures.items import item_rest
@@ -133,20 +133,35 @@ def test_omegas_of_polychoric_and_of_pearsons_correlations_are_those_of_psych(
     assert np.concatenate(ours) == pytest.approx(theirs, abs=near)
 
 
-@pytest.mark.parametrize(("model", "steps"), [("GRM", "thresholds"), ("GPCM", "steps")])
-def test_graded_fits_of_the_python_library_mirt_are_rs_where_its_limits_are_not_reached(
-    model, steps, tmp_path
+GRADED = {"graded": ("GRM", "thresholds"), "partial credit": ("GPCM", "steps")}
+
+
+@pytest.mark.parametrize(
+    ("people", "model"),
+    [*((place, "graded") for place in PEOPLE), *((p, "partial credit") for p in PEOPLE[:2])],
+)
+def test_graded_fits_are_rs_and_mirts_are_so_where_its_limits_are_not_reached(
+    people, model, tmp_path
 ):
     import mirt
 
-    keyed = _keyed("phq9", "students_bmi")
-    found = mirt.fit_mirt(keyed, model=model, **FINE)
-    code = MARGINAL.replace("KIND", model)
-    likelihood, *theirs = in_r(code, keyed, tmp_path, ["stats"])
-    parameters = found.model.parameters
-    ours = np.column_stack([parameters["discrimination"], parameters[steps]])
-    assert found.log_likelihood == pytest.approx(likelihood, abs=0.05)
-    assert ours.ravel() == pytest.approx(theirs, abs=0.01)
+    keyed = _keyed(*people)
+    if people[0] == "soc13":
+        keyed = keyed.iloc[:, :6]  # one is negative; R would take minutes for all, without gradient
+    kind, steps = GRADED[model]
+    likelihood, *theirs = in_r(MARGINAL.replace("KIND", kind), keyed, tmp_path, ["stats"])
+    fitted = graded.fit(keyed, model)
+    ours = fitted.drop(columns="at_limit").to_numpy(dtype=float).ravel()
+    assert ours[~np.isnan(ours)] == pytest.approx(theirs, abs=1e-3)
+    row = graded.score_reliability(keyed, fitted)
+    assert row["log_likelihood"] == pytest.approx(likelihood, abs=1e-2)
+
+    if people == ("phq9", "students_bmi"):
+        found = mirt.fit_mirt(keyed, model=kind, **FINE)
+        parameters = found.model.parameters
+        of_mirt = np.column_stack([parameters["discrimination"], parameters[steps]])
+        assert found.log_likelihood == pytest.approx(likelihood, abs=0.05)
+        assert of_mirt.ravel() == pytest.approx(theirs, abs=0.01)
 
 
 def test_graded_fits_of_mirt_end_at_its_limits_for_two_of_three_samples_of_people():
@@ -159,8 +174,13 @@ def test_graded_fits_of_mirt_end_at_its_limits_for_two_of_three_samples_of_peopl
         steep = np.max(parameters["discrimination"]) >= 5
         far = np.nanmax(np.abs(parameters["thresholds"])) > 5.99
         ends[questionnaire] = bool(steep or far)
-    # without limits R finds a slope of 5.1 in GAD-7 and a better fit by 37 in SOC-13
     assert ends == {"gad7": True, "phq9": False, "soc13": True}
+    # with wide limits GAD-7 has a steeper slope, and SOC-13 two negative ones
+    assert graded.fit(_keyed(*PEOPLE[0]))["discrimination"].max() == pytest.approx(5.1, abs=0.05)
+    widely = graded.fit(_keyed(*PEOPLE[2]))
+    assert (widely["discrimination"] < 0).sum() == 2
+    better = graded.score_reliability(_keyed(*PEOPLE[2]), widely)["log_likelihood"]
+    assert better > fit.log_likelihood + 50
 
 
 def _of_three_scales(people: int, correlation: float) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -214,9 +214,7 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     [-0.74, 0.74]
     """
     posterior, theta, _ = _posterior(answers, parameters)
-    mean = posterior @ theta
-    spread = np.sqrt(np.maximum(posterior @ theta**2 - mean**2, 0))
-    return pd.DataFrame({"theta": mean, "se": spread}, index=answers.index)
+    return _moments(posterior, theta, answers.index)
 
 
 def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.DataFrame:
@@ -369,9 +367,14 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers in the order of the parameters, by label."""
+    """Return 0/1 answers in the order of the parameters, by label."""
     answers = _binary(answers)
     _columns(parameters)
+    return _aligned(answers, parameters)
+
+
+def _aligned(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+    """Return answers in the order of the parameters; refuse other items."""
     if not parameters.index.is_unique:
         raise ParameterError("an item has two rows of parameters; give each item one.")
     odd = parameters.index.symmetric_difference(answers.columns, sort=False)
@@ -421,6 +424,13 @@ def _posterior(
     posterior, total = _normalised(joint)
 
     return posterior, theta, total
+
+
+def _moments(posterior: np.ndarray, theta: np.ndarray, index: pd.Index) -> pd.DataFrame:
+    """Return the means and standard deviations of posteriors on the grid of abilities."""
+    mean = posterior @ theta
+    spread = np.sqrt(np.maximum(posterior @ theta**2 - mean**2, 0))
+    return pd.DataFrame({"theta": mean, "se": spread}, index=index)
 
 
 def _mean_squares(answers: pd.DataFrame, parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

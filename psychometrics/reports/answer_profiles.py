@@ -11,6 +11,7 @@ from scipy import stats
 
 from ..checks import check_columns
 from ..exceptions import ParameterError
+from ..measures import graded
 from ..measures.bias import bias_shares, orthogonality, random_share, runs_and_units
 from ..measures.intervals import mean_table
 from ..measures.omega import omega_hierarchical
@@ -32,6 +33,9 @@ _LEAST = 3
 # Most runs of a habit to draw; with more, its alpha hardly rises.
 _MOST_RUNS = 30
 _ORDINAL = ("alpha_ordinal", "omega_total", "omega_hierarchical")
+# Fewest respondents for graded scores. In simulations of five items with four options their
+# reliability is 0.03 too high with 100 respondents, 0.01 with 200, and then no slope is at a limit.
+_FEWEST_FOR_GRADED = 200
 # Fewest items for three factors with two items each.
 _FEWEST_FOR_OMEGA = 6
 # Number of distinct answers to an item above which they count as continuous.
@@ -65,8 +69,11 @@ def assess_answers(
         mean over respondents with its interval ``low, high``, within the scale's range, and ``sd``;
         ``alpha, alpha_low, alpha_high`` of their means over runs; ``alpha_ordinal`` and, for six
         items or more, ``omega_total, omega_hierarchical``, from polychoric correlations, with 30
-        respondents or more who were asked once; ``independent`` and ``habit``, the upper limits of
-        alpha in 95 % of samples of such respondents; ``reading``. ``styles``: means of
+        respondents or more who were asked once; ``reliability_graded``, of the abilities in the
+        graded response model (:mod:`psychometrics.measures.graded`), with 200 respondents or more
+        who were asked once, and ``at_limit``, the items whose estimates are held at a limit, so
+        that this reliability must not be interpreted; ``independent`` and ``habit``, the upper
+        limits of alpha in 95 % of samples of such respondents; ``reading``. ``styles``: means of
         :func:`psychometrics.measures.styles.response_styles`, by ``who``: these respondents, random
         ones, those with a habit. ``verdicts``: for each scale, how many of the ``judged``
         respondents get ✗, ! and ✓ by :mod:`psychometrics.reports.rules`. ``bias``, for scales with
@@ -138,6 +145,7 @@ def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame
         keyed = keyed_items(items, questionnaire, scale)
         row |= _alpha_of(keyed)
         row |= _ordinal(keyed) if runs.max() == 1 else dict.fromkeys(_ORDINAL, np.nan)
+        row |= _graded(keyed if runs.max() == 1 else keyed.head(0))
         row |= _bounds(row, keyed_items(habitual, questionnaire, scale))
         rows.append(row | {"reading": _reading(row)})
 
@@ -175,6 +183,20 @@ def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:
         found |= omegas[["omega_total", "omega_hierarchical"]].to_dict()
 
     return found
+
+
+def _graded(keyed: pd.DataFrame) -> dict[str, float | str]:
+    """Return the reliability of graded scores, given enough respondents, and items at a limit."""
+    answered = keyed.dropna(how="all")
+    options = answered.nunique()
+    enough = len(answered) >= _FEWEST_FOR_GRADED and (options > 1).sum() > 2
+    if not enough or options.min() < 1 or options.max() > _MOST_OPTIONS:
+        return {"reliability_graded": np.nan, "at_limit": ""}
+
+    parameters = graded.fit(answered)
+    value = graded.score_reliability(answered, parameters)["reliability"]
+    held = parameters.index[parameters["at_limit"]]
+    return {"reliability_graded": float(value), "at_limit": ", ".join(held)}
 
 
 def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
