@@ -18,7 +18,7 @@ _HYPOTHESES = ("This is {intensifier} true of me.",)
 
 @dataclass(frozen=True)
 class _Wording:
-    """A candidate for the place of one template, with its terms."""
+    """A candidate to replace one template, with its terms."""
 
     item: str
     place: int
