@@ -18,7 +18,7 @@ KINDS = {
     "network": "the hub could not be reached",
     "no safetensors": "it has no safetensors weights: only formats that can carry code, or none",
     "remote code": "it needs program code of its own, which is never run",
-    "architecture": "it is of a kind that cannot answer so, or that transformers does not know",
+    "architecture": "it is of a kind that cannot answer in this mode, or that transformers lacks",
     "labels": "its outputs do not mean entailment, neutral and contradiction",
     "memory": "it does not fit into memory",
     "incomplete": "a file of it is missing, damaged, or at odds with another",

@@ -138,7 +138,7 @@ def trajectories(
         ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default a model
         trained here uses the language model that it was trained from. ``seeds``, instead of
         ``seed``, runs every arm with each seed. ``refit`` (0) fits the last layer of the NLI head
-        to so many pairs before every measurement: of MNLI, or of ``refit_on``, a source as in
+        to this many pairs before every measurement: of MNLI, or of ``refit_on``, a source as in
         :func:`psychometrics.training.train_nli`; then a respondent may also be a base without
         inference training, including ``"minilm"``.
 
@@ -201,7 +201,7 @@ def trajectories(
 
 
 def _refitting(pairs: int, source: str | Path) -> dict:
-    """Return the settings of refitting; they identify pairs from sources other than MNLI."""
+    """Return the settings of refitting, with a digest of pairs that are not MNLI's."""
     if str(source) == "mnli":
         return {"refit": pairs}
     texts = nli_pairs(str(source)).to_json()

@@ -302,7 +302,7 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> 
         )
 
     places = answers.loc[seen, "place"].unique().tolist()
-    said = f"{listed(places, 3)}: there before with the same answers; left out"
+    said = f"{listed(places, 3)}: repeated with the same answers; left out"
     notes.add("doubled", said, len(places))
     return first
 

@@ -84,10 +84,9 @@ def ask(
         Address of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the cluster running
         here, otherwise a new one on this machine.
     failures : str or Path, optional
-        A CSV file of failed respondents, with the kinds of failure. A respondent in it is not tried
-        again while neither the model nor the way of asking has changed, if the reason would recur
-        (no safetensors, remote code, architecture, labels, memory); delete its line to try it
-        again.
+        A CSV file of failed respondents, with the kinds of failure. If the reason would recur (no
+        safetensors, remote code, architecture, labels, memory), the respondent is not tried again
+        until the model or the way of asking changes, or its line is deleted.
     keep_downloads : bool
         Whether weights downloaded from the hub stay in its local cache. Otherwise each model's
         weights are removed once it has answered, so any number of models can be asked on a small
@@ -210,7 +209,7 @@ def ask_ways(
     store: str | Path | None = None,
     **how: object,
 ) -> pd.DataFrame:
-    """Ask in several named ways.
+    """Put questionnaires to respondents in several named ways.
 
     In mode ``chat`` each item is asked once, alone, in its order, and not asked again.
 

@@ -121,8 +121,8 @@ def _ask_on_cluster(
     errors = _run_connected(tasks, stored, bar, url, address) if tasks else {}
     missing = StoreError(
         f"Answers that a machine of the cluster has written are not in {url}: name a folder that "
-        "all machines share in PSYCHOMETRICS_STORE; if they do share it, run it again, as a "
-        "network's disk may show a file late."
+        "all machines share in PSYCHOMETRICS_STORE; if they do share it, run again, because a "
+        "network disk may show a file late."
     )
     names = [identity.respondent_id for identity, *_ in there]
 

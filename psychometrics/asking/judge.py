@@ -121,7 +121,8 @@ def _question(
 ) -> tuple[str, tuple[Option, ...], dict[Any, Any]]:
     """Return the judge's question about a reply, its options, and the meaning of their values.
 
-    The options are labelled by position: the first has the lowest label, whatever was shown there.
+    The options are labelled by position: the first has the lowest label, whichever option was shown
+    there.
     """
     item = questionnaire.item(row.item_id)
     shown = [questionnaire.choices(item)[int(place) - 1] for place in row.options.split()]

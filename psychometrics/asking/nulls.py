@@ -241,7 +241,7 @@ def kernel(
 def kernel_of_vectors(
     questionnaires: Sequence[Questionnaire], table: pd.DataFrame, vectors: np.ndarray
 ) -> pd.DataFrame:
-    """Return the semantic kernel of given vectors, as :func:`kernel` returns it.
+    """Return the semantic kernel of given vectors, in the form of :func:`kernel`.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from ..questionnaires.model import Part, repeated
 from ..questionnaires.readers import read
 
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
-"""Populations with a single family, and this family."""
+"""Names of populations that consist of one family, with this family."""
 
 
 def population(name: str | Path = "embedded") -> list[str]:

@@ -18,7 +18,7 @@ _HYPOTHESES = ("This is {intensifier} true of me.",)
 
 @dataclass(frozen=True)
 class _Wording:
-    """A candidate for the place of one template, with its terms."""
+    """A candidate to replace one template, with its terms."""
 
     item: str
     place: int
@@ -49,8 +49,8 @@ class _Wording:
 def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     """List candidates for each template of a questionnaire: its own list, and some made by rules.
 
-    The rules leave the item's own words alone: hypotheses that fit any premise
-    (``_HYPOTHESES``), and the intensifier at the end of the hypothesis.
+    The rules leave the item's own words alone: they add hypotheses that fit any premise
+    (``_HYPOTHESES``), and move the intensifier to the end of the hypothesis.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def draft(
     for number, row in enumerate(rows.itertuples(index=False), start=1):
         lines += _item(number, row, own_options=number > 1, language=language)
 
-    lines += ["# The rules that `psychometrics check` goes by:"]
+    lines += ["# The rules that `psychometrics check` applies:"]
     lines += [f"# - {rule}: {sentence}" for rule, sentence in RULES.items()]
     _write(path, "\n".join(lines) + "\n", source, rows)
     return path

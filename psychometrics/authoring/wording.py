@@ -29,10 +29,10 @@ _COMMON = {name: set(part["words"]) for name, part in LANGUAGES.items()}
 RULES = {
     "language": "Every text is in the questionnaire's language.",
     "neutral": "Without its term the template takes no side.",
-    "frequency": "Without its intensifier the template says nothing of how often.",
+    "frequency": "Without its intensifier the template does not say how often.",
     "leading": "Nothing in the template tells the respondent what to say.",
     "double negative": "No filled prompt denies twice.",
-    "opposites": "Inverse terms are true opposites of source terms, not the same words denied.",
+    "opposites": "Inverse terms are true opposites of source terms, not their negations.",
     "congruence": "Every term fits its place in the sentence.",
     "one question": "The item asks one thing.",
 }

@@ -43,7 +43,7 @@ class _NoReply(Exception):
     Attributes
     ----------
     why : str
-        The reason, as it is shown.
+        The reason, in words for the user.
     after : float, optional
         Seconds to wait, if the endpoint gave a number.
     slow : bool

@@ -44,7 +44,7 @@ class Endpoint:
     concurrency : int
         Most simultaneous requests, over all questionnaires of a model; some hundreds are fine.
     requests_per_minute, tokens_per_minute : float, optional
-        Most requests started per minute, and most tokens of them and their replies.
+        Most requests started per minute, and most tokens of these requests and their replies.
     retries : int
         Number of times that a request without a reply is sent again (no connection, a time-out,
         status 408, 409 or 5xx); a request with an unreadable reply is repeated at most once. An

@@ -96,12 +96,12 @@ def bias_shares(
         the disattenuated share if the items of a kind do not covary positively, all statistics with
         fewer than three units, and the intervals with three.
 
-        The nulls: ``random`` answers; respondents by a ``habit``, each with its own preference for
-        options, as in :func:`psychometrics.measures.styles.empty_answers`; ``agreeing``, ``middle``
-        and ``ends``: each respondent has its own probability of choosing the highest option, the
-        middle one or one of the two ends, and otherwise answers at random; and ``permuted``: every
-        item's answers are shuffled over the units. Answers to prompts have no options and only the
-        last null; for untrained heads, compute the shares of
+        The nulls: ``random`` answers; respondents with a ``habit``, each with its own preference
+        for options, as in :func:`psychometrics.measures.styles.empty_answers`; ``agreeing``,
+        ``middle`` and ``ends``: each respondent has its own probability of choosing the highest
+        option, the middle one or one of the two ends, and otherwise answers at random; and
+        ``permuted``: every item's answers are shuffled over the units. Answers to prompts have no
+        options and only the last null; for untrained heads, compute the shares of
         :func:`psychometrics.asking.nulls.null_answers`.
 
     Raises

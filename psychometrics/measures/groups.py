@@ -55,7 +55,7 @@ def congruence(
     -------
     Series
         ``congruence`` (mean of the factors) with its 95 % interval ``low, high``; ``worst`` (the
-        smallest factor's); ``chance, chance_high`` (median and 95 % point of the permutations),
+        smallest of them); ``chance, chance_high`` (median and 95 % point of the permutations),
         ``p``; ``n, items``. The bootstrap is parametric (Wishart), over the other's rows; its
         percentiles are corrected for bias, because rotation adapts to the noise of resampling.
         Missing if there are no more rows than items.

@@ -89,9 +89,9 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
     r"""Return the 95 % interval of a mean over items asked in several ways, and its p value.
 
-    Items and ways are both samples. An interval over items alone holds only for these ways, since a
-    wording that shifts all items together leaves their differences unchanged. With the variances of
-    the item means and of the way means,
+    Items and ways are both samples. An interval over items alone holds only for these ways of
+    asking, since a wording that shifts all items together leaves their differences unchanged. With
+    the variances of the item means and of the way means,
 
     .. math:: s^2 = \frac{s_I^2}{I} + \frac{s_W^2}{W}
 
@@ -159,7 +159,7 @@ def interval_over_ways(values: np.ndarray, ways: np.ndarray) -> dict[str, float]
     -------
     dict
         ``difference``, the mean; ``low``, ``high`` and ``ways``, the number of levels, of the
-        widest interval; ``p``, the largest of the conditions'.
+        widest interval; ``p``, the largest p value of any condition.
 
     Raises
     ------
@@ -521,7 +521,7 @@ def jackknife_half_width(without: np.ndarray) -> np.ndarray:
 def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
     """Round values to a hundred-thousandth of their range, so that near ties share a rank.
 
-    Otherwise rounding, which depends on the processor, would rank values that are equal.
+    Otherwise rounding, which depends on the processor, would give equal values different ranks.
 
     Parameters
     ----------

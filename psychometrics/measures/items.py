@@ -336,7 +336,7 @@ def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list
 
 
 def _ets_class(delta: float, se: float, p: float) -> str:
-    """Return A unless significant and at least 1; C if at least 1.5 and significantly above 1."""
+    """Return the class: C from 1.5 and significantly above 1, A below 1 or if not significant."""
     small, large = _ETS_LIMITS
     if np.isnan(p):
         return ""

@@ -280,7 +280,7 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
 
 
 def _layer(name: str) -> int:
-    """Return the number of a weight's layer; -1 for weights outside of layers.
+    """Return the number of a weight's layer; -1 for weights outside the layers.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None
 
 
 def _put_head(model: PreTrainedModel, folder: Path) -> None:
-    """Load all weights outside of the base's body."""
+    """Load the weights that do not belong to the base's body."""
     weights = _weights(folder / "head.safetensors")
     body = f"{model.base_model_prefix}."
     outside = (name for name, _ in model.named_parameters() if not name.startswith(body))

@@ -79,9 +79,9 @@ def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] |
         each other, to the states of their last tokens before the output embeddings, shape (n,
         width), in the model's type; given numbers of inner layers, to the normalised states after
         each of these and after all, shape (depths, n, width). None if the class is neither one of
-        ``_CLASSES`` nor Llama's, or if the model was changed: modified layers, hooks, decoding; the
-        function returns None if such a change comes later. It repacks weights that are trained or
-        moved later, but does not notice edits through ``.data``.
+        ``_CLASSES`` nor Llama's, or if the model was changed (modified layers, hooks, decoding). If
+        it is changed later, the returned function gives None. It repacks weights that are trained
+        or moved later, but does not notice edits through ``.data``.
 
     Examples
     --------

@@ -145,7 +145,7 @@ def _check_room(name: str) -> None:
     if free < wanted:
         raise RespondentError(
             f"{name}: {folder} has {free:.1f} GB free, and {wanted:.1f} GB are needed; make "
-            "room, or set XDG_CACHE_HOME to a folder of a larger disk."
+            "room, or set XDG_CACHE_HOME to a folder on a larger disk."
         )
 
     memory = _memory()

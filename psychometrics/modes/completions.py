@@ -388,7 +388,7 @@ def _last_logits(output: Any) -> torch.Tensor:
 def _infilled(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
-    """Return the top K first tokens after the sentinel, continued to words or the next sentinel."""
+    """Return the top K first tokens after the sentinel, continued to a word or a sentinel."""
     sentinel, following = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
     if sentinel is None or sentinel == tokenizer.unk_token_id:
         raise RespondentError("The tokenizer has no <extra_id_0>: name a model of the T5 family.")

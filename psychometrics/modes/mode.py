@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 Runs = Annotated[int, Field(gt=0, le=100_000)]
-"""How often each item is asked; more than the limit is a mistake and would fill the memory."""
+"""How often each item is asked; a number above the limit is a mistake and would fill the memory."""
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,9 @@ def published() -> pd.DataFrame:
         ``after`` its result), ``cluster`` (the sentence or table that claims share), ``chapter``,
         ``reason`` (why it cannot be tested), ``basis`` (of :data:`BASES`), ``support``
         (``arithmetic`` on published numbers or a ``feature`` needs no interval), ``no_null`` (why a
-        null that reaches the value is no evidence against the claim, such as a claim of an
-        absence), ``cell``, the address of the chapter's result, and ``level`` of significance.
+        null that reaches the value does not count against the claim, for example a claim that
+        something is absent), ``cell``, the address of the chapter's result, and ``level`` of
+        significance.
 
     Raises
     ------

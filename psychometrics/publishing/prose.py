@@ -1,7 +1,7 @@
 """The prose of an executed notebook as plain Markdown, with its numbers filled in.
 
-For a run with other parameters than the published one, the text is quoted, and each sentence with a
-rule is marked: does it hold for the run?
+For a run whose parameters differ from the published ones, the text is quoted, and each sentence
+with a rule is marked: does it hold for the run?
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
     known = _placebos(answers["questionnaire"].unique())
     known["E.2"] = f"answers that are missing or cannot be read: {left_out} (see What was read)"
     known["N.1"] = "random answers, and respondents with nothing but a habit"
-    known["N.3"] = f"{respondents} respondents; {runs} runs, of which those of one are averaged"
+    known["N.3"] = f"{respondents} respondents; {runs} runs, averaged for each respondent"
     return checklist(known)
 
 
@@ -130,7 +130,7 @@ def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
     if isinstance(tables.get("evidence"), pd.DataFrame):
         known["N.1"] = "null respondents, or the same answers dealt at random: see Evidence"
     if isinstance(tables.get("reliability"), pd.DataFrame):
-        known["N.3"] = "alpha over respondents; those of expectations are over items"
+        known["N.3"] = "alpha over respondents; expectations over items"
 
     return checklist(known)
 
@@ -167,7 +167,7 @@ def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
         return known
 
     known["A.2"] = "fully automated"
-    known["C.1"] = f"psychometrics prompts {names[0]} --mode {mode} prints them, and so for each"
+    known["C.1"] = f"psychometrics prompts {names[0]} --mode {mode} prints them; others likewise"
 
     if mode in _LOCAL:
         known["B.2"] = f"weights on this machine, mode {mode}, a separate call for each prompt"

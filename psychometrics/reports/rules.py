@@ -118,9 +118,9 @@ def flags(
     For several scales, each head counts with its largest silhouette, in standard deviations of its
     scale, so that the level holds for all scales together. *Alone* tests the scales in the order of
     their p values, each against the least p value of the same deals, and deals again among the
-    remaining scales after each that passes: a scale that follows its content does not lift the
-    others. The statistic of *trend* is half the difference between the Spearman correlations of
-    source and of inverse terms with the weights. On both bases of the book only the silhouette
+    remaining scales after each that passes: a scale that follows its content does not help the
+    others pass. The statistic of *trend* is half the difference between the Spearman correlations
+    of source and of inverse terms with the weights. On both bases of the book only the silhouette
     separated trained respondents from untrained heads, so it is the only statistic of answers that
     rules out interpreting a score. Even without a flag, nothing proves that a score measures its
     construct.
@@ -206,7 +206,7 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
 
     if reserved:
         return "!", f"with reservations: {', '.join(reserved)}"
-    return "✓", "no flag, which is no proof"
+    return "✓", "no flag, which is not a proof"
 
 
 def _item_means(items: pd.DataFrame) -> pd.DataFrame:

@@ -242,8 +242,7 @@ class StoredAnswers:
         ------
         StoreError
             The disk is full, the store cannot be written to or was removed in the meantime, or a
-            column has another type of values than in earlier parts; earlier answers are still
-            stored.
+            column's type differs from earlier parts; earlier answers are still stored.
         """
         given = rows.index
         with self._lock:

@@ -282,7 +282,8 @@ def _reply_there(
 ) -> list[str | None]:  # fmt: skip
     """Return the replies of a model at an endpoint, which is sent only the request.
 
-    They are None if no reply came. The seed gives requests that are not stored yet.
+    They are None if no reply came. Another seed makes other requests, whose replies are stored
+    separately.
     """
     options = {"options": tuple(Option(value=n, label=f"{n}") for n in (0, 1))}
     sheet = _questionnaire("requests", [{"text": text, **options} for text in texts], "{question}")

@@ -55,8 +55,8 @@ class _Comparison:
         Evidence of the respondents, by base.
     found : DataFrame
         The comparison with matched heads, indexed by base and evidence, with 95 % intervals over
-        respondents and the verdict over heads of every size and over words: by depth if the shipped
-        comparison fits, and in parentheses by base if that verdict differs.
+        respondents and the verdict over words and heads of every size. The verdict is by depth if
+        the shipped comparison fits; a different verdict by base follows in parentheses.
     depth : DataFrame
         The shipped comparison of all members within base and depth, by size, base and evidence.
     how : dict

@@ -312,7 +312,7 @@ def adapt_encoder(
     epochs, rank, progress
         As in :func:`train_nli`.
     lr : float
-        Peak learning rate of the adapter; the masked-LM head's is 0.001.
+        Peak learning rate of the adapter; the masked-LM head has 0.001.
 
     Returns
     -------

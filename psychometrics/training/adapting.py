@@ -1,4 +1,4 @@
-"""Adapt a respondent to a kind of text: train the layers it reads with as a language model.
+"""Adapt a respondent to a kind of text: train its reading layers as a language model.
 
 A respondent reads text as its family was pre-trained to: encoders (and BART) fill in masks,
 decoders predict the next token, T5 fills in spans, XLNet predicts tokens in a random order.
@@ -188,7 +188,7 @@ def _collator(model, tokenizer) -> Callable:
 
 
 def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
-    """Replace spans of 15 % of a text's tokens (at least one) by marks; return them, too."""
+    """Replace spans of 15 % of a text's tokens (at least one) by marks; also return the spans."""
     *ids, end = ids
     chosen = torch.rand(len(ids)) < 0.15
     chosen[torch.randint(len(ids), (1,))] = True

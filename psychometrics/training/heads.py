@@ -141,7 +141,7 @@ def _linears(model: PreTrainedModel) -> list[str]:
 
 
 def _layer(name: str) -> int:
-    """Return the number of a module's layer; a module outside of layers comes last."""
+    """Return the number of a module's layer; a module outside the layers comes last."""
     numbers = [int(part) for part in name.split(".") if part.isdigit()]
     return numbers[0] if numbers else sys.maxsize
 

@@ -51,7 +51,7 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
 
 
 def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> pd.DataFrame:
-    """Return labelled pairs with ``held_out``: MNLI's and, if split, some of other sources."""
+    """Return labelled pairs; ``held_out`` marks MNLI's own and, if split, part of other sources."""
     if isinstance(data, pd.DataFrame):
         frame = data.assign(held_out=False)
     else:
