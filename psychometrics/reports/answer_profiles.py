@@ -224,7 +224,7 @@ def _reading(row: dict) -> str:
         return "no more consistent than independent answers"
     if row["alpha"] <= row["habit"]:
         return "no more consistent than a habit"
-    return "more consistent than independent answers and habits, which is no proof"
+    return "more consistent than independent answers and habits, which is not a proof"
 
 
 def _styles(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
