@@ -37,7 +37,7 @@ def datasheets() -> str:
 
         blocks.append(
             f"### {row['respondent_id']}\n\n"
-            f"- **Made of** {base}: {made}.\n"
+            f"- **Trained from** {base} on {made}.\n"
             f"- **Accuracy** on held-out MNLI pairs: {row['accuracy']:.3f} (95 % interval "
             f"{row['low']:.3f} to {row['high']:.3f}; guessing 0.333)"
             + (
