@@ -27,13 +27,13 @@ def datasheets() -> str:
             made += f"{row['layers']}; pairs worded as *{row['wording']}*"
         else:
             made += f"; {row['layers']} layers; " + (
-                "the base frozen, only the head trained"
+                "the base was frozen and only the head trained"
                 if row["tuning"] == "frozen"
                 else "LoRA on all layers"
             )
 
             if isinstance(row["genre"], str):
-                made += f"; the encoder first adapted to MNLI's genre *{row['genre']}*"
+                made += f"; the encoder was first adapted to MNLI's genre *{row['genre']}*"
 
         blocks.append(
             f"### {row['respondent_id']}\n\n"
@@ -53,19 +53,19 @@ def datasheets() -> str:
     mlm = heads["mlm"]
     return (
         "(respondents)=\n# Who answers in this book\n\n"
-        "A datasheet for each respondent that comes with the book, written from its training "
-        "recipe. A member's name says how it was made: family (*minilm*, an "
+        "This page has a datasheet for each respondent that comes with the book, written from its "
+        "training recipe. A member's name says how it was made: family (*minilm*, an "
         "encoder with a head; *smol*, a decoder that answers with a word), training data, their "
-        "size (thousands of pairs or per cent), genre, layers (*l6*, *d26*), rank (*r8*), seed "
+        "size (in thousands of pairs or per cent), genre, layers (*l6*, *d26*), rank (*r8*), seed "
         "(*s1*).\n\n"
         "## Base models, heads and nulls\n\n"
         "- **all-MiniLM-L6-v2** {cite}`wang2020,reimers2019`: a sentence encoder of 22 million "
         "weights, Apache-2.0. English. It answers through the heads below; without a head, "
-        "it gives vectors of sentences.\n"
+        "it returns vectors of sentences.\n"
         "- **smollm2**, SmolLM2-135M-Instruct {cite}`allal2025`: a conversational decoder of 135 "
         "million weights, Apache-2.0, stored in four bits and run in float32. English. It "
-        "converses, completes and gives option logits. **Unfit for** any statement about large "
-        "language models: asked for a digit, it answers almost alike whatever the item "
+        "converses, completes texts and gives option logits. **Unfit for** any statement about "
+        "large language models: asked for a digit, it gives almost the same answer to every item "
         "({ref}`asking`).\n"
         f"- **The acceptability head** on {_short(cola['base'])}: its Matthews correlation with "
         f"the labels of CoLA is {cola['matthews_in_domain']:.2f} in domain and "
@@ -83,13 +83,13 @@ def datasheets() -> str:
 
 def _unfit(row: dict) -> str:
     """Return the uses that a member's accuracy and data rule out."""
-    said = ["questions in languages other than English, and any claim about people"]
+    said = ["questions in languages other than English, and for claims about people"]
     if row["low"] < 0.5:
-        said.append("single prompts: it is wrong on about half of the pairs or more")
+        said.append("for single prompts, since it is wrong on about half of the pairs or more")
     if row["data"] == "snli":
-        said.append("abstract premises: it was trained on picture captions only")
+        said.append("for abstract premises, since it was trained on picture captions only")
     if row["tuning"] == "frozen":
-        said.append("anything but comparison: its base was not trained for inference")
+        said.append("for anything but comparison, since its base was not trained for inference")
     return "; ".join(said)
 
 
