@@ -30,14 +30,41 @@ probabilities <- function(item) {
   e / rowSums(e)
 }
 
-misfit <- function(p) {
+log_probabilities <- function(item) log(pmax(probabilities(item), 1e-300))
+
+# Log probabilities of the patterns at every node.
+joint <- function(p) {
   logs <- matrix(0, nrow(x), length(nodes))
   items <- unpack(p)
   for (i in seq_along(items)) {
-    logs <- logs + t(log(pmax(probabilities(items[[i]]), 1e-300)))[x[, i] + 1, ]
+    logs <- logs + t(log_probabilities(items[[i]]))[x[, i] + 1, ]
   }
+  logs
+}
+
+misfit <- function(p) {
+  logs <- joint(p)
   largest <- apply(logs, 1, max)
   -sum(patterns$n * (largest + log(exp(logs - largest) %*% weights)))
+}
+
+# By Fisher's identity a parameter moves the likelihood only through the log probabilities of its
+# own item, weighted with the posteriors. Their differences are central, so no formula is needed.
+slope_of_misfit <- function(p) {
+  logs <- joint(p)
+  posterior <- sweep(exp(logs - apply(logs, 1, max)), 2, weights, "*")
+  posterior <- posterior * (patterns$n / rowSums(posterior))
+  item_of <- rep(seq_len(ncol(x)), options_of)
+  expected <- lapply(seq_len(ncol(x)), function(i) {
+    crossprod(posterior, outer(x[, i], seq_len(options_of[i]) - 1, "=="))
+  })
+  sapply(seq_along(p), function(j) {
+    i <- item_of[j]
+    ends <- lapply(c(1e-5, -1e-5), function(step) {
+      log_probabilities(unpack(replace(p, j, p[j] + step))[[i]])
+    })
+    -sum(expected[[i]] * (ends[[1]] - ends[[2]])) / 2e-5
+  })
 }
 
 start <- unlist(lapply(seq_len(ncol(x)), function(i) {
@@ -46,5 +73,6 @@ start <- unlist(lapply(seq_len(ncol(x)), function(i) {
   b <- qlogis(pmin(pmax(shares, 0.01), 0.99))
   c(1, b[1], log(pmax(-diff(b), 0.05)))
 }))
-found <- optim(start, misfit, method = "BFGS", control = list(maxit = 2000, reltol = 1e-12))
+found <- optim(start, misfit, slope_of_misfit, method = "BFGS", control = list(maxit = 2000, reltol = 1e-12))
+options(digits = 12)
 cat(-found$value, unlist(lapply(unpack(found$par), function(item) c(item$a, -item$intercepts / item$a))), "\n")

@@ -212,6 +212,13 @@ def test_estimates_that_run_away_are_held_and_named():
     fitted = graded.fit(x)
     assert fitted.index[fitted["at_limit"]].tolist() == ["a", "b"]
     assert fitted.loc[["a", "b"], "discrimination"].max() == pytest.approx(8)
+    # So does one item in people's answers to six items of SOC-13, but not in those to all thirteen.
+    # Without a limit its slope depends on the steps of the grid, and so does the likelihood.
+    people = _keyed("soc13", "adults_peru")
+    six = graded.fit(people.iloc[:, :6])
+    assert six["discrimination"].max() == pytest.approx(8)
+    assert six.index[six["at_limit"]].tolist() == ["soc13_3"]
+    assert not graded.fit(people)["at_limit"].any()
 
 
 @pytest.mark.parametrize(

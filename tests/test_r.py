@@ -136,25 +136,21 @@ def test_omegas_of_polychoric_and_of_pearsons_correlations_are_those_of_psych(
 GRADED = {"graded": ("GRM", "thresholds"), "partial credit": ("GPCM", "steps")}
 
 
-@pytest.mark.parametrize(
-    ("people", "model"),
-    [*((place, "graded") for place in PEOPLE), *((p, "partial credit") for p in PEOPLE[:2])],
-)
+@pytest.mark.parametrize("people", PEOPLE)
+@pytest.mark.parametrize("model", GRADED)
 def test_graded_fits_are_rs_and_mirts_are_so_where_its_limits_are_not_reached(
     people, model, tmp_path
 ):
     import mirt
 
     keyed = _keyed(*people)
-    if people[0] == "soc13":
-        keyed = keyed.iloc[:, :6]  # one is negative; R would take minutes for all, without gradient
     kind, steps = GRADED[model]
     likelihood, *theirs = in_r(MARGINAL.replace("KIND", kind), keyed, tmp_path, ["stats"])
     fitted = graded.fit(keyed, model)
     ours = fitted.drop(columns="at_limit").to_numpy(dtype=float).ravel()
-    assert ours[~np.isnan(ours)] == pytest.approx(theirs, abs=1e-3)
+    assert ours[~np.isnan(ours)] == pytest.approx(theirs, abs=5e-4)
     row = graded.score_reliability(keyed, fitted)
-    assert row["log_likelihood"] == pytest.approx(likelihood, abs=1e-2)
+    assert row["log_likelihood"] == pytest.approx(likelihood, abs=1e-4)
 
     if people == ("phq9", "students_bmi"):
         found = mirt.fit_mirt(keyed, model=kind, **FINE)
