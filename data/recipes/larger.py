@@ -11,10 +11,10 @@ given, reversed, and eight drawn ones. By options each order is crossed with two
 roles; in conversation each item is asked once in each order, in the usual wording and role. The
 plan, written before the first answer:
 
-- By options, generalisability gives the shares of the variance of expected values that are due to
-  the item and to the order. The order's own share is a preference for places, because a preference
-  for an option is the same in every order. Null for the item: the answers of each order, wording
-  and role are dealt to other items; we show the 95th percentile of the item's share over the deals.
+- By options we show the shares of the variance of expected values that lie between the means of
+  items and between the means of orders. The orders' share is due to places, because a preference
+  for an option is the same in every order. Null for the items: the answers of each order, wording
+  and role are dealt to other items; we show the 95th percentile of the items' share over the deals.
 - In both modes we count over the 45 pairs of orders how often an item gets the same place and how
   often the same option. Null for the option: the same deals, by their mean and 95th percentile. A
   model that chooses by place repeats the place, and repeats an option only as often as after a
@@ -80,18 +80,22 @@ def orders(count: int = 4, number: int = 10, seed: int = 1) -> list[tuple[int, .
     return [given, backwards, *(others[i] for i in sorted(drawn))]
 
 
-def reordered() -> dict[str, Questionnaire]:
-    """Return the scale with its options in each order, by the values from the first place on."""
+def reordered() -> Questionnaire:
+    """Return the scale with a copy of each item for each order of its options.
+
+    An item's id ends with the options' values in the order shown, such as ``gse_1_4321``.
+    """
     scale = load_questionnaire(SCALE)
-    options = scale.options
-    variants = {}
+    items = []
 
-    for order in orders(len(options)):
-        listed = tuple(options[i] for i in order)
+    for order in orders(len(scale.options)):
+        listed = tuple(scale.options[i] for i in order)
         name = "".join(f"{option.value:.0f}" for option in listed)
-        variants[name] = scale.model_copy(update={"options": listed})
+        for item in scale.items:
+            changes = {"id": f"{item.id}_{name}", "options": listed}
+            items.append(item.model_copy(update=changes))
 
-    return variants
+    return scale.model_copy(update={"items": tuple(items), "scales": (), "norms": ()})
 
 
 def ask_larger(model: str) -> None:
@@ -130,27 +134,25 @@ def answers(model: str) -> pd.DataFrame:
 
 
 def answers_by_order(model: str) -> pd.DataFrame:
-    """Ask a model the scale in every order, and return its answers as in :func:`answers`.
+    """Return a model's answers to the scale in every order, as :func:`answers` does.
 
-    ``permutations`` names the options' values in the order shown; ``place`` is the chosen one's.
+    ``permutations`` has the options' values in the order shown, and ``place`` the chosen one's.
     """
+    scale = reordered()
     ways = {name: way for name, way in crossed().items() if way["permutations"] == "given"}
-    tables = []
-
-    for name, scale in reordered().items():
-        expected = ask_ways(scale, model, ways, "options", choose="expected")
-        likeliest = ask_ways(scale, model, ways, "options")
-        by_options = expected.assign(choice=likeliest["value"].to_numpy())
-        talked = ask_ways(scale, model, CHAT_WAYS, "chat").rename(columns={"value": "choice"})
-        table = pd.concat([by_options, talked]).assign(permutations=name)
-        table["place"] = [name.find(f"{value:.0f}") + 1 or None for value in table["choice"]]
-        tables.append(table)
+    expected = ask_ways(scale, model, ways, "options", choose="expected")
+    likeliest = ask_ways(scale, model, ways, "options")
+    by_options = expected.assign(choice=likeliest["value"])  # the rows have the same order
+    talked = ask_ways(scale, model, CHAT_WAYS, "chat").rename(columns={"value": "choice"})
 
     for mode in ("options", "chat"):
-        ship_new(mode, load_questionnaire(SCALE), model)
+        ship_new(mode, scale, model)
 
-    table = pd.concat(tables)[[*COLUMNS, "value", "choice", "place"]]
-    table = table.sort_values("mode", ascending=False, kind="stable")
+    table = pd.concat([by_options, talked], ignore_index=True)
+    table[["item_id", "permutations"]] = table["item_id"].str.rsplit("_", n=1, expand=True)
+    shown = zip(table["permutations"], table["choice"], strict=True)
+    table["place"] = [order.find(f"{value:.0f}") + 1 or None for order, value in shown]
+    table = table[[*COLUMNS, "value", "choice", "place"]]
     table.insert(0, "model", Path(model).name)
     return table
 
