@@ -76,7 +76,7 @@ def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
 
 
 def without_items(reply: str, questionnaire: Questionnaire) -> str:
-    """Put an ellipsis for what a reply repeats of an item's text, from four words on.
+    """Put an ellipsis for what a reply repeats of a statement, from four words on.
 
     Examples
     --------
@@ -84,7 +84,8 @@ def without_items(reply: str, questionnaire: Questionnaire) -> str:
     >>> without_items("1. I am the life of the party: 4", mini)
     '1. …: 4'
     """
-    texts = [re.findall(r"\w+", item.text.lower()) for item in questionnaire.items]
+    statements = [questionnaire.statement(item).lower() for item in questionnaire.items]
+    texts = [re.findall(r"\w+", statement) for statement in statements]
     runs = {tuple(text[i : i + 4]) for text in texts for i in range(len(text) - 3)}
     words = [*re.finditer(r"\w+", reply.lower())]
     marked = [*reply]
