@@ -11,6 +11,7 @@ import psychometrics as pm
 from psychometrics import check_parameters, runs
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir
+from recipes.talk import without_items
 
 QUICK = {"10-self-report": {"runs": 2, "wording": "none"}}
 
@@ -88,3 +89,22 @@ def test_the_larger_models_of_chapter_11_have_an_answer_to_every_item_in_every_c
     assert set(talked.size()) == {20}
     read = {"smollm2": 0, "qwen2.5-coder-0.5b": 20, "qwen2.5-coder-1.5b": 20}
     assert talked.count().to_dict() == read
+
+
+def test_ten_orders_are_complete_and_a_place_is_where_the_order_has_the_option():
+    table = pd.read_csv(data_dir() / "larger_orders.csv", dtype={"permutations": str})
+    cells = table.groupby(["model", "mode", "role", "wording"])
+    assert set(cells["permutations"].nunique()) == {10}
+    assert set(cells.size()) == {100}
+    by_options = table[table["mode"] == "options"]
+    assert set(by_options.groupby("model").size()) == {600}
+    assert by_options["value"].between(1, 4).all()
+    read = table.dropna(subset="choice")
+    shown = zip(read["permutations"], read["place"], strict=True)
+    assert [int(order[int(place) - 1]) for order, place in shown] == read["choice"].to_list()
+
+
+def test_a_shipped_reply_does_not_repeat_an_items_wording():
+    mini = pm.load_questionnaire("ipip20")
+    reply = "1. I am the life\nof the party: 4\n2. I am fine."
+    assert without_items(reply, mini) == "1. …: 4\n2. I am fine."

@@ -4,6 +4,21 @@ Writes to ``data/answers``, as ``recipes/talk.py`` does: IPIP-50 by the probabil
 with every wording, order and role crossed, and IPIP-20 in conversation. Existing answers are not
 asked again. ``psychometrics fetch-model`` fetches the models. ``data/larger.csv`` has the answers
 to every item, for the named models and for earlier ones; ``data/larger_speed.csv`` has their speed.
+
+``data/larger_orders.csv`` has the answers to a short scale of PsychoBench, the GSE (10 items, 4
+options; its wording comes from the mirror or is downloaded), with ten orders of the options: as
+given, reversed, and eight drawn ones. By options each order is crossed with two wordings and three
+roles; in conversation each item is asked once in each order, in the usual wording and role. The
+plan, written before the first answer:
+
+- By options we show the shares of the variance of expected values that lie between the means of
+  items and between the means of orders. The orders' share is due to places, because a preference
+  for an option is the same in every order. Null for the items: the answers of each order, wording
+  and role are dealt to other items; we show the 95th percentile of the items' share over the deals.
+- In both modes we count over the 45 pairs of orders how often an item gets the same place and how
+  often the same option. Null for the option: the same deals, by their mean and 95th percentile. A
+  model that chooses by place repeats the place, and repeats an option only as often as after a
+  deal. A model that reads the items repeats the option more often than after a deal.
 """
 
 from __future__ import annotations
@@ -15,13 +30,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask_ways
 from psychometrics.models.loading import load_tokenizer
 from psychometrics.models.sources import SMOLLM2, find
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires import Questionnaire, load_questionnaire
 
 from .talk import ship_new
 
@@ -35,6 +51,8 @@ CROSSING = {
 COLUMNS = ("mode", *CROSSING, "item_id")
 CHAT_WAYS = {"one at a time": {"max_tokens": 16}}
 """Conditions of the ways of conversation, which must be the same in chapter 11."""
+SCALE = "gse"
+"""Scale of PsychoBench that is asked with ten orders of its options."""
 
 
 def crossed() -> dict[str, dict[str, str]]:
@@ -47,6 +65,37 @@ def crossed() -> dict[str, dict[str, str]]:
     """
     cells = itertools.product(*CROSSING.values())
     return {" ".join(cell): dict(zip(CROSSING, cell, strict=True)) for cell in cells}
+
+
+def orders(count: int = 4, number: int = 10, seed: int = 1) -> list[tuple[int, ...]]:
+    """Return orders of options: as given, reversed, and different ones drawn with the seed.
+
+    Examples
+    --------
+    >>> orders(3, 3)[:2], len(set(orders()))
+    ([(0, 1, 2), (2, 1, 0)], 10)
+    """
+    given, *others, backwards = itertools.permutations(range(count))
+    drawn = np.random.default_rng(seed).permutation(len(others))[: number - 2]
+    return [given, backwards, *(others[i] for i in sorted(drawn))]
+
+
+def reordered() -> Questionnaire:
+    """Return the scale with a copy of each item for each order of its options.
+
+    An item's id ends with the options' values in the order shown, such as ``gse_1_4321``.
+    """
+    scale = load_questionnaire(SCALE)
+    items = []
+
+    for order in orders(len(scale.options)):
+        listed = tuple(scale.options[i] for i in order)
+        name = "".join(f"{option.value:.0f}" for option in listed)
+        for item in scale.items:
+            changes = {"id": f"{item.id}_{name}", "options": listed}
+            items.append(item.model_copy(update=changes))
+
+    return scale.model_copy(update={"items": tuple(items), "scales": (), "norms": ()})
 
 
 def ask_larger(model: str) -> None:
@@ -84,6 +133,30 @@ def answers(model: str) -> pd.DataFrame:
     return table
 
 
+def answers_by_order(model: str) -> pd.DataFrame:
+    """Return a model's answers to the scale in every order, as :func:`answers` does.
+
+    ``permutations`` has the options' values in the order shown, and ``place`` the chosen one's.
+    """
+    scale = reordered()
+    ways = {name: way for name, way in crossed().items() if way["permutations"] == "given"}
+    expected = ask_ways(scale, model, ways, "options", choose="expected")
+    likeliest = ask_ways(scale, model, ways, "options")
+    by_options = expected.assign(choice=likeliest["value"])  # the rows have the same order
+    talked = ask_ways(scale, model, CHAT_WAYS, "chat").rename(columns={"value": "choice"})
+
+    for mode in ("options", "chat"):
+        ship_new(mode, scale, model)
+
+    table = pd.concat([by_options, talked], ignore_index=True)
+    table[["item_id", "permutations"]] = table["item_id"].str.rsplit("_", n=1, expand=True)
+    shown = zip(table["permutations"], table["choice"], strict=True)
+    table["place"] = [order.find(f"{value:.0f}") + 1 or None for order, value in shown]
+    table = table[[*COLUMNS, "value", "choice", "place"]]
+    table.insert(0, "model", Path(model).name)
+    return table
+
+
 def speed(model: str) -> pd.DataFrame:
     """Return the speed of a model here: ``mode, prompts, tokens, cpu_seconds``.
 
@@ -112,7 +185,8 @@ def speed(model: str) -> pd.DataFrame:
 
 def _write(models: Sequence[str]) -> None:
     """Write these models' answers and speed into the tables, and keep other models' rows."""
-    for name, of_one in {"larger": answers, "larger_speed": speed}.items():
+    tables = {"larger": answers, "larger_orders": answers_by_order, "larger_speed": speed}
+    for name, of_one in tables.items():
         _save(pd.concat([of_one(model) for model in models]), data_dir() / f"{name}.csv")
 
 

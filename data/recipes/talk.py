@@ -8,6 +8,7 @@ chapter 10 go to ``data/norms/smollm2_scores.csv``, so that it has them without 
 from __future__ import annotations
 
 import itertools
+import re
 
 import pandas as pd
 
@@ -74,8 +75,35 @@ def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
     return questionnaire.model_copy(update=changes)
 
 
+def without_items(reply: str, questionnaire: Questionnaire) -> str:
+    """Put an ellipsis for what a reply repeats of a statement, from four words on.
+
+    Examples
+    --------
+    >>> mini = load_questionnaire("ipip20")
+    >>> without_items("1. I am the life of the party: 4", mini)
+    '1. …: 4'
+    """
+    statements = [questionnaire.statement(item).lower() for item in questionnaire.items]
+    texts = [re.findall(r"\w+", statement) for statement in statements]
+    runs = {tuple(text[i : i + 4]) for text in texts for i in range(len(text) - 3)}
+    words = [*re.finditer(r"\w+", reply.lower())]
+    marked = [*reply]
+
+    for i in range(len(words) - 3):
+        run = words[i : i + 4]
+        if tuple(word[0] for word in run) in runs:
+            start, end = run[0].start(), run[-1].end()
+            marked[start:end] = ["\0"] * (end - start)
+
+    return re.sub("\0+", "…", "".join(marked))
+
+
 def ship_new(mode: str, questionnaire: Questionnaire, model: str = SMOLLM2) -> None:
-    """Ship a model's answers, with the shipped ones, if the store has new ones."""
+    """Ship a model's answers, with the shipped ones, if the store has new ones.
+
+    Replies are shipped without the items' wording where that belongs to others.
+    """
     identity = identify(model, mode)
     where = mode, questionnaire.id, identity["respondent_id"]
     with (
@@ -86,6 +114,9 @@ def ship_new(mode: str, questionnaire: Questionnaire, model: str = SMOLLM2) -> N
         before = shipped.rows.reindex(columns=KEPT[mode])
         new = sum(key not in shipped for key in rows.index)
         rows = pd.concat([before[~before.index.isin(rows.index)], rows])
+
+    if mode == "chat" and questionnaire.wording == "upstream":
+        rows["reply"] = [without_items(reply, questionnaire) for reply in rows["reply"]]
 
     if new:
         ship(rows, *where, identity)
