@@ -319,7 +319,7 @@ def _run_numbers(answers: pd.DataFrame, conditions: list[str]) -> pd.Series:
 
 
 def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Give each asking a row for each item, in the questionnaire's order."""
+    """Give each run of a respondent a row for every item, in the questionnaire's order."""
     items = [item.id for item in questionnaire.items]
     conditions = answers.attrs["conditions"]
     asking = ["respondent_id", "run", *conditions]

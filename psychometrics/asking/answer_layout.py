@@ -488,7 +488,7 @@ def _labelled(
 
 
 def _value(label: str, options: list[_OptionNames]) -> float | None:
-    """Return the value of the first option with a label."""
+    """Return the value of the first option that has the given label."""
     return next((v for v in (one.label(label) for one in options) if v is not None), None)
 
 

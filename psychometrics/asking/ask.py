@@ -225,7 +225,7 @@ def ask_ways(
     Returns
     -------
     DataFrame
-        Answers of all ways, with a column ``way``.
+        Answers from all ways of asking, with a column ``way``.
 
     References
     ----------

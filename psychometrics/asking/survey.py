@@ -150,7 +150,7 @@ def screen(
     DataFrame
         One row per person and run: ``respondent_id, run``; ``failed``, the attention checks with a
         wrong answer; ``alike``, whether all items have the same answer although some are
-        reverse-keyed (without these, it may be meant); ``pace``, seconds per item; ``missing``, the
+        reverse-keyed (without reverse-keyed items, equal answers may be sincere); ``pace``, seconds per item; ``missing``, the
         share without an answer; ``why``, the broken rules, or *seconds* if the column has no number
         for this person; and ``kept``.
 

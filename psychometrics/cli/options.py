@@ -35,7 +35,7 @@ Conditions = Annotated[
     Option(
         "--condition",
         "-c",
-        help="name=value of the mode, the asking or the endpoint, such as role=hero, "
+        help="A condition of the mode, the run or the endpoint, as name=value, such as role=hero, "
         "dtype=float32, device=cpu, timeout=30, max_cost=2; may be repeated.",
     ),
 ]

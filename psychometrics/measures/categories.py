@@ -48,7 +48,7 @@ def category_scores(
     Raises
     ------
     ParameterError
-        The questionnaire has no categories, or an item, option or probability is impossible.
+        The questionnaire has no categories, an item or option is unknown, or a probability is out of range.
 
     References
     ----------

@@ -367,7 +367,7 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    """Return 0/1 answers in the order of the parameters, by label."""
+    """Return 0/1 answers with their columns matched by label to the rows of the parameters."""
     answers = _binary(answers)
     _columns(parameters)
     return _aligned(answers, parameters)

@@ -117,7 +117,7 @@ def pss(
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
             place = "{}, item {}, template {}".format(*frame[list(_TEMPLATE)].iloc[rows[0]])
-            raise ParameterError(f"{place}: a prompt has no answer or two; ask it again.")
+            raise ParameterError(f"{place}: a prompt has no answer, or more than one; ask it again.")
 
         shares[rows] = two_way(cube, temperature)[places]
 

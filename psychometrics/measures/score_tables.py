@@ -28,7 +28,7 @@ def score_table(
     answers : DataFrame
         Answers, as :func:`psychometrics.asking.ask` returns them.
     questionnaires : sequence of Questionnaire
-        The questionnaires that the answers are to.
+        The questionnaires that were answered.
     items : bool
         Whether to score items instead of scales.
     **how

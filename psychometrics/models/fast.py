@@ -75,10 +75,7 @@ def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] |
     -------
     callable or None
         For a classifier, the function that :func:`packed_forward` returns. For a Llama-like
-        decoder, a function from the token ids of n texts, with texts that share a beginning next to
-        each other, to the states of their last tokens before the output embeddings, shape (n,
-        width), in the model's type; given numbers of inner layers, to the normalised states after
-        each of these and after all, shape (depths, n, width). None if the class is neither one of
+        decoder, a function that takes the token ids of n texts, in an order that keeps texts with a shared beginning together. It returns the states of their last tokens before the output embeddings, shape (n, width), in the model's type. If it is given numbers of inner layers, it returns the normalised states after each of these layers and after the last, shape (depths, n, width). None if the class is neither one of
         ``_CLASSES`` nor Llama's, or if the model was changed (modified layers, hooks, decoding). If
         it is changed later, the returned function gives None. It repacks weights that are trained
         or moved later, but does not notice edits through ``.data``.

@@ -496,7 +496,7 @@ def _adapted(
         base = adapter.base.name if adapter.base else ""
         raise RespondentError(
             f"{adapter.name} is not trained as {what}: neither it nor its base "
-            f"{base} has {left[0]}, which would be random; name a model that is.",
+            f"{base} has {left[0]}, which would be random; name a trained model.",
             kind="architecture",
         )
 

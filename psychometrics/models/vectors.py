@@ -232,7 +232,7 @@ def last_states(
     texts: Sequence[str],
     inner: Sequence[int] = (),
 ) -> _Vectors:
-    """Return a causal model's last states of texts, in float32, without padding.
+    """Return a causal model's last hidden state for each text, in float32, without padding.
 
     Parameters
     ----------

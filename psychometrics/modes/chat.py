@@ -117,7 +117,7 @@ class Chat(_ConversationMode):
 
         more_than_lines = conditions["think"] or conditions["reply"] != "lines"
         if conditions["constrained"] and more_than_lines:
-            raise ParameterError("Constrained replies are only lines: leave out think and reply.")
+            raise ParameterError("Constrained replies consist of lines alone: leave out think and reply.")
 
         endpoint = conditions["endpoint"]
         if endpoint is not None and endpoint.max_cost is not None:
@@ -193,7 +193,7 @@ class Chat(_ConversationMode):
         Raises
         ------
         ParameterError
-            A condition is impossible.
+            A condition has an invalid value.
         RespondentError
             The endpoint refuses the key, the model or the request, or does not answer at all; or
             the local model has no chat template. Earlier answers are stored, and completed

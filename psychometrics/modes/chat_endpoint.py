@@ -244,6 +244,6 @@ def _read_tokens(reply: Reply) -> _FirstTokens:
 
 
 def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
-    """Return the most tokens of a reply about so many statements."""
+    """Return the maximum number of tokens in a reply about a number of statements."""
     thought = _TOKENS["thought"] if conditions["think"] else 0
     return _TOKENS["statement"] * statements + _TOKENS["before"] + thought

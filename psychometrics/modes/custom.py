@@ -171,7 +171,7 @@ def _probabilities(
 
 
 def _weighed(row: Row, questionnaire: Questionnaire) -> list[Row]:
-    """Turn an answer by probabilities into its expected value, or into a row for each option."""
+    """Turn an answer given as probabilities into its expected value, or into a row for each option."""
     shares = row["value"] if isinstance(row["value"], dict) else {row["value"]: 1.0}
     if row["status"] != "ok":
         return [row | {"value": None}]

@@ -259,7 +259,7 @@ class _WordsRespondent(NLIRespondent):
         return [{"input_ids": row} for row in rows]
 
     def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
-        """Return the order, longest first, with pairs of one premise together to read it once."""
+        """Return the order of the pairs, longest first, with pairs that share a premise together."""
         longest: dict[str, int] = {}
         for (premise, _), features in zip(pairs, encoded, strict=True):
             longest[premise] = max(longest.get(premise, 0), len(features["input_ids"]))
@@ -386,7 +386,7 @@ class NLI(PromptMode):
     question_columns = ("premise", "hypothesis")
 
     def digest(self, source: Source, dtype: str, **conditions: Any) -> str:
-        """Return the fingerprint of a model that was found."""
+        """Return the fingerprint of the model at a source."""
         # The version of this file's treatment of answers; raise it with every change. Since 3
         # nothing is padded.
         handling = "nli-1" if source.kind in ("embedded", "packed") else "nli-3"

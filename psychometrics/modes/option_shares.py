@@ -97,7 +97,7 @@ def _option_pairs(
 def _by_logits(
     questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return options with their probabilities as a model's next words, by permutation."""
+    """Return each option's probability as the model's next words, for each permutation."""
     model = asking.respondent
     bar = asking.bar
     rows = _scored_replies(questionnaire, conditions)

@@ -71,7 +71,7 @@ class PromptMode(Mode):
     def build(
         self, source: Source, identity: Identity, device: torch.device, **conditions: Any
     ) -> _PromptRespondent:
-        """Load a respondent from a model that was found."""
+        """Load a respondent from the model at a source."""
         raise NotImplementedError
 
     def identify(self, respondent: Any, dtype: str | None = None, **conditions: Any) -> Identity:
@@ -114,7 +114,7 @@ class PromptMode(Mode):
         answer: Callable[[PreTrainedTokenizerBase, list[Prompt]], Probabilities],
         tokenizer: PreTrainedTokenizerBase,
     ) -> bool:
-        """Return whether padding leaves prompts' answers unchanged on one of the two sides.
+        """Return whether padding on one side, left or right, leaves all answers unchanged.
 
         A decoder that counts positions from the left needs its padding on the right, XLNet needs it
         on the left, the convolutions of ConvBERT react to it anywhere, and Funnel, which pools

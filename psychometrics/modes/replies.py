@@ -109,8 +109,7 @@ def parse_reply(
     thinking, is ``unreadable``; an empty one is ``missing``.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
-    its text, also within an object (``{"answers": {"1": 4}}``), or a list's entry that has both
-    (``[{"id": 1, "answer": 4}]``). A value may be an object with an ``answer``. A repeated key
+    its text, also within an object (``{"answers": {"1": 4}}``), or a list entry that holds both the statement's identifier and the answer (``[{"id": 1, "answer": 4}]``). A value may be an object with an ``answer``. A repeated key
     counts twice; a truncated object's complete entries count.
 
     Parameters

@@ -375,7 +375,7 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
 
     both = sorted(set(grid) & set(parameters))
     if both:
-        raise ParameterError(f"{both[0]} is swept and set: leave it out of one of the two.")
+        raise ParameterError(f"{both[0]} is both swept and set: remove it from one of the two.")
 
     found = []
     for values in itertools.product(*grid.values()):

@@ -1,8 +1,6 @@
 """Read questionnaires' files in four layouts, and convert them into the project's own.
 
-YAML is the project's own layout (``questionnaires/README.md`` lists its keys). JSON is
-PsychoBench's or the question_llm library's, and ``.osd`` is OpenScales'; all are checked by the
-same strict rules.
+YAML is the project's own layout (``questionnaires/README.md`` lists its keys). JSON files follow PsychoBench or the question_llm library, and ``.osd`` files follow OpenScales; all are checked by the same strict rules.
 """
 
 from __future__ import annotations
@@ -488,4 +486,4 @@ def _json(path: Path, place: str) -> object:
             f"{place}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})."
         ) from None
     except (RecursionError, ValueError):
-        raise QuestionnaireError(f"{place}: nested too deeply, or a number too long.") from None
+        raise QuestionnaireError(f"{place}: nested too deeply, or a number is too long; simplify it.") from None

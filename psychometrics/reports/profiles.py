@@ -46,8 +46,7 @@ def assess(
     Parameters
     ----------
     model : str or Path
-        A member of the embedded population, a folder, a hub id; in mode chat a model's name at the
-        endpoint.
+        A member of the embedded population, a folder or a hub id; in mode chat, the model's name at the endpoint.
     questionnaires : str, Path or Questionnaire, or several
         Questionnaires with scales.
     mode, store, dtype, device, **conditions
@@ -55,7 +54,7 @@ def assess(
     against : str, optional
         Respondents to compare with, asked in the same way: ``"embedded"``, or names. By default the
         embedded population in mode ``nli``, whose scores on the book's questionnaires are shipped,
-        and nobody in the other modes. None means nobody.
+        and no respondents in the other modes. None means nobody.
     base : str or Path, optional
         The untouched model that this one was trained from, a folder or a hub id; the random heads
         that judge answers to prompts are built on it. By default a member's base, or the base in

@@ -11,12 +11,11 @@ answer of another.
 A part is written under a temporary name and then renamed (on a local disk after the disk has
 confirmed it), or written as a whole to an object store. So a killed process leaves a complete part
 or none, and any number of processes and machines may write at once. The name of a part contains the
-SHA-256 of its bytes: a truncated or altered part is noticed when it is read and set aside, and its
-questions are asked again. Each part also records the respondent, the conditions, the version, and
+SHA-256 of its bytes: a truncated or altered part is noticed on reading and set aside, and its questions are asked again. Each part also records the respondent, the conditions, the version, and
 the time taken; :func:`manifests` lists these. A part copied from another folder is set aside, too.
 
 Behind every store are the answers that the project ships, in ``data/answers``, by respondents that
-take minutes to ask. They have the same keys, and this folder is never written to.
+take minutes to ask. Their keys are made in the same way, and this folder is never written to.
 
 A store is a local folder, or a URL that pyarrow or fsspec opens: ``file:///shared/answers``,
 ``s3://bucket/answers?endpoint_override=http://host:9000``, ``gs://…``, ``memory://…``. The umask

@@ -32,7 +32,7 @@ _TEXT = pa.large_string()
 
 
 class Folder:
-    """The parts of one respondent and questionnaire, in a file system of pyarrow's."""
+    """The parts of one respondent and questionnaire, in a pyarrow file system."""
 
     def __init__(self, system: fs.FileSystem, path: str):
         self.system = system

@@ -277,7 +277,7 @@ def _mean(values: np.ndarray, bar: float = 0.0) -> tuple[float, float, float, fl
 
 
 def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float, float]:
-    """Return the mean difference of two respondents over scales, by Welch's test on runs."""
+    """Return two respondents' mean difference over scales, with Welch's test over runs."""
     difference = 0.0
     variances = []
     for q, s in scales:

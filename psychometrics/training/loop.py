@@ -43,7 +43,7 @@ _PATIENCE = 2
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a training, see :func:`psychometrics.training.train_nli`."""
+    """Settings of a training run; see :func:`psychometrics.training.train_nli`."""
 
     tuning: Literal["unfrozen", "frozen", "lora"] = "unfrozen"
     epochs: Annotated[FiniteFloat, Field(gt=0, le=1000)] = 3.0
