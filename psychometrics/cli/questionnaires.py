@@ -26,11 +26,11 @@ def _new_questionnaire(
     output: Output = None,
     language: Annotated[Literal["en", "de", "es", "fr"], Option(help="Items' language.")] = "en",
 ) -> None:
-    """Draft a questionnaire's file from a table of items; comments in it say what to add.
+    """Draft a questionnaire's file from a table of items; comments in the file say what to add.
 
-    The file has by default the table's name and ends in .yaml. Columns: item, and optionally scale,
-    reverse (yes), options (0=Not at all; 1=Often), source and inverse terms (separated by
-    semicolons), premise and hypothesis.
+    By default, the file has the table's name with the ending .yaml. The table has the column item
+    and optionally scale, reverse (yes), options (0=Not at all; 1=Often), source and inverse terms
+    (separated by semicolons), premise and hypothesis.
     """
     output = output or table.with_suffix(".yaml")
     with warnings.catch_warnings(record=True) as left_out:
@@ -49,9 +49,9 @@ def _check(
     measure: Annotated[bool, Option("--measure", help="Also check with models.")] = False,
     watch: Annotated[bool, Option("--watch", help="Check at each save.")] = False,
 ) -> None:
-    """Check a questionnaire's file: its mistakes, its content, and the rules of wording it breaks.
+    """Check a questionnaire's file: print its mistakes, its content and the broken wording rules.
 
-    --measure lets small models check opposites and congruence.
+    With --measure, small models check opposites and congruence.
     """
     path = Path(questionnaire)
 
