@@ -90,7 +90,7 @@ def check_columns(
             wrong = np.array([is_text or not fit for fit in fits], dtype=bool)
 
         if wrong.any():
-            raise ParameterError(f"The column '{column}' holds {values[wrong].iloc[0]}, no number.")
+            raise ParameterError(f"Column '{column}' has {values[wrong].iloc[0]}, not a number.")
 
     doubled = table.duplicated([*once]) if once else pd.Series(False, table.index)
     if doubled.any():

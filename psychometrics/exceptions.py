@@ -57,7 +57,7 @@ class RespondentError(PsychometricsError, ValueError):
         found = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
         if out_of_memory(error):
             said = f"{name} does not fit into memory: use a smaller model, dtype='bfloat16', "
-            said += "device='cpu' if it was a GPU's, or an endpoint that serves the model."
+            said += "device='cpu' instead of a GPU, or an endpoint that serves the model."
             found = cls(said, kind="memory")
 
         found.__cause__ = error

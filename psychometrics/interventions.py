@@ -174,11 +174,11 @@ def trajectories(
     epochs_after = range(1, epochs + 1) if measure_at is None else measure_at
     measured = sorted({0, *epochs_after})
     if not respondents or not arms or not seeds or epochs < 1 or measured[-1] > epochs:
-        raise ParameterError("Name a respondent, an arm and an epoch, and measure within these.")
+        raise ParameterError("Name a respondent and an arm, and measure within the epochs.")
 
     texts = {Path(arm).stem if Path(arm).suffix else arm: arm for arm in arms}
     if len(texts) < len(arms):
-        raise ParameterError("Two arms have one name: rename a file.")
+        raise ParameterError("Two arms have the same name: rename a file.")
 
     errors: dict[str, RespondentError] = {}
     before, runs = _runs(respondents, questionnaires, texts, seeds, settings, refit, errors)

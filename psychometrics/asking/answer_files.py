@@ -276,7 +276,7 @@ def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
         answers = answers.assign(
             run=answers.groupby([*asking, "item_id"], dropna=False).cumcount() + 1
         )
-        said = "rows of one respondent are its runs, in their order (else set run or respondent)"
+        said = "the rows of one respondent are its runs, in order (else set run or respondent)"
         notes.add("runs", said, answers["run"].max())
     elif again.any():
         answers = _without_copies(answers, asking, notes)
@@ -299,9 +299,9 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> 
     if not same.all():
         row = pairs[~same].iloc[0]
         raise ParameterError(
-            f"{notes.place}, {row['place']}: '{row['respondent_id']}' has answered "
-            f"{row['item_id']} before, in {row['place_first']}, otherwise; name the column that "
-            "tells the two apart (respondent, run or conditions), or leave one row out."
+            f"{notes.place}, {row['place']}: '{row['respondent_id']}' has a "
+            f"different answer to {row['item_id']} in {row['place_first']}; name the column that "
+            "distinguishes the rows (respondent, run or conditions), or leave one row out."
         )
 
     places = answers.loc[seen, "place"].unique().tolist()
@@ -369,8 +369,8 @@ def _look_at(
         mend = "had not been reversed (then leave out already_reversed)" if already else mend
         notes.add(
             "keyed twice",
-            f"reversed items go with the others in {', '.join(together)} (correlations over "
-            f"{len(means)} respondents): these agree with anything, or the answers {mend}",
+            f"reversed items correlate positively with the others in {', '.join(together)} (over "
+            f"{len(means)} respondents): either these agree with anything, or the answers {mend}",
             len(together),
         )
 

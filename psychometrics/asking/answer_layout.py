@@ -158,8 +158,8 @@ def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _No
 def _refuse_prompts(table: _AnswerTable) -> None:
     if {"term", "polarity"} <= set(table.cells.columns):
         raise ParameterError(
-            f"{table.place}: holds answers to prompts, not to items; read it by pandas, as "
-            "scale_scores takes it."
+            f"{table.place}: holds answers to prompts, not to items; read it with pandas "
+            "and pass the frame to scale_scores."
         )
 
 
@@ -343,7 +343,7 @@ def _add_conditions(
 
     for name in conditions:
         if name in COLUMNS:
-            raise ParameterError(f"conditions: '{name}' is reserved for all answers; rename it.")
+            raise ParameterError(f"conditions: '{name}' is a column of all answers; rename it.")
         who[name] = cells[name]
 
     for name in ("mode", "status"):  # from a table that this package wrote

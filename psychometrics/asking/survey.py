@@ -63,7 +63,7 @@ def survey(
     loaded = load_questionnaire(questionnaire)
     check_numbers(checks=checks)
     if checks > len(loaded.items):
-        raise ParameterError(f"{loaded.id}: {len(loaded.items)} items, {checks} checks: use fewer.")
+        raise ParameterError(f"{loaded.id}: use at most {len(loaded.items)} checks, got {checks}.")
     if any(item.id.startswith(_CHECK) for item in loaded.items):
         raise ParameterError(f"{loaded.id}: checks are named {_CHECK}1 ...; rename its items.")
 
@@ -239,7 +239,7 @@ def read_survey(
     (0, ['attention, missing'])
     """
     if not len(files):
-        raise ParameterError("files: there is none; name the files that hold the answers.")
+        raise ParameterError("files: no file is named; name files of answers.")
 
     parts = []
     for file in files:

@@ -104,7 +104,7 @@ def _check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None
     for entry in _present_wordings(questionnaire):
         if max(len(entry.source), len(entry.inverse)) < 2:
             place = f"{questionnaire.id}, item {entry.item}, template {entry.place}"
-            raise ParameterError(f"{place}: has one source and one inverse term; add a second.")
+            raise ParameterError(f"{place}: has one source and one inverse term; add terms.")
     terms = any(c.source or c.inverse for item in questionnaire.items for c in item.candidates)
     if (table["rule"] == "present").all() and not terms and not questionnaire.candidates:
         raise ParameterError(f"{questionnaire.id} has no candidates: list some under its items.")

@@ -149,7 +149,7 @@ def rater_agreement(
         table = given.assign(code=codes).pivot(index=list(items), columns="rater", values="code")
         complete = table.dropna().to_numpy(dtype=int)
         if table.shape[1] < 2 or not len(complete):
-            raise ParameterError(f"{criterion}: no item has two raters; let raters share items.")
+            raise ParameterError(f"{criterion}: no item has two raters; have items rated twice.")
 
         n = complete.shape[1]
         counts = (complete[:, :, None] == np.arange(len(labels))).sum(axis=1)

@@ -46,8 +46,8 @@ def _ask(
     mode: Mode = "nli",
     condition: Conditions = None,
     store: Store = None,
-    failures: Annotated[Path | None, Option(help="A .csv file of failures and reasons.")] = None,
-    engine: Annotated[Literal["local", "ray"], Option(help="Here, or a Ray cluster.")] = "local",
+    failures: Annotated[Path | None, Option(help="A .csv file for failures and reasons.")] = None,
+    engine: Annotated[Literal["local", "ray"], Option(help="This machine or a cluster.")] = "local",
     output: Output = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -187,7 +187,7 @@ def _survey(
     form = pm.asking.survey.survey(questionnaire)
     if not files:
         if output is None:
-            raise ParameterError("survey: no file to write; name a page or table by --output.")
+            raise ParameterError("survey: no file is named; name a page or table with --output.")
         pm.asking.survey.write_survey(form, output)
         typer.echo(f"{output}: {len(form.items)} items, including attention checks")
         return
@@ -201,7 +201,7 @@ def _survey(
 
 @app.command("behaviour", rich_help_panel=_PANEL)
 def _behaviour(
-    model: Annotated[str, Argument(help="A chat model, here or at OPENAI_BASE_URL.")],
+    model: Annotated[str, Argument(help="A chat model: local or at OPENAI_BASE_URL.")],
     facts: Annotated[Path | None, Option(help="Questions of fact, such as TruthfulQA's.")] = None,
     requests: Annotated[Path | None, Option(help="Requests, such as SafetyQA's.")] = None,
     judge: Annotated[str | None, Option(help="A chat model that reads the replies.")] = None,

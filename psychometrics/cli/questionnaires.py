@@ -22,7 +22,7 @@ _PANEL = "Questionnaires"
 
 @app.command("new-questionnaire", rich_help_panel=_PANEL)
 def _new_questionnaire(
-    table: Annotated[Path, Argument(metavar="TABLE", help="A CSV file, see above.")],
+    table: Annotated[Path, Argument(metavar="TABLE", help="A CSV file with the columns above.")],
     output: Output = None,
     language: Annotated[Literal["en", "de", "es", "fr"], Option(help="Items' language.")] = "en",
 ) -> None:
@@ -47,7 +47,7 @@ def _new_questionnaire(
 def _check(
     questionnaire: QuestionnaireName,
     measure: Annotated[bool, Option("--measure", help="Also check with models.")] = False,
-    watch: Annotated[bool, Option("--watch", help="Check at each save.")] = False,
+    watch: Annotated[bool, Option("--watch", help="Check again at each save.")] = False,
 ) -> None:
     """Check a questionnaire's file: print its mistakes, its content and the broken wording rules.
 
@@ -182,7 +182,7 @@ def _improve(
     respondents: Respondents = "encoders",
     output: Output = None,
     rules: Annotated[
-        bool, Option("--rules/--no-rules", help="Also make candidates by rules.")
+        bool, Option("--rules/--no-rules", help="Also make candidates by the rules.")
     ] = True,
     seed: Annotated[int, Option(help="Seed of the halves and of the random prompts.")] = 1,
     condition: Conditions = None,

@@ -36,8 +36,8 @@ _Profiled = Annotated[
 _Against = Annotated[
     str,
     Option(
-        help='Respondents to compare with: "default" (embedded in mode nli, else nobody), names '
-        'with commas, or "nobody".'
+        help='Respondents to compare with: "default" (the embedded population in mode nli, '
+        'otherwise none), names separated by commas, or "nobody" for none.'
     ),
 ]
 _Pdf = Annotated[bool, Option("--pdf", help="Also print the page to a .pdf file.")]
@@ -71,7 +71,7 @@ def _profile(
         return _profile_answers(answer_file, model, questionnaires, mode, condition, output, pdf)
 
     if model is None:
-        raise ParameterError("There is no model: name one, or a table by --answers.")
+        raise ParameterError("Name a model, or a table with --answers.")
 
     if dry_run:
         _collect_answers(_names_in(questionnaires), model, mode, condition, dry_run)
@@ -207,7 +207,7 @@ def _side_by_side(answers, named: list[str]) -> list[str]:
     if not 2 <= len(chosen) <= most:
         raise ParameterError(
             f"compare: --answers has {len(chosen)} respondent(s), and a page compares 2 to "
-            f"{_SIDE_BY_SIDE}; name some."
+            f"{_SIDE_BY_SIDE}; name the respondents to compare."
         )
     return chosen
 
@@ -264,7 +264,7 @@ def _say_runs(table, width: float) -> None:
         order = "" if math.isnan(row.order) else f"; reliability of their order: {row.order:.2f}"
         typer.echo(
             f"{row.questionnaire}, {row.scale}: {row.needed:.0f} runs of each model for an "
-            f"interval of {width:g} ({row.assured:.0f} to be sure of it){order}"
+            f"interval of {width:g} ({row.assured:.0f} to be on the safe side){order}"
         )
 
 

@@ -258,7 +258,7 @@ class Batches:
             if state.get("status") in _ENDED:
                 return state
             if not isinstance(state.get("status"), str):
-                raise RespondentError(f"{self.client.where} gives no status: leave batch out.")
+                raise RespondentError(f"{self.client.where} reports no status: leave batch out.")
 
             waited = time.monotonic() - began
             await asyncio.sleep(min(_POLLS, max(self.queue.endpoint.pause, waited / 10)))
@@ -346,7 +346,7 @@ class Batches:
             except RespondentError as error:
                 if path in ("/files", "/batches") and " status 404" in str(error):
                     raise RespondentError(
-                        f"{self.client.where} has no batches: leave batch out."
+                        f"{self.client.where} has no batch API: leave batch out."
                     ) from error
                 raise
 

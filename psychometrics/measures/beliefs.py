@@ -234,7 +234,7 @@ def group_differences(
     marked = marked[marked[by].isin(pair)]
     units = marked.drop_duplicates([by, unit])
     if set(units[by]) != set(pair) or units[unit].duplicated().any():
-        raise ParameterError(f"{by}: name two groups that share no {unit}; {pair} are not such.")
+        raise ParameterError(f"{by}: name two groups without a common {unit}, got {pair}.")
 
     rows = []
     for name in marked.columns[completions.shape[1] :]:

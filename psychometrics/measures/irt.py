@@ -365,7 +365,7 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
     frame = _as_numbers(answers)
     values = frame.to_numpy()
     if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-        raise ParameterError("answers must be 0, 1 or missing; recode the others.")
+        raise ParameterError("answers must be 0, 1 or missing; recode all other values.")
     return frame
 
 

@@ -74,7 +74,7 @@ def response_styles(
     lacking = set(answers["questionnaire"]) - set(known)
 
     if lacking and not isinstance(questionnaires, Questionnaire):
-        raise ParameterError(f"The answers are to '{min(lacking)}'; give it, too.")
+        raise ParameterError(f"Some answers are to '{min(lacking)}'; name this questionnaire, too.")
     tables = []
     for name, questionnaire in known.items():
         part = answers[answers["questionnaire"] == name]

@@ -399,7 +399,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     for pickled in folder.glob("*/pytorch_model.bin"):
         if not pickled.with_name("model.safetensors").is_file():
             raise RespondentError(
-                f"{name} holds {pickled.name}, which can carry program code: convert it.",
+                f"{name} holds {pickled.name}, which can carry program code: convert this file.",
                 kind="no safetensors",
             )
 

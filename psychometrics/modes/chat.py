@@ -334,7 +334,7 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
         The model is an embedded member, which cannot hold a conversation.
     """
     if source.kind == "embedded":
-        raise RespondentError(f"{source.name} judges pairs and cannot talk: name 'smollm2', say.")
+        raise RespondentError(f"{source.name} judges pairs and cannot reply: name a chat model.")
     dtype = resolve_dtype(dtype)
     written = ""
     if source.folder and source.kind != "packed":  # a packed model's digest covers it

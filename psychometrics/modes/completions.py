@@ -151,7 +151,7 @@ def _name_and_digest(model: str | Path) -> tuple[str, str]:
 
     source = find(model)
     if source.kind == "embedded":
-        raise RespondentError(f"{model} judges pairs and completes nothing: name 'embedded'.")
+        raise RespondentError(f"{model} judges pairs and cannot complete text: name 'embedded'.")
     return source.name, source.digest
 
 
@@ -300,7 +300,7 @@ def _model_kind(model: str | Path) -> str:
     if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
         return "causal"
 
-    raise RespondentError(f"{model} completes nothing: name a masked or causal model, or a T5.")
+    raise RespondentError(f"{model} cannot complete text: name a masked, a causal or a T5 model.")
 
 
 @torch.inference_mode()

@@ -44,7 +44,7 @@ class Human(Mode):
             raise ParameterError(f"A person needs a name: give text, not {respondent!r}.")
         if _is_path(respondent):
             raise ParameterError(
-                f"{respondent}: this is a file or folder, not a person; name a person, or read "
+                f"{respondent}: this name is a file or folder; name a person, or read "
                 "a table of answers by --answers."
             )
         return self._who(respondent, "person", key_of("human-1", respondent))

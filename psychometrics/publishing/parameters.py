@@ -216,7 +216,7 @@ class _Interventions(_Chapter, of="07-interventions"):
         if any(not 1 <= int(time) <= self.epochs for time in times):
             raise ParameterError(f"measure_at must be 1 to {self.epochs}, got {self.measure_at}.")
         if self.live > self.models:
-            raise ParameterError(f"live: {self.live} is more than models, {self.models}.")
+            raise ParameterError(f"live: {self.live} is greater than models, {self.models}.")
         if self.talk != "shipped" and not (Path(self.talk) / "interventions_talk.csv").is_file():
             raise ParameterError(f"{self.talk} has no interventions_talk.csv: name its folder.")
 
@@ -276,7 +276,7 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
         if asked and not any(scale.reverse for scale in asked.scales):
             raise ParameterError(f"questionnaire: {asked.id} has no reverse-keyed items.")
         if self.respondents and len(population(self.respondents)) < 2:
-            raise ParameterError("respondents: one has no variance; name two.")
+            raise ParameterError("respondents: a single one has no variance; name two.")
 
 
 class _Published(_Chapter, of="12-published-answers"):
@@ -290,7 +290,7 @@ class _Published(_Chapter, of="12-published-answers"):
         if not asked.scales:
             raise ParameterError(f"questionnaire: {asked.id} has no scales; name another.")
         if self.answers == "none" and asked.id != "ipip50":
-            raise ParameterError("questionnaire: is for a table of answers; give one as answers.")
+            raise ParameterError("questionnaire: needs a table of answers; name one in answers.")
         if self.answers != "none":
             _check_sheets(self.answers, asked)
 

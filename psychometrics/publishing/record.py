@@ -364,7 +364,7 @@ def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
     """Write the numbers of a table or figure; return the path of the CSV file."""
     if not _NAME.fullmatch(name) or not name.startswith(kind):
         what = "table" if kind == "tab" else "figure"
-        raise ParameterError(f"{name}: the name of a {what} is like {kind}-power.")
+        raise ParameterError(f"{name}: the name of a {what} must be like {kind}-power.")
     _RUN.folder.mkdir(parents=True, exist_ok=True)
     flat = frame.set_axis([_flat(column) for column in frame], axis=1)
     path = _RUN.folder / f"{name}.csv"

@@ -26,7 +26,7 @@ _EXPECTED = {
     ),
     "string_type": "must be text",
     "int_type": "must be a whole number",
-    "too_short": "needs an entry more",
+    "too_short": "needs at least one entry more",
     "too_long": "is too long; shorten it",
     "string_too_short": "is empty; write something",
     "string_too_long": "must have at most 100 signs",

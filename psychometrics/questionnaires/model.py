@@ -394,14 +394,14 @@ def _item_mistakes(
         found.append(f"{place}: has templates, but there are no intensifiers; add them")
 
     if len(options) == 1:
-        found.append(f"{place}: has one option only; add another")
+        found.append(f"{place}: has only one option; add a second option")
 
     for at, template in enumerate(item.templates, start=1):
         if not (template.terms or item.terms):
             found.append(f"{place}, template {at}: has no terms; add source and inverse terms")
 
         if template in item.templates[: at - 1]:
-            found.append(f"{place}, template {at}: is there already; keep one")
+            found.append(f"{place}, template {at}: occurs twice; keep one")
 
     for at, candidate in enumerate(item.candidates, start=1):
         found += _candidate_mistakes(f"{place}, candidate {at}", item, candidate)
@@ -449,7 +449,7 @@ def _candidate_mistakes(place: str, item: Item, candidate: _Candidates) -> list[
 def _option_mistakes(place: str, options: tuple[Option, ...]) -> list[str]:
     found = _twice(place, [option.label for option in options])
     if len({option.value for option in options}) < len(options):
-        found.append(f"{place}: two options have one value; correct one")
+        found.append(f"{place}: two options have the same value; correct one")
     return found
 
 

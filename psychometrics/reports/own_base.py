@@ -126,7 +126,7 @@ def _check_base(model: str, base: str) -> None:
 
         why = ""
         if reads(_SENTENCE)["input_ids"] != other(_SENTENCE)["input_ids"]:
-            why = f"The base {base} has another tokenizer than the model"
+            why = f"The base {base} and the model have different tokenizers"
         elif not _trained_from(first, second, own.base is not None or tuning == "frozen"):
             why = f"The weights of the model are not those of the base {base}, trained further"
 

@@ -222,7 +222,7 @@ file or directory); name a readable file.
     answers = list(_answers(study, Path(path), store, False, failed, {}, table))
 
     if not answers:
-        raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
+        raise ParameterError(f"{path}: no respondent answered. {' '.join(failed.values())}")
     loaded = study.load_questionnaires(folder)
     scored = pd.concat([_scored(part) for part in answers], ignore_index=True)
     makers = {"scores": _scores, "expectations": _expectations, "effects": _effects}

@@ -114,8 +114,8 @@ def _explain_errors(what: str) -> Iterator[None]:
         full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         raise StoreError(
             f"{what} ({reason(error)}): {'free some space' if full else 'give access to it'}, or "
-            "name another folder in --store or PSYCHOMETRICS_STORE; what was stored before is "
-            "still there."
+            "name another folder in --store or PSYCHOMETRICS_STORE; earlier answers are "
+            "still stored."
         ) from error
 
 

@@ -166,7 +166,7 @@ def answers(
     check_choice(("phase", "completers"), sample=sample)
     if category is None:
         if sample == "phase":
-            raise ParameterError("people differ between phases: name a category, or 'completers'.")
+            raise ParameterError("phases had different people: name a category, or 'completers'.")
         return pd.concat([answers("people", c, sample) for c in CATEGORIES], axis=1)
 
     columns = _asked(category)

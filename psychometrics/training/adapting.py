@@ -131,7 +131,7 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
             said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
-            raise RespondentError(f"masked_lm has another vocabulary than the model: {said}.")
+            raise RespondentError(f"masked_lm and the model have different vocabularies: {said}.")
 
         if hasattr(model, model.base_model_prefix):
             setattr(model, model.base_model_prefix, body)
