@@ -192,7 +192,7 @@ def read_all(
 def write_answers(
     table: pd.DataFrame, path: str | Path, questionnaires: Sequence[Any] = ()
 ) -> None:
-    """Write answers, or another table, in the format of the file's extension.
+    """Write answers, or a table of scores, in the format of the file's extension.
 
     Parameters
     ----------

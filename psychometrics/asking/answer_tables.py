@@ -110,7 +110,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
     DataError
         The file is missing or damaged.
     ParameterError
-        The file has another format, or the library that reads it is not installed.
+        The file has a different format, or the library that reads it is not installed.
 
     Examples
     --------

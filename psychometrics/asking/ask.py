@@ -61,8 +61,8 @@ def ask(
     respondents : str or respondent, or several
         A string names a population (see :func:`psychometrics.asking.population`): ``"embedded"``,
         or names, folders, hub ids and populations' files, separated by commas. Other respondents
-        depend on the mode: loaded models, a number of simulated ones, a function. With the default
-        ``mode``, a loaded respondent is asked in its own mode.
+        depend on the mode: loaded models, a number of simulated respondents, or a function. With
+        the default ``mode``, a loaded respondent is asked in its own mode.
     store : str or Path, optional
         Folder or URL of the response store; by default the one in ``PSYCHOMETRICS_STORE``, or else
         the user's cache.

@@ -302,7 +302,7 @@ def _make_mark(url: str) -> str | None:
 
 
 def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
-    """Return a respondent's tasks: one, or as many as its prompts need."""
+    """Return a respondent's tasks: a single task, or as many as its prompts need."""
     respondent = order.respondent
     here = Path(respondent).expanduser()
     files = order.identity.source in ("local", "adapter", "packed")
@@ -535,7 +535,7 @@ def _put(order: _Order, bars: list[Progress], end: _Report) -> None:
 
 
 def _check_machine(order: _Order) -> None:
-    """Refuse a machine with another store, or with another model of this name."""
+    """Refuse a machine with a different store, or with a different model of the same name."""
     here = ray.util.get_node_ip_address()
     identity = order.identity
     if order.mark and not Path(order.mark).exists():

@@ -39,8 +39,8 @@ def judged(
     -------
     DataFrame
         The answers. The column ``judge`` is ``read`` if the judge found an answer, whose status is
-        now ``ok``; ``none`` if it found none; ``agrees`` or ``differs`` if the rules had read the
-        answer, which is not changed; otherwise empty.
+        now ``ok``; ``none`` if it found no answer; ``agrees`` or ``differs`` if the rules had read
+        the answer, which is not changed; otherwise empty.
     """
     questionnaire_id = answers["questionnaire"].iloc[0]
     questionnaire = next(each for each in questionnaires if each.id == questionnaire_id)

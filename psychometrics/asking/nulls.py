@@ -1,8 +1,9 @@
 """Null respondents and shuffled scoring keys: the results to expect if there is no effect.
 
 A *null respondent* answers by the same procedure without the ability in question. A result for a
-population of them comes from the method alone. All kinds are in this one file, because heads, words
-and noise differ in only a line each, and share the bases, the random draws and the shipped answers.
+population of null respondents comes from the method alone. All kinds are in this one file, because
+heads, words and noise differ in only a line each, and share the bases, the random draws and the
+shipped answers.
 """
 
 from __future__ import annotations
@@ -300,8 +301,8 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     Raises
     ------
     ParameterError
-        There is no such column, or an intensifier has two weights: shuffle one questionnaire at a
-        time.
+        There is no such column, or an intensifier has two weights, as in answers to two
+        questionnaires.
 
     Examples
     --------

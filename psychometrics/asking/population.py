@@ -35,11 +35,11 @@ def population(name: str | Path = "embedded") -> list[str]:
     Parameters
     ----------
     name : str or Path
-        ``"embedded"``, the default: all decoders and, among the encoders, the frozen ones and the
-        most accurate one for each kind of data, depth and genre; ``"all"``, all embedded members;
-        ``"encoders"`` or ``"decoders"``, the members of one family; or a comma-separated list of
-        respondents (embedded members, local folders, hub ids) and of populations' files, which end
-        in ``.yaml``.
+        ``"embedded"``, the default: all decoders and, among the encoders, the frozen encoders and
+        the most accurate encoder for each kind of data, depth and genre; ``"all"``, all embedded
+        members; ``"encoders"`` or ``"decoders"``, the members of one family; or a comma-separated
+        list of respondents (embedded members, local folders, hub ids) and of populations' files,
+        which end in ``.yaml``.
 
     Returns
     -------

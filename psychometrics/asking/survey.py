@@ -83,7 +83,7 @@ def survey(
 
 
 def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
-    """Write a survey as a page to fill in, or as a table for another survey tool.
+    """Write a survey as a page to fill in, or as a table for a different survey tool.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
     Raises
     ------
     ParameterError
-        The file has another extension, or cannot be written.
+        The file has a different extension, or cannot be written.
 
     Examples
     --------

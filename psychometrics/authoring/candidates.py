@@ -47,7 +47,7 @@ class _Wording:
 
 
 def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
-    """List each template's candidates: those that the questionnaire lists and those made by rules.
+    """List each template's candidates: the questionnaire's own and those made by rules.
 
     The rules do not change the item's own words. They add hypotheses that fit any premise
     (``_HYPOTHESES``), and move the intensifier to the end of the hypothesis.

@@ -205,8 +205,8 @@ class _Choice:
     def opposition(self, pools: list[_Wording]) -> list[float]:
         """Return how much more a term contradicts the other kind's first term than its own kind's.
 
-        A term contradicts another by the probability of contradiction between the sentences with
-        the two terms, averaged over the first half of the respondents.
+        How much a term contradicts a different term is the probability of contradiction between the
+        sentences with the two terms, averaged over the first half of the respondents.
         """
         pairs = [
             (pool.sentence(other[0]), pool.sentence(own[0]), pool.sentence(term))

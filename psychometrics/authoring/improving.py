@@ -86,7 +86,7 @@ class _Improved:
         Raises
         ------
         ParameterError
-            A file exists already (none is overwritten), or cannot be written.
+            A file exists already (it is not overwritten), or cannot be written.
         """
         check_new(path, report)
         path = Path(path).expanduser()

@@ -1,4 +1,4 @@
-"""Rules for the wording of NLI prompts; two of them need a model.
+"""Rules for the wording of NLI prompts; two rules need a model.
 
 The rules find only some faults. People must judge whether a prompt asks the same as its item.
 """
@@ -158,7 +158,7 @@ def _mixed(questionnaire: Questionnaire) -> list[tuple]:
 
 
 def _texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
-    """Yield each text but the intensifiers, with its item and template number (0 for none)."""
+    """Yield each text except intensifiers, with its item and template number (0: no template)."""
     yield "all items", 0, " ".join(option.label for option in questionnaire.options)
     for item in questionnaire.items:
         yield item.id, 0, item.text

@@ -180,9 +180,9 @@ def _survey(
     """Write a questionnaire for people, with attention checks, or screen their answers.
 
     Without answers, --output is a page (.html) that saves a file for each person, or a table (.csv)
-    for another survey tool. With answers, the careful people's answers are written to --output (in
-    the format of `ask`), and the excluded people are printed with the reasons. -c takes settings of
-    reading, as with --answers; a column `seconds` holds the time that each person took.
+    for a different survey tool. With answers, the careful people's answers are written to --output
+    (in the format of `ask`), and the excluded people are printed with the reasons. -c takes
+    settings of reading, as with --answers; a column `seconds` holds the time that each person took.
     """
     form = pm.asking.survey.survey(questionnaire)
     if not files:
@@ -215,7 +215,7 @@ def _behaviour(
     The values are means over items, with Wilson's 95 % intervals. The default is the project's own
     24 questions and 24 requests. --facts takes TruthfulQA.csv or mc_task.json; --requests a table
     with a column `text` and, if some are harmless, `kind`. *default, again* repeats the default
-    role with another random seed: a role has an effect only if it differs by more than this
+    role with a different random seed: a role has an effect only if it differs by more than this
     repetition. The answers are written to --output.
     """
     import pandas as pd

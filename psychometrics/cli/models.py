@@ -1,4 +1,4 @@
-"""Commands about models: list a population, draft one, fetch a model, train a head."""
+"""Commands about models: list or draft a population, fetch a model, train a head."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _prompts(
     condition: Conditions = None,
     output: Output = None,
 ) -> None:
-    """Print or save (.csv, .parquet) the requests that a questionnaire makes; send none.
+    """Print or save (.csv, .parquet) the requests that a questionnaire makes; send no request.
 
     By default, print the prompt table for inference models; with --mode chat or options, the
     messages under the conditions that -c names.

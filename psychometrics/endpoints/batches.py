@@ -1,9 +1,9 @@
 """Send requests as files to endpoints with a batch API (``/files``, ``/batches``).
 
-All conversations run at once. When all of them wait for a reply, their requests go to the endpoint
-as one batch; the next requests form the next batch. The store records each batch before and after
-it is sent, so a killed run finds its batches again. A batch whose sending was interrupted is looked
-up in the endpoint's list.
+All conversations run at once. When all conversations wait for a reply, their requests go to the
+endpoint as one batch; the next requests form the next batch. The store records each batch before
+and after it is sent, so a killed run finds its batches again. A batch whose sending was interrupted
+is looked up in the endpoint's list.
 """
 
 from __future__ import annotations

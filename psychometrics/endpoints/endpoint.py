@@ -36,9 +36,9 @@ class Endpoint:
         address may have a query, such as Azure's ``?api-version=2024-10-21``, which is sent with
         every request.
     headers : mapping or its JSON text, optional
-        Headers sent with each request. If one of them contains ``{api_key}``, the key is sent only
-        there: ``{"api-key": "{api_key}"}`` for Azure. No other password is sent: ``~/.netrc`` is
-        not read. Proxies are taken from ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``,
+        Headers sent with each request. If a header contains ``{api_key}``, the key is sent only in
+        this header: ``{"api-key": "{api_key}"}`` for Azure. No other password is sent: ``~/.netrc``
+        is not read. Proxies are taken from ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``,
         ``NO_PROXY``.
     timeout : float
         Time limit for a complete reply, in seconds.
@@ -63,7 +63,7 @@ class Endpoint:
         First pause before a request is sent again, in seconds; it doubles each time, up to a
         minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.
     name : str
-        A prefix for the models' names, in case another endpoint has a model of the same name.
+        A prefix for the models' names, in case a different endpoint has a model of the same name.
     price_in, price_out : float, optional
         Prices per million tokens of requests, cached or not, and of replies, in any currency.
     max_cost : float, optional

@@ -260,7 +260,7 @@ def agreement(
 
     The agreement of two models is the cosine similarity of their completed templates or, without
     vectors, whether the completions are the same. The chance level pairs a model's completions with
-    another model's completions of other templates, in random order.
+    a different model's completions of other templates, in random order.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
 
     With all other loadings fixed, the best :math:`\lambda_i` is :math:`\sum_{j \ne i} r_{ij}
     \lambda_j / \sum_{j \ne i} \lambda_j^2`, or the nearer limit. The loadings are updated in turn
-    until none changes by more than 1e-10. Weak correlations have several minima: from the first
-    principal component, up to 8 % of samples of 24 respondents end in a poorer one. So the
+    until no loading changes by more than 1e-10. Weak correlations have several minima: from the
+    first principal component, up to 8 % of samples of 24 respondents end in a poorer one. So the
     estimation starts once from each item, as if it were the factor, and keeps the best result.
 
     Parameters

@@ -3,7 +3,7 @@
 Both models extend the two-parameter model of :mod:`psychometrics.measures.irt` to more than two
 options. Abilities are standard normal in the population and are integrated out on the same grid.
 Slopes have the same wide limits and may be negative; ``at_limit`` marks items whose estimates reach
-a limit. An item's options are those that somebody chose, in ascending order.
+a limit. An item's options are the options that somebody chose, in ascending order.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        An item has answers but no row of parameters, or the reverse; or the parameters are not
-        those of :func:`fit`.
+        An item has answers but no row of parameters, or the reverse; or the parameters do not come
+        from :func:`fit`.
 
     References
     ----------
@@ -190,7 +190,7 @@ def _check_counts(counts: pd.Series, model: str) -> None:
 
 
 def _indicators(answers: pd.DataFrame, options: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return a 0/1 column for each place among each item's options; gaps have 0 in all of them.
+    """Return a 0/1 column for each place among each item's options; gaps have 0 in every column.
 
     ``known``, shape (I, K - 1), says which options an item has besides its lowest.
     """

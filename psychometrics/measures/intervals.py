@@ -557,7 +557,7 @@ def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
-    """Return Pearson's correlation of each row of one array with the same row of another.
+    """Return Pearson's correlation of each row of ``xs`` with the same row of ``ys``.
 
     Parameters
     ----------

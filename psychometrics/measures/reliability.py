@@ -287,8 +287,8 @@ def generalisability(
         the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, for their level),
         ``objects``. The 95 % intervals come from a jackknife over the objects, as in :func:`omega`,
         at the observed levels of the other facets: with 6 to 24 objects they cover the true
-        coefficient in 92 to 96 % of samples, those of a percentile bootstrap in 84 to 92 %. An
-        interval is missing for two objects, or if the coefficient is 1.
+        coefficient in 92 to 96 % of samples, and intervals of a percentile bootstrap in 84 to 92 %.
+        An interval is missing for two objects, or if the coefficient is 1.
 
     Raises
     ------

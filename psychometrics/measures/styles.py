@@ -51,8 +51,8 @@ def response_styles(
     Raises
     ------
     ParameterError
-        A questionnaire has no answers, an answer is to another questionnaire or an unknown item, or
-        an item has two answers in a run.
+        A questionnaire has no answers, an answer is to a different questionnaire or an unknown
+        item, or an item has two answers in a run.
 
     References
     ----------

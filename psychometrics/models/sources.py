@@ -3,9 +3,10 @@
 The model is embedded in the project, in a local folder (a whole model, or an adapter with its
 base), in a packed GGUF file, or on the hub.
 
-Models in the package index have a short name (:mod:`psychometrics.models.fetching`); one of them is
-the book's conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). All kinds of sources
-share this file, since a model of one kind may be the base of an adapter of a different kind.
+Models in the package index have a short name (:mod:`psychometrics.models.fetching`); among these
+models is the book's conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). All kinds of
+sources share this file, since a model of one kind may be the base of an adapter of a different
+kind.
 """
 
 from __future__ import annotations

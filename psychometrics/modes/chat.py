@@ -7,7 +7,7 @@ are sent to the endpoint.
 Each request asks about a batch of statements in a run's order. The reply is stored before use,
 under a key made from everything that determines the reply. A killed run resumes where it stopped:
 no request with a stored reply is sent again. If two runs would send the same requests, the second
-waits for the first, even on another machine that shares the store's folder.
+waits for the first, even on a different machine that shares the store's folder.
 
 Conditions
 ----------

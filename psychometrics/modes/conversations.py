@@ -83,7 +83,7 @@ class _ConversationMode(Mode):
     needs_options = True
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all conditions; refuse conflicting ones."""
+        """Return all conditions; refuse conditions that conflict."""
         conditions = super().complete(given)
         if conditions["reply"] == "json_schema" and conditions["cipher"]:
             raise ParameterError("A reply in cipher fits no schema: leave one of them out.")

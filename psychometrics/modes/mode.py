@@ -158,7 +158,7 @@ class Mode:
     asked_once : dict
         Conditions under which each item is asked once, alone and in order.
     needs_options : bool
-        Whether each item must have options, because an answer is one of them.
+        Whether each item must have options, because an answer is one of the options.
     """
 
     conditions_type: ClassVar[type[Conditions]] = Conditions

@@ -35,7 +35,7 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     Raises
     ------
     RespondentError
-        The names belong to another kind of classifier.
+        The names belong to a different kind of classifier.
 
     Examples
     --------

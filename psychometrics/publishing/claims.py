@@ -265,7 +265,7 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
 
 
 def own_parameters(executed: str | Path) -> dict[str, object]:
-    """Return the parameters of an executed chapter that differ from the published ones.
+    """Return an executed chapter's parameters that differ from the published run's.
 
     Parameters
     ----------

@@ -206,7 +206,7 @@ def _plain(notebook, executed: Path, kind: str):
 
 
 def _few_brackets(text: str) -> str:
-    """Escape the brackets of Markdown text that has more of them than any chapter.
+    """Escape the brackets of Markdown text that has more brackets than any chapter.
 
     The Markdown library pairs each opening bracket with all following brackets, which is slow.
     """

@@ -140,7 +140,7 @@ def load_questionnaires(
 
 
 def questionnaire_names() -> list[str]:
-    """Return the names of the project's questionnaires and of those that other packages add.
+    """Return the names of questionnaires of the project and of other packages.
 
     Examples
     --------

@@ -184,7 +184,7 @@ def _beside_bases(
 
 
 def _asked_of_bases(loaded: list[Questionnaire]) -> list[Questionnaire]:
-    """Return those of the questionnaires that the study of six bases used, unchanged."""
+    """Return the questionnaires that the study of six bases used, if they are unchanged."""
     known = set(_study_bases().index.get_level_values("questionnaire"))
     return [one for one in loaded if one.id in known and one == load_questionnaire(one.id)]
 

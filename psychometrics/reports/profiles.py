@@ -107,7 +107,7 @@ def judge_respondents(
     answers : DataFrame
         Answers, as :func:`psychometrics.asking.answer_files.read_answers` returns them.
     questionnaires : str, Path or Questionnaire, or several
-        All questionnaires that the answers are to, with scales.
+        All questionnaires that were answered; each has scales.
     names : sequence of str
         Names of the respondents to judge.
 

@@ -13,8 +13,8 @@ confirmed that it is written), or written as a whole to an object store. So a ki
 a complete part or no part, and any number of processes and machines may write at once. The name of
 a part contains the SHA-256 of its bytes: a truncated or altered part is noticed on reading and set
 aside, and its questions are asked again. Each part also records the respondent, the conditions, the
-version, and the time taken; :func:`manifests` lists these. A part copied from another folder is set
-aside, too.
+version, and the time taken; :func:`manifests` lists these. A part that was copied from a different
+folder is set aside, too.
 
 Every store also has the answers that the project ships in ``data/answers``, by respondents that
 take minutes to ask. Their keys are made in the same way, and this folder is never changed.

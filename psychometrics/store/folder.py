@@ -83,7 +83,7 @@ class Folder:
         Raises
         ------
         FileNotFoundError
-            The part is gone: a compaction has merged it into another.
+            The part no longer exists: a compaction has merged it into a different part.
         """
         path = f"{self.path}/{name}"
 

@@ -24,7 +24,7 @@ class Turn:
     items : tuple of str
         Ids of the items in the request.
     response_format : dict, optional
-        The schema of the reply, if an endpoint enforces one.
+        The schema of the reply, if the endpoint enforces a schema.
     """
 
     messages: list[dict[str, str]]

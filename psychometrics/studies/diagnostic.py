@@ -134,7 +134,7 @@ def answers(
     Parameters
     ----------
     who : {"people", "transformers", "lstms"}, optional
-        Whose answers to return; by default those of all models.
+        Whose answers to return; by default the answers of all models.
     category : str, optional
         Key of ``CATEGORIES``, to select the items that people saw in this category; by default all
         items.
