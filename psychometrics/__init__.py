@@ -1,4 +1,4 @@
-"""The psychometrics of language models: questionnaire, respondent, answers, scores, evidence.
+"""The psychometrics of language models: questionnaires, respondents, answers, scores, evidence.
 
 The stub next to this file lists the public names. Each is imported on first use, so that importing
 the package is fast.

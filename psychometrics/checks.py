@@ -1,4 +1,4 @@
-"""Checks of frames and settings at their entry: columns, choices, numbers, types."""
+"""Checks of the tables and settings that users give: columns, choices, numbers, types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .exceptions import ParameterError
 UNANSWERED = ("refused", "out_of_range", "missing", "ambiguous", "unreadable", "no_reply",
               "no_choice", "tool_call", "cut_off", "unasked", "unseen_labels", "little_mass",
               "tied")  # fmt: skip
-"""Statuses of questions without a value."""
+"""The statuses of questions that have no value."""
 _STATUSES = ("ok", *UNANSWERED)
 # Greatest number of draws, respondents and the like: more is a mistake, and would never end.
 _MOST = 10_000_000
@@ -34,7 +34,7 @@ def check_columns(
     numbers: Iterable[str] = (),
     once: Iterable[str] = (),
 ) -> None:
-    """Refuse a table that lacks a column, has text in a column of numbers, or repeats a row.
+    """Refuse a table that lacks a column, has text in a numeric column, or repeats a row.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def check_columns(
     columns : iterable of str
         Required columns.
     numbers : iterable of str
-        Required columns of numbers, possibly with missing values.
+        Required numeric columns, possibly with missing values.
     once : iterable of str
         Columns whose values together identify a row.
 
@@ -50,7 +50,7 @@ def check_columns(
     ------
     ParameterError
         The table is not a DataFrame, lacks a column or repeats one, has text or infinity in a
-        column of numbers, or an unknown ``status``; or two rows agree in all columns of ``once``.
+        numeric column, or has an unknown ``status``; or two rows agree in all columns of ``once``.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def check_columns(
             wrong = np.array([is_text or not fit for fit in fits], dtype=bool)
 
         if wrong.any():
-            raise ParameterError(f"The column '{column}' holds {values[wrong].iloc[0]}, no number.")
+            raise ParameterError(f"Column '{column}' has {values[wrong].iloc[0]}, not a number.")
 
     doubled = table.duplicated([*once]) if once else pd.Series(False, table.index)
     if doubled.any():
@@ -100,7 +100,7 @@ def check_columns(
 
 
 def check_three(answers: pd.DataFrame) -> None:
-    """Refuse answers of a respondent that does not separate neutral from contradiction.
+    """Refuse the answers of a respondent that does not separate neutral from contradiction.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def check_choice(known: Iterable[str], **given: object) -> None:
 
 
 def check_numbers(**given: object) -> None:
-    """Refuse impossible numbers of runs, statements, tokens and the like.
+    """Refuse invalid numbers of runs, statements, tokens and the like.
 
     Parameters
     ----------
@@ -179,9 +179,9 @@ def check_numbers(**given: object) -> None:
 
 
 def check_names(**given: object) -> None:
-    """Refuse a text, a questionnaire or any other single value in place of a list.
+    """Refuse a string, a questionnaire or any other single value in place of a list.
 
-    The letters of a text would be taken for names.
+    The letters of a string would be taken for names.
 
     Parameters
     ----------
@@ -205,9 +205,9 @@ def check_names(**given: object) -> None:
 
 
 def check_flags(**given: object) -> None:
-    """Refuse a text, a number or any other value in place of True or False.
+    """Refuse a string, a number or any other value in place of True or False.
 
-    A text such as ``"no"`` would count as true.
+    A string such as ``"no"`` would count as true.
 
     Parameters
     ----------
@@ -236,10 +236,10 @@ def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np
     Parameters
     ----------
     name : str
-        The argument, for the error.
+        Name of the argument, for the error message.
     values : array-like
     axes : int, optional
-        How many axes the array must have; by default any number.
+        The number of axes that the array must have; by default any number.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np
     Raises
     ------
     ParameterError
-        The values are not numbers, or the array has other axes.
+        The values are not numbers, or the array has a different number of axes.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np
 
 
 def whole_depth(layers: Any) -> int | None:
-    """Return a number of layers, None for all; refuse any other value.
+    """Return a number of layers, or None for all layers; refuse any other value.
 
     Raises
     ------
@@ -294,14 +294,14 @@ def whole_depth(layers: Any) -> int | None:
 
 
 def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> None:
-    """Refuse values of the wrong type, such as conditions and settings.
+    """Refuse conditions or settings whose values have the wrong type.
 
     Parameters
     ----------
     given : mapping
         Values by name.
     kinds : mapping
-        Types for some of these names, as pydantic accepts them.
+        The types of some of these values, by name, as pydantic accepts them.
 
     Raises
     ------
@@ -355,7 +355,7 @@ def check_model(given: Mapping[str, object], model: type[BaseModel]) -> None:
 
 
 def wrong_kind(name: str, message: str, value: object) -> ParameterError:
-    """Turn pydantic's message about an input into an error about the named value.
+    """Turn pydantic's message about an input into an error that names the value.
 
     Examples
     --------
@@ -374,8 +374,8 @@ def _validator(kind: Any) -> TypeAdapter[Any]:
 def parse_parameters(pairs: list[str]) -> dict[str, object]:
     """Parse settings typed as ``["item=3", "score=contrast"]`` into a dict.
 
-    Values that look like numbers become numbers, and true, false and None become Python's values,
-    as in papermill.
+    Values that look like numbers become numbers, and true, false and None become the corresponding
+    Python values, as in papermill.
 
     Raises
     ------

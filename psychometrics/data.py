@@ -1,4 +1,4 @@
-"""External data: other owners' files, fetched on demand and checked, never shipped."""
+"""External data: files of other owners, which are fetched on demand and checked, never shipped."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def registry() -> dict[str, dict[str, str]]:
 
 
 def fetch(key: str) -> Path:
-    """Return the local path of an external file, from the mirror or else downloaded.
+    """Return the local path of an external file from the mirror or, if necessary, downloaded.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def fetch(key: str) -> Path:
     Returns
     -------
     Path
-        A file with the SHA-256 in the registry.
+        A file whose SHA-256 is the one in the registry.
 
     Raises
     ------
@@ -95,12 +95,12 @@ def shipped(path: str | Path) -> Path:
     Parameters
     ----------
     path : str or Path
-        A path within ``data/``; a file without a line in ``data/SHA256SUMS`` is not checked.
+        A path within ``data/``. A file that ``data/SHA256SUMS`` does not list is not checked.
 
     Raises
     ------
     DataError
-        The file was changed.
+        The file differs from the shipped file.
 
     Examples
     --------
@@ -137,17 +137,18 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
     Parameters
     ----------
     path : str or Path
-        A file with a line of headers; values are separated by commas or semicolons, whichever the
-        headers have more of, or by tabs (``.tsv``, ``.tab``; there an unpaired quotation mark is an
-        ordinary character). It is in UTF-8, UTF-16 with a byte order mark, or Windows-1252.
+        A file with a line of headers; values are separated by commas or semicolons (whichever the
+        headers contain more often), or by tabs in ``.tsv`` and ``.tab`` files, where an unpaired
+        quotation mark is an ordinary character. The encoding is UTF-8, UTF-16 with a byte order
+        mark, or Windows-1252.
     needed : sequence of str
         Required columns.
 
     Returns
     -------
     DataFrame
-        One row per non-empty line; values missing at a line's end are empty. ``attrs["lines"]`` has
-        the line numbers in the file.
+        One row per non-empty line; values that are missing at the end of a line are empty.
+        ``attrs["lines"]`` has the line numbers in the file.
 
     Raises
     ------
@@ -198,7 +199,7 @@ def text_table(path: str | Path, needed: Sequence[str] = ()) -> pd.DataFrame:
 def _cells(
     text: str, path: Path, comma: str, quoting: Literal[0, 3]
 ) -> tuple[list[str], list[Any], list[int]]:
-    """Return a table's headers, its rows, padded to the headers' length, and their line numbers."""
+    """Return a table's headers, its rows (padded to the headers' length), and the rows' lines."""
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=comma, quoting=quoting, strict=True
     )

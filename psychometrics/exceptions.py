@@ -1,4 +1,4 @@
-"""Errors of the package; every message names what is wrong, where, and what to do."""
+"""Errors of the package. Every message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ KINDS = {
     "incomplete": "a file of it is missing, damaged, or at odds with another",
     "other": "anything else",
 }
-"""Reasons why a model cannot answer, by the ``kind`` of a :class:`RespondentError`."""
+"""The reasons why a model cannot answer, by the ``kind`` of a :class:`RespondentError`."""
 
 
 class PsychometricsError(Exception):
-    """Base of all errors that a user can fix; the command prints them without a traceback."""
+    """The base class of errors that a user can fix; the command prints no traceback for them."""
 
 
 class QuestionnaireError(PsychometricsError, ValueError):
@@ -48,7 +48,7 @@ class RespondentError(PsychometricsError, ValueError):
 
     @classmethod
     def of(cls, name: str, error: Exception) -> RespondentError:
-        """Turn an error into one sentence on why a respondent failed; reraise our other errors."""
+        """Turn an error into a RespondentError of one sentence on why a respondent failed."""
         if isinstance(error, PsychometricsError):
             if isinstance(error, RespondentError):
                 return error
@@ -57,7 +57,7 @@ class RespondentError(PsychometricsError, ValueError):
         found = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
         if out_of_memory(error):
             said = f"{name} does not fit into memory: use a smaller model, dtype='bfloat16', "
-            said += "device='cpu' if it was a GPU's, or an endpoint that serves the model."
+            said += "device='cpu' instead of a GPU, or an endpoint that serves the model."
             found = cls(said, kind="memory")
 
         found.__cause__ = error
@@ -65,7 +65,7 @@ class RespondentError(PsychometricsError, ValueError):
 
     @staticmethod
     def tell(errors: Mapping[str, RespondentError], found: Sized) -> None:
-        """Warn of the respondents that failed; raise the first error if nothing was found."""
+        """Warn of the respondents that failed; raise the first error if none answered."""
         if errors and not len(found):
             raise next(iter(errors.values()))
         for name, error in errors.items():
@@ -86,9 +86,9 @@ class ParameterError(PsychometricsError, ValueError):
 
 
 class MissingPackageError(PsychometricsError, ImportError):
-    """A package of an extra is not installed; the message has the command that installs it.
+    """An optional package is not installed; the message has the command that installs it.
 
-    ``extras`` maps optional packages to the project's extra that installs them.
+    ``extras`` maps each optional package to the project's extra that installs it.
     """
 
     extras: ClassVar = {
@@ -116,7 +116,7 @@ class MissingPackageError(PsychometricsError, ImportError):
 
 
 def needed(module: str) -> ModuleType:
-    """Import a module of an extra.
+    """Import a module of an optional package.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def needed(module: str) -> ModuleType:
 
 @contextmanager
 def writing(path: object) -> Iterator[None]:
-    """Turn a failure to write a file into one sentence.
+    """Turn a failure to write a file into an error of one sentence.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def writing(path: object) -> Iterator[None]:
 
 
 def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
-    """Refuse a file that could not be written, before computing anything for it.
+    """Refuse a file that could not be written, before its content is computed.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
     Raises
     ------
     ParameterError
-        The name has another extension, its folder is missing, or it is a folder.
+        The name has a different extension, the folder is missing, or the path is a folder.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that the memory of a processor or a GPU ran out."""
+    """Return whether an error means that the memory of the machine or of a GPU ran out."""
     # recognises torch.OutOfMemoryError without importing torch
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True

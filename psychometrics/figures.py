@@ -1,6 +1,6 @@
-"""Figures: one style, one palette, and the kinds of figure that several chapters draw.
+"""Figures: one style, one palette, and the kinds of figures that several chapters draw.
 
-Every function takes a frame and optionally the axes to draw on (by default the current ones), and
+Every function takes a frame and optionally the axes to draw on (by default the current axes), and
 returns the axes.
 """
 
@@ -37,7 +37,7 @@ _ROLES = {"trained": TRAINED, "null": NULL, "neutral": NULL}
 
 
 def style() -> None:
-    """Set one look for all figures: plain axes, readable at the book's width and in print."""
+    """Set the style of all figures: plain axes, readable at the book's width and in print."""
     needed("seaborn").set_theme(context="notebook", style="ticks", palette=PALETTE, font_scale=0.95)
     plt.rcParams |= {
         "font.size": 11,
@@ -65,31 +65,31 @@ def forest(
     reference: float | None = 0.0,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw points with intervals, the first row on top, and groups side by side.
+    """Draw points with intervals, with the first row on top and groups side by side.
 
     Parameters
     ----------
     table : DataFrame
         One row per point.
     labels : str or sequence of str
-        The rows' names, or the column that holds them; equal names share a row.
+        The rows' names, or the column that holds the names; points with equal names share a row.
     value : str
         Column of the values to draw.
     low, high : str, optional
-        Columns of the interval's ends.
+        Columns of the ends of the intervals.
     group : str, optional
         Column of groups; each has its own colour, marker and place within a row.
     filled : str, optional
-        Column that says which points are filled; by default those whose interval excludes the
-        reference. The others are hollow.
+        Column that says which points are filled; by default, the points whose interval excludes the
+        reference. The other points are hollow.
     ax : Axes, optional
-        Axes to draw on; by default the current ones.
+        Axes to draw on; by default the current axes.
     xlabel : str
         Name of the value, with its unit.
     reference : float, optional
         Position of the reference line; None draws no line.
     colours : mapping, optional
-        Colours for groups with a role in the book, such as the null.
+        Colours of groups that have a role in the book, such as the null.
 
     Returns
     -------
@@ -143,15 +143,16 @@ def forest(
 
 
 def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str = "score") -> Figure:
-    """Draw scores with intervals above the scores of others, one row each.
+    """Draw scores with intervals above other respondents' scores, one row per score.
 
     Parameters
     ----------
     points : DataFrame
-        ``row, who, score, low, high``: the labels of the rows, and the names of the points.
+        ``row, who, score, low, high``: the label of the row, the name of the point, the score and
+        its interval.
     clouds : mapping of str to DataFrame
-        Other respondents by name, each ``row, score``; a name that begins with *others* is drawn
-        blue, any other name grey.
+        The scores of other respondents, as tables ``row, score`` by name. A table whose name begins
+        with *others* is drawn blue, any other grey.
     label : str
         Name of the score, with its unit.
 
@@ -186,16 +187,16 @@ def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str =
 def draw_scores(
     answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], path: Path, **how: object
 ) -> None:
-    """Draw scores into a file: two axes as a compass, otherwise points within their ranges.
+    """Draw scores into a file: two categories as a compass, other scores as points in their ranges.
 
-    If the questionnaire has norms, people's means are added, with bars of one SD each way.
+    If the questionnaire has norms, people's means are added, with bars of one SD on either side.
 
     Parameters
     ----------
     answers : DataFrame
         Answers from :func:`psychometrics.asking.ask`.
     questionnaires : sequence of Questionnaire
-        Questionnaires, with a panel for each.
+        Questionnaires, each of which gets a panel.
     path : Path
         A .png, .svg or .pdf file.
     **how
@@ -204,7 +205,7 @@ def draw_scores(
     Raises
     ------
     ParameterError
-        There is no score yet, or the file cannot be written.
+        There is no score to draw, or the file cannot be written.
     """
     style()
     size = (7, 4.5 * len(questionnaires))
@@ -268,9 +269,9 @@ def _people(questionnaire: Questionnaire, titles: list[str], ax: Axes) -> None:
 
 
 def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
-    """Draw respondents on two categories, with the spread of drawn answers for each.
+    """Draw respondents on two categories, with the spread of each one's drawn answers.
 
-    Up to eight names get their own colour and marker, which the legend lists.
+    Up to eight respondents get their own colours and markers, which the legend lists.
     """
     keys = [c for c in ("respondent_id", "questionnaire", "mode", "run") if c in scores]
     wide = scores.pivot(index=keys, columns="category", values=["score", "sd"]).reset_index()

@@ -1,4 +1,4 @@
-"""Hash files and texts, and write files so that readers never see a partial one."""
+"""Hash files and texts, and write files so that readers never see a partial file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHUNK = 2**22
 
 
 def sha256(*files: Path) -> str:
-    """Return the SHA-256 of files, read one after the other.
+    """Return the joint SHA-256 of files, read one after the other.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def sha256(*files: Path) -> str:
     Returns
     -------
     str
-        In hexadecimal digits.
+        The hash in hexadecimal digits.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def sha256(*files: Path) -> str:
 
 
 def known_sha256(*files: Path) -> str:
-    """Return the SHA-256 of files as :func:`sha256` does, computed once until they change.
+    """Return the SHA-256 of files as :func:`sha256` does; recompute it only if a file changes.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def digest_text(*parts: str) -> str:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Provide a temporary file that replaces another; on failure the old file stays unchanged.
+    """Provide a temporary file that then replaces a file; on failure the old file is unchanged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Interventions: change a respondent by domain adaptation and see which scores move."""
+"""Interventions: change a respondent by domain adaptation, and measure which scores change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .training.heads import nli_classifier
 from .training.pairs import mnli_sample, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
-"""Texts written for this project, in ``data/texts``."""
+"""The texts that were written for this project, in ``data/texts``."""
 # Number of negative sentences in the paper's control.
 _HATE_SPEECH = 1003
 # Number of MNLI pairs that measure the cost of an intervention in inference.
@@ -46,15 +46,15 @@ _HANDLING = "interventions-3"
 
 
 def intervention_texts(arm: str, seed: int = 0) -> list[str]:
-    """Return the sentences of an arm.
+    """Return the sentences of an arm of an intervention study.
 
     Parameters
     ----------
     arm : str
-        One of ``ARMS``; your own file, .txt with one sentence per line or a table (.csv, .tsv) with
-        a column ``text``; or ``"hate_speech"``: 1,003 offensive sentences from other authors'
-        hate-speech data that VADER finds negative (compound score of -0.05 or less, its authors'
-        threshold).
+        One of ``ARMS``; a file of your own, either .txt with one sentence per line or a table
+        (.csv, .tsv) with a column ``text``; or ``"hate_speech"``: 1,003 offensive sentences from
+        other authors' hate-speech data that VADER finds negative (compound score of -0.05 or less,
+        its authors' threshold).
     seed : int
         Seed of the choice of hate-speech sentences.
 
@@ -65,7 +65,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     Raises
     ------
     DataError
-        There is no such arm, its file has no text, or the hate-speech data cannot be fetched.
+        There is no such arm, the file has no text, or the hate-speech data cannot be fetched.
     ParameterError
         The file has no column ``text``.
 
@@ -116,30 +116,30 @@ def trajectories(
     progress: bool = True,
     **training: object,
 ) -> pd.DataFrame:
-    """Adapt each respondent to each arm's text, and measure all scales along the way.
+    """Adapt each respondent to each arm's text, and measure all scales between epochs.
 
     Parameters
     ----------
     respondents : sequence of str
-        Names, folders or hub ids; each starts every arm from its original state.
+        Names, folders or hub ids. Each respondent starts every arm from its original state.
     questionnaires : sequence of Questionnaire
     arms : sequence of str
-        Arms, as in :func:`intervention_texts`; a file's arm has the file's name.
+        Arms, as in :func:`intervention_texts`; the arm of a file has the file's name.
     measure_at : iterable of int, optional
-        Epochs after which to measure, besides 0; by default all.
+        Epochs after which to measure, besides 0; by default all epochs.
     store : str or Path, optional
-        The store of answers, for the measurements; unfinished training is in the user's cache. A
-        stopped study resumes where it stopped and measures nothing twice.
+        The store of answers, which also holds the measurements; unfinished training is kept in the
+        user's cache. A stopped study resumes where it stopped and measures nothing twice.
     shipped : bool
         Whether the project's shipped measurements count as stored.
     progress : bool
         Whether to show a progress bar.
     **training
-        ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default a model
-        trained here uses the language model that it was trained from. ``seeds``, instead of
-        ``seed``, runs every arm with each seed. ``refit`` (0) fits the last layer of the NLI head
-        to this many pairs before every measurement: of MNLI, or of ``refit_on``, a source as in
-        :func:`psychometrics.training.train_nli`; then a respondent may also be a base without
+        ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default, a model
+        that this package trained uses the language model that it was trained from. ``seeds``,
+        instead of ``seed``, runs every arm with each seed. ``refit`` (0) fits the last layer of the
+        NLI head to this many pairs before every measurement: of MNLI, or of ``refit_on``, a source
+        as in :func:`psychometrics.training.train_nli`; then a respondent may also be a base without
         inference training, including ``"minilm"``.
 
     Returns
@@ -159,11 +159,12 @@ def trajectories(
     Warns
     -----
     UserWarning
-        A respondent failed, with the reason; the others were measured.
+        A respondent failed; the warning gives the reason. The others were measured.
 
     References
     ----------
-    Reuben et al. (2024), sections 3.3.5 and 5, who fit the head once, before any reading.
+    Reuben et al. (2024), sections 3.3.5 and 5, who fit the head once, before the model reads any
+    text.
     """
     check_flags(shipped=shipped, progress=progress)
     epochs = training.pop("epochs", 20)
@@ -173,11 +174,11 @@ def trajectories(
     epochs_after = range(1, epochs + 1) if measure_at is None else measure_at
     measured = sorted({0, *epochs_after})
     if not respondents or not arms or not seeds or epochs < 1 or measured[-1] > epochs:
-        raise ParameterError("Name a respondent, an arm and an epoch, and measure within these.")
+        raise ParameterError("Name a respondent and an arm, and measure within the epochs.")
 
     texts = {Path(arm).stem if Path(arm).suffix else arm: arm for arm in arms}
     if len(texts) < len(arms):
-        raise ParameterError("Two arms have one name: rename a file.")
+        raise ParameterError("Two arms have the same name: rename a file.")
 
     errors: dict[str, RespondentError] = {}
     before, runs = _runs(respondents, questionnaires, texts, seeds, settings, refit, errors)
@@ -201,7 +202,7 @@ def trajectories(
 
 
 def _refitting(pairs: int, source: str | Path) -> dict:
-    """Return the settings of refitting, with a digest of pairs that are not MNLI's."""
+    """Return the settings of refitting, with a digest of the pairs if they are not from MNLI."""
     if str(source) == "mnli":
         return {"refit": pairs}
     texts = nli_pairs(str(source)).to_json()
@@ -209,7 +210,7 @@ def _refitting(pairs: int, source: str | Path) -> dict:
 
 
 def _settings(training: dict) -> dict:
-    """Return all settings of the training, with defaults for missing ones."""
+    """Return all settings of the training, with defaults for the missing settings."""
     defaults = {"lr": 2e-5, "batch_size": 8, "masked_lm": "embedded", "seed": 0}
     strange = set(training) - set(defaults)
     if strange:
@@ -219,7 +220,7 @@ def _settings(training: dict) -> dict:
 
 
 def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
-    """Return each run's measurements with its settings, starting before the intervention."""
+    """Return each run's settings and measurements, starting before the intervention."""
     parts = []
     for (name, arm, seed), (run, settings) in runs.items():
         part = table[table["run"].isin([before[name], run])]
@@ -234,7 +235,7 @@ def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
 
 
 def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) -> tuple[dict, dict]:
-    """Return digests of respondents' first measurements and of runs, with the runs' settings."""
+    """Return the digests of first measurements and of runs, with the runs' settings."""
     common = {
         "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
         "handling": _HANDLING,
@@ -282,10 +283,10 @@ def _own_base(name: str) -> str:
 
 
 def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) -> list[pd.DataFrame]:
-    """Return the measurements of all runs; perform missing runs, one per core.
+    """Return the measurements of all runs, and perform missing runs, one per core.
 
-    Small models leave a second core idle; one run keeps a GPU busy. A respondent that fails is
-    added to the errors.
+    A run of a small model leaves a second core idle, whereas one run keeps a GPU busy. A respondent
+    that fails is added to the errors.
     """
     from tqdm import tqdm
 
@@ -325,7 +326,7 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
 
 
 def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
-    """Measure one respondent as needed, adapting it in between; save every measurement."""
+    """Adapt one respondent, measure it after each requested epoch, and save every measurement."""
     table = pd.concat([prompts(questionnaire) for questionnaire in questionnaires])
     known = set(_measurements(store, name, run)["epoch"])
     missing = sorted(set(wanted) - known)
@@ -391,7 +392,7 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
 
 
 def _open(name: str, refit: int) -> NLIRespondent:
-    """Load a respondent; to refit its head, a base is enough."""
+    """Load a respondent, or a base whose head is then refitted."""
     try:
         return load_respondent(_place(name), dtype="float32")
     except RespondentError as error:
@@ -404,7 +405,7 @@ def _open(name: str, refit: int) -> NLIRespondent:
 
 @torch.inference_mode()
 def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
-    """Fit the last layer of the NLI head to labelled pairs, as the respondent now reads them."""
+    """Fit the last layer of the NLI head to labelled pairs, as the respondent reads them now."""
     from sklearn.linear_model import LogisticRegression
 
     model = respondent.model

@@ -1,4 +1,4 @@
-"""Paths of the project's folders: at the top level of a clone, inside an installed package."""
+"""Paths of the project's folders, at the top level of a clone or inside an installed package."""
 
 from __future__ import annotations
 

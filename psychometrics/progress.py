@@ -1,4 +1,4 @@
-"""The progress bar of asking, which also counts answers for the summary."""
+"""The progress bar of :func:`ask`, which also counts answers for the summary."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _LOG_INTERVAL = 30.0
 
 
 class Progress(tqdm):
-    """A progress bar over respondents and questionnaires that also counts for the summary.
+    """A progress bar over respondents and questionnaires, with the counts for the summary.
 
     Attributes
     ----------
     stored, asked, unasked : int
-        Numbers of stored answers, new answers, and questions for which the budget was spent.
+        Numbers of stored answers, of new answers, and of questions for which no budget was left.
     unused : int
-        Stored answers of the same respondents to other prompts, by other weights or in another
-        precision, which do not answer the present questions.
+        Number of stored answers of the same respondents to other prompts, with other weights or in
+        a different precision, which do not answer the present questions.
     spending : Spending
-        Tokens and cost of the replies of endpoints.
+        The tokens and the cost of endpoints' replies.
     """
 
     last_print_t: float
@@ -46,14 +46,14 @@ class Progress(tqdm):
         super().__init__(*args, **options)
 
     def say(self, text: str) -> None:
-        """Show a text after the bar, immediately if enough time has passed since the last one."""
+        """Show a text after the bar, immediately if enough time has passed since the last text."""
         self.set_postfix_str(text, refresh=False)
         if not self.disable and time.time() - self.last_print_t >= self.mininterval:
             self.refresh()
             self.last_print_t = time.time()
 
     def expect(self, questions: int, stored: int = 0) -> None:
-        """Announce a questionnaire for a respondent: its questions, and how many are stored."""
+        """Announce a questionnaire for a respondent, with the number of its stored answers."""
         self.begun += 1
         self._expected += questions
         self._estimate_total()
@@ -77,7 +77,7 @@ class Progress(tqdm):
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Return numbers of started pairs and of their questions: in all, stored and asked."""
+        """Return numbers of started questionnaires and of their questions: all, stored, asked."""
         return self.begun, self._expected, self.stored, self.asked
 
     def show_sum(self, counts: Iterable[tuple[int, int, int, int]]) -> None:
@@ -94,7 +94,7 @@ class Progress(tqdm):
 
 
 class Spending:
-    """Tokens and cost of one call, and the most that open requests may cost."""
+    """The tokens and the cost of one call, and the greatest possible cost of open requests."""
 
     def __init__(self) -> None:
         self.tokens: Counter[str] = Counter()

@@ -187,7 +187,7 @@ def test_a_base_of_other_weights_or_words_is_refused(families, tmp_path, tuning)
     how = {"tuning": tuning, "epochs": 1, "lr": 1e-3, "progress": False}
     pm.training.train_nli(base, pairs, tmp_path / "model", **how)
     own_base._check_base(str(tmp_path / "model"), str(base))
-    for name, why in (("weights", "weights"), ("words", "another tokenizer")):
+    for name, why in (("weights", "weights"), ("words", "different tokenizers")):
         other = shutil.copytree(base, tmp_path / name)
         if name == "words":
             text = (other / "tokenizer.json").read_text(encoding="utf-8")

@@ -83,7 +83,7 @@ def test_exchanges_that_leave_every_item_with_its_like_count_as_reaching_the_obs
 def test_an_item_with_an_infinite_or_written_answer_is_refused_and_not_left_out(wrong):
     other = _answers(20, 5, 1).astype(object)
     other.iloc[0, 0] = wrong
-    with pytest.raises(ParameterError, match="no number"):
+    with pytest.raises(ParameterError, match="not a number"):
         congruence(_answers(20, 5), other, factors=2, draws=5)
 
 

@@ -342,7 +342,7 @@ def test_a_failing_model_is_named_and_others_compared(
         ("run 03-assessment --sweep temperature", "name=value,value"),
         ("run 03-assessment --sweep temprature=1,2", "temperature"),
         ("run 03-assessment --sweep temperature=0,-1", "temperature should be"),
-        ("run 03-assessment --sweep seed=1,2 -p seed=3", "seed is swept and set"),
+        ("run 03-assessment --sweep seed=1,2 -p seed=3", "seed is both swept and set"),
     ],
 )
 def test_what_cannot_be_profiled_is_said_in_one_sentence(arguments, said, command, tmp_path):

@@ -1,4 +1,4 @@
-"""Read the cells of a table of answers: numbers, labels, or replies of models."""
+"""Read the cells of a table of answers: numbers, labels, or models' replies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _read_cells(
     replies: bool,
     notes: _Notes,
 ) -> pd.DataFrame:
-    """Return answers with the ``value`` and the ``status`` of each cell.
+    """Return the answers with the ``value`` and the ``status`` that each cell stands for.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _read_cell(
 
 
 def _decode(values: pd.Series, options: list[float], coding: str) -> NDArray[np.float64]:
-    """Translate numbers into values of options; numbers beyond the options are missing."""
+    """Translate numbers into the values of options; a number that fits no option has no value."""
     numbers: NDArray[np.float64] = values.to_numpy(dtype=float)
     if coding == "values":
         return numbers
@@ -117,7 +117,7 @@ def _decode(values: pd.Series, options: list[float], coding: str) -> NDArray[np.
 
 
 def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Notes) -> str:
-    """Determine the meaning of numbers, and report it if the table is ambiguous."""
+    """Determine what the numbers mean, and report the decision if the table is ambiguous."""
     if numbers.empty:
         return "values"
 
@@ -159,7 +159,7 @@ def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Not
 def _say_statuses(
     answers: pd.DataFrame, readers: dict[str, _OptionNames], ends: _Ends, notes: _Notes
 ) -> None:
-    """Report missing answers, and answers that are unreadable or outside the options."""
+    """Report missing answers, unreadable answers, and answers outside the options."""
     counts = answers["status"].value_counts()
     missing = int(counts.get("missing", 0))
     if missing:

@@ -1,4 +1,4 @@
-"""Read existing answers from any table into the frame that ``ask`` returns; write answers.
+"""Read existing answers from any table into the frame that ``ask`` returns, and write answers.
 
 No decision is silent. The notes begin with the contents of the table, continue with each decision
 and the setting that changes it, and end with the omissions and their reasons.
@@ -32,7 +32,7 @@ _SETTINGS = dict.fromkeys(_NAMES, str | None) | {
     "conditions": str | Sequence[str], "columns": str | Path | Mapping[Any, Any] | None,
     "numbers": Literal["auto", "values", "from 0", "from 1"], "already_reversed": bool,
     "progress": bool}  # fmt: skip
-"""Settings of :func:`read_answers`, with their types."""
+"""The settings of :func:`read_answers`, with their types."""
 
 
 def read_answers(
@@ -57,27 +57,29 @@ def read_answers(
     ----------
     source : str, Path or DataFrame
         A frame or a file: CSV, TSV, Excel, Parquet, SPSS or Stata, rows in JSON, a log of inspect
-        (``.eval``), samples of lm-evaluation-harness, results of EDSL, a batch's output.
+        (``.eval``), samples of lm-evaluation-harness, results of EDSL, or the output of a batch
+        API.
     questionnaire : str, Path or Questionnaire
         A questionnaire with options.
     respondent, run : str, optional
-        Columns of the respondent (several, separated by commas, are joined) and of the runs; by
-        default the first with a common name, such as ``model``, ``id`` and ``seed``. Without one,
-        each row of a wide table is a respondent.
+        The columns that name the respondents (several, separated by commas, are joined) and the
+        runs; by default the first columns with a common name, such as ``model``, ``id`` and
+        ``seed``. If no column names the respondents, each row of a wide table is a respondent.
     conditions : str or sequence of str
-        Further columns to keep. Runs are then numbered over all conditions.
+        Further columns to keep. The runs of a respondent are then numbered over all conditions.
     item, value : str, optional
-        Columns of a long table; by default those with common names, such as ``item`` and ``resp``.
+        Columns of a long table; by default the columns with common names, such as ``item`` and
+        ``resp``.
     columns : str, Path or mapping, optional
         Item columns of a wide table: ids or numbers by header, a table with the columns ``column``
         and ``item_id``, or the beginning of their headers, ``"D"`` for D1, D2, ...
     numbers : {"auto", "values", "from 0", "from 1"}
         Meaning of numbers: the values of the questionnaire's options, or their positions counted
-        from 0 or 1. By default their values, unless some numbers fit no option and nearly all of
-        them fit the positions.
+        from 0 or 1. By default the values, unless some numbers fit no option and nearly all numbers
+        fit the positions.
     already_reversed : bool
-        Whether the table's reversed items are already reversed; this is then undone, since scores
-        are computed from the original answers.
+        Whether the table's reverse-keyed items are already reversed. The reversal is then undone,
+        since scores are computed from the original answers.
     progress : bool
         Whether to print the contents and decisions.
 
@@ -190,19 +192,20 @@ def read_all(
 def write_answers(
     table: pd.DataFrame, path: str | Path, questionnaires: Sequence[Any] = ()
 ) -> None:
-    """Write answers, or another table, in the format of the file's extension.
+    """Write answers, or a table of scores, in the format of the file's extension.
 
     Parameters
     ----------
     table : DataFrame
-        Answers, as :func:`psychometrics.asking.ask` or :func:`read_answers` returns them; formats
+        Answers, as :func:`psychometrics.asking.ask` or :func:`read_answers` returns them. Formats
         that do not need items also accept a table of scores.
     path : str or Path
         ``.wide.csv``, a row for each run and a column for each item; ``.irw.csv``, the long format
         of the Item Response Warehouse (``id, item, resp``, with runs as ``wave``); ``.parquet``;
         SPSS's ``.sav`` (wide if the table has items); any other ``.csv`` is long.
     questionnaires : sequence of Questionnaire
-        Questionnaires, for the texts of items and the labels of options in SPSS.
+        The questionnaires that were answered. An SPSS file contains the texts of their items and
+        the labels of their options.
 
     Raises
     ------
@@ -257,7 +260,7 @@ def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
 
 
 def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
-    """Number the runs, drop copies, and refuse contradictory rows."""
+    """Number the runs, drop repeated rows, and refuse contradictory rows."""
     attrs = answers.attrs
     unnamed = answers["respondent_id"] == ""
     if unnamed.any():
@@ -273,7 +276,7 @@ def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
         answers = answers.assign(
             run=answers.groupby([*asking, "item_id"], dropna=False).cumcount() + 1
         )
-        said = "rows of one respondent are its runs, in their order (else set run or respondent)"
+        said = "the rows of one respondent are its runs, in order (else set run or respondent)"
         notes.add("runs", said, answers["run"].max())
     elif again.any():
         answers = _without_copies(answers, asking, notes)
@@ -284,7 +287,7 @@ def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
 
 
 def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> pd.DataFrame:
-    """Drop rows that repeat others; refuse rows that differ."""
+    """Drop rows that repeat an answer; refuse rows that contradict an answer."""
     keys = [*asking, "item_id"]
     answers = answers.reset_index(drop=True)
     seen = answers.duplicated(keys)
@@ -296,9 +299,9 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> 
     if not same.all():
         row = pairs[~same].iloc[0]
         raise ParameterError(
-            f"{notes.place}, {row['place']}: '{row['respondent_id']}' has answered "
-            f"{row['item_id']} before, in {row['place_first']}, otherwise; name the column that "
-            "tells the two apart (respondent, run or conditions), or leave one row out."
+            f"{notes.place}, {row['place']}: '{row['respondent_id']}' has a "
+            f"different answer to {row['item_id']} in {row['place_first']}; name the column that "
+            "distinguishes the rows (respondent, run or conditions), or leave one row out."
         )
 
     places = answers.loc[seen, "place"].unique().tolist()
@@ -308,7 +311,7 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> 
 
 
 def _run_numbers(answers: pd.DataFrame, conditions: list[str]) -> pd.Series:
-    """Number the runs of each respondent, over all conditions, from 1."""
+    """Number the runs of each respondent from 1, over all conditions."""
     runs = answers["run"]
     numbers = pd.to_numeric(runs, errors="coerce")
     if not conditions and numbers.notna().all() and (numbers % 1 == 0).all() and numbers.min() > 0:
@@ -319,7 +322,7 @@ def _run_numbers(answers: pd.DataFrame, conditions: list[str]) -> pd.Series:
 
 
 def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Give each asking a row for each item, in the questionnaire's order."""
+    """Give each run of a respondent a row for every item, in the questionnaire's order."""
     items = [item.id for item in questionnaire.items]
     conditions = answers.attrs["conditions"]
     asking = ["respondent_id", "run", *conditions]
@@ -341,7 +344,7 @@ def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFr
 def _look_at(
     answers: pd.DataFrame, questionnaire: Questionnaire, already: bool, notes: _Notes
 ) -> None:
-    """Report possible mistakes without leaving anything out."""
+    """Report possible mistakes in the answers without leaving any answer out."""
     askings = answers.groupby(["respondent_id", "run"], sort=False)
     spread = askings["value"].agg(["min", "max", "count"])
     alike = spread[(spread["min"] == spread["max"]) & (spread["count"] > 2)]
@@ -366,20 +369,20 @@ def _look_at(
         mend = "had not been reversed (then leave out already_reversed)" if already else mend
         notes.add(
             "keyed twice",
-            f"reversed items go with the others in {', '.join(together)} (correlations over "
-            f"{len(means)} respondents): these agree with anything, or the answers {mend}",
+            f"reversed items correlate positively with the others in {', '.join(together)} (over "
+            f"{len(means)} respondents): either these agree with anything, or the answers {mend}",
             len(together),
         )
 
 
 def _units(askings: pd.DataFrame) -> str:
-    """Describe the number of askings, or of respondents if each was asked once."""
+    """Describe the number of runs, or the number of respondents if each was asked once."""
     once = not askings.index.get_level_values(0).duplicated().any()
     return several(len(askings), "respondent" if once else "run")
 
 
 def _halves_together(means: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> str:
-    """Return the scale's title and its halves' correlation, if that is clearly positive."""
+    """Return the scale's title and the correlation of its halves, if it is clearly positive."""
     keys = questionnaire.keys(scale)
     halves = []
     for sign in (1, -1):
@@ -399,7 +402,7 @@ def _halves_together(means: pd.DataFrame, questionnaire: Questionnaire, scale: S
 
 
 def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
-    """Describe the numbers of answers, respondents and runs."""
+    """Describe how many answers, respondents and runs there are."""
     status = frame["status"].value_counts()
     ok = int(status.get("ok", 0))
     respondents = frame["respondent_id"].nunique()
@@ -417,7 +420,7 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
 
 
 def _wide(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each asking and a column for each item."""
+    """Return a table with a row for each run and a column for each item."""
     keys = ["respondent_id", "run", *_constant_columns(answers)]
     check_columns(answers, (), once=[*keys, "item_id"])
     wide = answers.pivot(index=keys, columns="item_id", values="value")
@@ -426,14 +429,14 @@ def _wide(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _constant_columns(answers: pd.DataFrame) -> list[str]:
-    """Return the further columns that are constant within each asking."""
+    """Return the further columns that are constant within each run."""
     extra = [name for name in answers.columns if name not in COLUMNS]
     askings = answers.groupby(["respondent_id", "run"], sort=False)
     return [name for name in extra if (askings[name].nunique(dropna=False) == 1).all()]
 
 
 def _irw(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the long format of the Item Response Warehouse; it has no rows without an answer."""
+    """Return the long format of the Item Response Warehouse, without the missing answers."""
     answers = answers[answers["status"] == "ok"]
     frame = answers[["respondent_id", "item_id", "value"]].set_axis(["id", "item", "resp"], axis=1)
     if (frame["resp"] % 1 == 0).all():
@@ -446,7 +449,7 @@ def _irw(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -> None:
-    """Write an SPSS file; names of its variables may only have letters, digits and _."""
+    """Write an SPSS file, whose variable names may contain only letters, digits and _."""
     pyreadstat = library("pyreadstat", f"{path.name}: a file of SPSS")
     names = {name: "".join(c if c.isalnum() else "_" for c in name)[:64] for name in table.columns}
     texts = dict.fromkeys(names.values(), "")

@@ -53,7 +53,7 @@ def _lay_out(
     table : AnswerTable
     questionnaire : Questionnaire
     asked : dict
-        Columns that the user named: ``respondent, run, item, value`` and ``conditions``.
+        The columns that the user named: ``respondent, run, item, value`` and ``conditions``.
     columns : str, Path or mapping, optional
         As in :func:`psychometrics.asking.answer_files.read_answers`.
     notes : _Notes
@@ -65,13 +65,13 @@ def _lay_out(
         A row for each cell of an item: ``place``, its row; ``column``; ``item_id``; ``cell``;
         ``respondent_id``; ``run``; conditions; ``given_mode`` and ``given_status`` for answers that
         this package wrote. ``attrs`` say whether respondents ``are_named``, whether their
-        ``repeats_are_runs``, whether a column ``has_runs``, and name the ``conditions`` and the
-        columns that are ``turned``, whose headers mark them as reversed.
+        ``repeats_are_runs`` and whether a column ``has_runs``. They also list the ``conditions``
+        and the ``turned`` columns, whose headers mark them as reversed.
 
     Raises
     ------
     ParameterError
-        No column or cell is an item, or a column is missing or occurs twice.
+        No column or cell names an item, or a column is missing or occurs twice.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def _names(given: str | Sequence[str] | None) -> list[str]:
 
 
 def _check_headers(table: _AnswerTable, asked: dict[str, Any]) -> None:
-    """Refuse columns that the table does not have."""
+    """Refuse a setting that names a column which the table does not have."""
     has = list(table.cells.columns)
     for setting, given in asked.items():
         for name in _names(given):
@@ -128,13 +128,13 @@ def _check_headers(table: _AnswerTable, asked: dict[str, Any]) -> None:
 
 
 def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
-    """Return the columns with a common name, in the order of these names."""
+    """Return the table's columns that have one of the usual names, in the order of these names."""
     headers = {plain(name): name for name in reversed(table.cells.columns)}
     return [headers[name] for name in map(plain, known) if name in headers]
 
 
 def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _Notes) -> None:
-    """Leave out rows about other questionnaires, if a column names them."""
+    """Leave out rows about other questionnaires, if a column names the questionnaire."""
     if "questionnaire" not in table.cells:
         return
 
@@ -158,13 +158,13 @@ def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _No
 def _refuse_prompts(table: _AnswerTable) -> None:
     if {"term", "polarity"} <= set(table.cells.columns):
         raise ParameterError(
-            f"{table.place}: holds answers to prompts, not to items; read it by pandas, as "
-            "scale_scores takes it."
+            f"{table.place}: holds answers to prompts, not to items; read it with pandas "
+            "and pass the frame to scale_scores."
         )
 
 
 def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any]) -> _Long | None:
-    """Return the columns of items and values, and the items by the cells that name them."""
+    """Return the columns of items and of values, and a mapping from the cells to the items."""
     candidates = [asked["item"]] if asked["item"] else _common(table, _ITEMS)
     cells = {column: table.cells[column].dropna().unique() for column in candidates}
     found = {column: names.find_all(texts) for column, texts in cells.items()}
@@ -196,7 +196,7 @@ def _headers(table: _AnswerTable, asked: dict[str, Any]) -> list[str]:
 def _wide_columns(
     table: _AnswerTable, names: _ItemNames, asked: dict[str, Any]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the items by the headers of their columns, and the headers that say *reversed*."""
+    """Return a mapping from headers to items, and the headers that say *reversed*."""
     headers = _headers(table, asked)
     wide = names.find_all(headers)
     turned: list[str] = []
@@ -262,7 +262,7 @@ def _named_columns(
 
 
 def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _ItemNames) -> str:
-    """Describe the names of the items, and the columns that resemble them."""
+    """Describe the names that items may have, and the columns that resemble these names."""
     first = questionnaire.items[0]
     size = len(questionnaire.items)
     headers = list(table.cells.columns)
@@ -295,7 +295,7 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
 def _identity(
     table: _AnswerTable, asked: dict[str, Any], taken: set[str], notes: _Notes
 ) -> pd.DataFrame:
-    """Return the respondent of each row: ``respondent_id, run`` and conditions."""
+    """Return the ``respondent_id``, the ``run`` and the conditions of each row."""
     cells = table.cells
     who = pd.DataFrame({"place": table.rows}, index=cells.index)
     named = _names(asked["respondent"])
@@ -336,14 +336,14 @@ def _identity(
 def _add_conditions(
     who: pd.DataFrame, table: _AnswerTable, conditions: list[str], used: set[str]
 ) -> None:
-    """Add the columns of conditions, named by the user or by a common name."""
+    """Add the columns of conditions that the user named or that have a usual name."""
     cells = table.cells
     if not conditions:
         conditions = [name for name in _common(table, _CONDITIONS) if name not in used]
 
     for name in conditions:
         if name in COLUMNS:
-            raise ParameterError(f"conditions: '{name}' is reserved for all answers; rename it.")
+            raise ParameterError(f"conditions: '{name}' is a column of all answers; rename it.")
         who[name] = cells[name]
 
     for name in ("mode", "status"):  # from a table that this package wrote
@@ -360,7 +360,7 @@ def _left_out(cells: pd.DataFrame, who: pd.DataFrame, used: set[str]) -> list[st
 
 
 def _as_name(cell: object) -> str:
-    """Return a cell as a name: 3 for 3.0."""
+    """Return a cell's value as a name, such as 3 for 3.0."""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     return "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
@@ -369,7 +369,7 @@ def _as_name(cell: object) -> str:
 def _from_wide(
     table: _AnswerTable, names: _ItemNames, wide: dict[str, str], who: pd.DataFrame, notes: _Notes
 ) -> pd.DataFrame:
-    """Turn columns into rows."""
+    """Turn the columns of a wide table into rows."""
     per_item: dict[str, list[str]] = {}
     for header, item in wide.items():
         per_item.setdefault(item, []).append(header)
@@ -415,7 +415,7 @@ def _from_wide(
 def _from_long(
     table: _AnswerTable, names: _ItemNames, long: _Long, who: pd.DataFrame, notes: _Notes
 ) -> pd.DataFrame:
-    """Name the items of rows."""
+    """Name the item of each row of a long table."""
     item_column, value_column, items = long
     cells = table.cells[item_column]
     said = f"long: a row for each answer; {item_column} is the item and {value_column} the answer"
@@ -459,9 +459,10 @@ def _from_long(
 def _labelled(
     cells: pd.Series, header: str, table: _AnswerTable, options: list[_OptionNames], notes: _Notes
 ) -> pd.Series:
-    """Replace numbers by the options that their labels name.
+    """Replace labelled numbers by the values of the options that the labels name.
 
-    Two labelled options also place the numbers without a label; other labels are no answers.
+    If two options have labels, they also determine the numbers without a label. A cell with any
+    other label is not an answer.
     """
     cells = cells.astype(object)
     labels = table.labels.get(header) or {}
@@ -488,12 +489,12 @@ def _labelled(
 
 
 def _value(label: str, options: list[_OptionNames]) -> float | None:
-    """Return the value of the first option with a label."""
+    """Return the value of the first option that has the given label."""
     return next((v for v in (one.label(label) for one in options) if v is not None), None)
 
 
 def _without_reversal(name: object) -> str | None:
-    """Remove an ending that says *reversed* from a name; None if it has no such ending.
+    """Return a name without an ending that says *reversed*, or None if it has no such ending.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Read a table of answers from another program: cells, rows, and their descriptions.
+"""Read a table of answers that another program wrote: cells, rows, and their descriptions.
 
-Nothing here depends on a questionnaire. Errors name optional libraries that a file needs.
+Nothing here depends on a questionnaire. An error names the optional library that a file needs.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class _AnswerTable:
     cells : DataFrame
         The rows of the file; headers are text without surrounding blanks.
     rows : list of str
-        Name of each row, such as ``line 2``.
+        The name of each row, such as ``line 2``.
     place : str
         Name of the file, or ``the frame``.
     texts : dict of str to str
-        Descriptions of columns, such as the question behind a variable's name.
+        The descriptions of columns, such as the question that a variable's name stands for.
     labels : dict of str to dict
-        Labels of a column's numbers.
+        The labels of each column's numbers.
     replies : bool
         Whether the cells may be whole replies of models.
     notes : list of str
@@ -59,7 +59,7 @@ class _AnswerTable:
 
 
 class _Notes:
-    """Notes on the contents of a table, decisions and omissions, in the order of reading.
+    """Notes on a table's contents, on decisions and on omissions, in the order of reading.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class _Notes:
         self.rows.append({"what": what, "count": int(count), "said": said})
 
     def begin(self, said: str) -> None:
-        """Put the count of answers first."""
+        """Put the number of answers before the other notes."""
         self.rows.insert(0, {"what": "count", "count": 0, "said": said})
 
     def __str__(self) -> str:
@@ -98,8 +98,8 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
     Parameters
     ----------
     source : str, Path or DataFrame
-        A file with an extension in ``_ENDINGS``: a table, a log of inspect (``.eval``), or in
-        ``.jsonl`` the samples of lm-evaluation-harness, a batch's output, or rows.
+        A file with an extension in ``_ENDINGS``: a table, a log of inspect (``.eval``), or a
+        ``.jsonl`` file with samples of lm-evaluation-harness, the output of a batch API, or rows.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
     DataError
         The file is missing or damaged.
     ParameterError
-        The file has another format, or the library that reads it is not installed.
+        The file has a different format, or the library that reads it is not installed.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
 
 
 def listed(names: list[str], most: int = 8) -> str:
-    """Return the first names of a list, and the number of the others.
+    """Return the first names of a list, and the number of further names.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def shown(cell: object) -> str:
 
 
 def several(count: int, noun: str) -> str:
-    """Return a count with its noun.
+    """Return a count followed by its noun, in the singular or the plural.
 
     Examples
     --------
@@ -243,10 +243,10 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
 
 
 def _below_headers(sheet: pd.DataFrame) -> tuple[int, pd.DataFrame]:
-    """Take the first row of enough cells as headers; return the next row's number, and the rest.
+    """Take the first row with enough cells as headers; return the next row's number and the rows.
 
-    Enough is more than half as many as the fullest row has; a title above a table has fewer.
-    pandas would rename the second of two equal headers, and so turn item 1 into item 11.
+    Enough means more than half as many cells as the fullest row has; a title above a table has
+    fewer. pandas would rename the second of two equal headers, and so turn item 1 into item 11.
     """
     filled = sheet.notna().sum(axis=1).tolist()
     top = next((row for row, count in enumerate(filled) if 2 * count > max(filled)), 0)
@@ -256,7 +256,7 @@ def _below_headers(sheet: pd.DataFrame) -> tuple[int, pd.DataFrame]:
 
 
 def _json_table(path: Path) -> _AnswerTable:
-    """Read JSON, a list or one object per line, including lm-evaluation-harness and batches."""
+    """Read JSON (a list, or one object per line), also of lm-evaluation-harness and batch APIs."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix.lower() == ".json":
         content = _decoded(text, path, 1)
@@ -314,7 +314,7 @@ def _decoded(text: str, path: Path, line: int) -> object:
 
 
 def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:
-    """Return the fields of a sample's document, with the chosen continuation or text."""
+    """Return the fields of a sample's document, with the continuation or text that was chosen."""
     doc = row["doc"] if isinstance(row["doc"], dict) else {"text": row["doc"]}
     fields = {name: value for name, value in doc.items() if isinstance(value, str | int | float)}
     responses = row["filtered_resps"]
@@ -346,7 +346,7 @@ def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _said(part: object) -> str | None:
-    """Return the text of a reply within the layers of an API, without its reasoning."""
+    """Return the text of a reply inside an API's response, without its reasoning."""
     if isinstance(part, str):
         return part
 
@@ -357,7 +357,7 @@ def _said(part: object) -> str | None:
 
 
 def _inspect_log(path: Path) -> _AnswerTable:
-    """Read a log of inspect: the answer that each scorer extracted, or the whole completion."""
+    """Read from a log of inspect the answers that the scorers extracted, or the completions."""
     log = library("inspect_ai.log", f"{path.name}: a log of inspect")
     try:
         content = log.read_eval_log(str(path))
@@ -397,7 +397,7 @@ def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:
 
 
 def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
-    """Strip the headers; split the headers of Qualtrics and EDSL."""
+    """Strip blanks from the headers, and split the headers of Qualtrics and EDSL."""
     cells = table.cells.set_axis([str(name).strip() for name in table.cells], axis=1)
     names = cells.columns
     twice = names[names.duplicated()]

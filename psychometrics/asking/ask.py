@@ -1,4 +1,4 @@
-"""Put questionnaires to respondents in any mode; a stopped run resumes where it stopped."""
+"""Put questionnaires to respondents in any mode; a stopped call resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -61,39 +61,39 @@ def ask(
     respondents : str or respondent, or several
         A string names a population (see :func:`psychometrics.asking.population`): ``"embedded"``,
         or names, folders, hub ids and populations' files, separated by commas. Other respondents
-        depend on the mode: loaded models, a number of simulated ones, a function. With the default
-        ``mode``, a loaded respondent is asked in its own mode.
+        depend on the mode: loaded models, a number of simulated respondents, or a function. With
+        the default ``mode``, a loaded respondent is asked in its own mode.
     store : str or Path, optional
-        Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
-        cache.
+        Folder or URL of the response store; by default the one in ``PSYCHOMETRICS_STORE``, or else
+        the user's cache.
     mode : str
         How respondents answer: a name in :func:`psychometrics.modes.mode_names`, such as ``"nli"``,
         ``"mlm"``, ``"options"``, ``"chat"`` or ``"human"``.
     dtype : {"auto", "float32", "bfloat16", "float16"}, optional
         Precision of models; by default, and for "auto", float32. bfloat16 is for large populations
         on hardware with fast bfloat16, float16 for older GPUs. ``attrs["summary"]["precision"]``
-        lists it by respondent.
+        lists the precision of each respondent.
     progress : bool
-        Whether to show a progress bar, and a summary at the end; before requests to an endpoint
-        with a key or a price, also their number and likely cost.
+        Whether to show a progress bar, and a summary at the end. Before requests go to an endpoint
+        with a key or a price, their number and likely cost are shown, too.
     engine : {"local", "ray"}
-        Where models are loaded and asked: here, one after the other, or on the machines of a Ray
-        cluster, as many at once as fit; see :mod:`psychometrics.asking.cluster`. The result is the
-        same.
+        Where models are loaded and asked: on this machine, one after the other, or on the machines
+        of a Ray cluster, as many at once as fit; see :mod:`psychometrics.asking.cluster`. Both
+        engines give the same result.
     address : str, optional
         Address of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the cluster running
         here, otherwise a new one on this machine.
     failures : str or Path, optional
-        A CSV file of failed respondents, with the kinds of failure. If the reason would recur (no
+        A CSV file of failed respondents, with the kinds of failure. If the failure would recur (no
         safetensors, remote code, architecture, labels, memory), the respondent is not tried again
-        until the model or the way of asking changes, or its line is deleted.
+        until the model or the way of asking changes, or its line is deleted from the file.
     keep_downloads : bool
         Whether weights downloaded from the hub stay in its local cache. Otherwise each model's
         weights are removed once it has answered, so any number of models can be asked on a small
         disk.
     device : str, optional
         Device for models on this machine, such as ``"cuda:1"`` or ``"cpu"``; by default the one in
-        ``PSYCHOMETRICS_DEVICE``, else the GPU if there is one.
+        ``PSYCHOMETRICS_DEVICE``, or else the GPU if there is one.
     **conditions
         Conditions of the mode and, for a role (or persona) with gaps, ``personas``: a DataFrame or
         a table's path, with a row for each persona, whose columns fill the gaps: ``role="You are a
@@ -118,17 +118,18 @@ def ask(
     Raises
     ------
     ParameterError, QuestionnaireError
-        A mode, a condition, a questionnaire or a file cannot be used, or Ray is missing for
-        ``"ray"``; nobody is asked.
+        A mode, a condition, a questionnaire or a file cannot be used, or ``engine="ray"`` and Ray
+        is not installed. No respondent is asked.
     RespondentError
-        No respondent can answer. If some can, a warning names the others.
+        No respondent can answer. If some respondents can answer, a warning names the others
+        instead.
     StoreError
         The store cannot be read or written; earlier answers are still stored.
 
     Warns
     -----
     UserWarning
-        A respondent failed, with the reason; the others were asked.
+        A respondent failed; the warning gives the reason. The others were asked.
 
     Examples
     --------
@@ -184,7 +185,7 @@ def ask(
 def _check_engine(
     engine: str, address: str | None, keep_downloads: bool, device: str | None
 ) -> None:
-    """Refuse settings of this machine for a cluster, and of a cluster for this machine."""
+    """Refuse settings that do not apply to the engine: a cluster or this machine."""
     if address is not None and engine != "ray":
         raise ParameterError("address is for a Ray cluster: add engine='ray', or leave it out.")
 
@@ -195,7 +196,7 @@ def _check_engine(
 
 
 def _add_removed(plan: _Plan, removed: Mapping[str, int]) -> None:
-    """Count respondents as failed if their answers were removed from the store during the call."""
+    """Count respondents as failed if answers were removed from the store during the call."""
     for name, count in removed.items():
         said = f"{name}: {count} of its answers were removed from the store while others were added"
         plan.failures.add(name, RespondentError(f"{said}; ask again to replace only these."))
@@ -211,21 +212,22 @@ def ask_ways(
 ) -> pd.DataFrame:
     """Put questionnaires to respondents in several named ways.
 
-    In mode ``chat`` each item is asked once, alone, in its order, and not asked again.
+    In mode ``chat`` each item is asked once, alone, in the questionnaire's order, and not asked
+    again.
 
     Parameters
     ----------
     questionnaires, respondents, mode, store
         As in :func:`ask`.
     ways : mapping of str to mapping
-        Conditions of each way, by its name.
+        The conditions of each way, by the way's name.
     **how
         Conditions that all ways share, unless a way has its own.
 
     Returns
     -------
     DataFrame
-        Answers of all ways, with a column ``way``.
+        Answers from all ways of asking, with a column ``way``.
 
     References
     ----------
@@ -304,7 +306,7 @@ def _read_by_judge(
     questionnaires: list[Questionnaire],
     call: Asking,
 ) -> pd.DataFrame:
-    """Return the answers as the judge reads them, if there is one and it does not fail."""
+    """Return the answers as the judge reads them, or unchanged if there is no judge or it fails."""
     judge = plan.conditions.get("judge")
     if not judge:
         return answers
@@ -320,7 +322,7 @@ def _read_by_judge(
 def _summarise(
     tables: list[pd.DataFrame], plan: _Plan, bar: Progress, seconds: float
 ) -> pd.DataFrame:
-    """Combine the answers in one table, with the summary of the call."""
+    """Combine all answers in one table, with a summary of the call."""
     errors = plan.failures.errors
     answers = pd.concat(tables, ignore_index=True)
     statuses = {}
@@ -401,7 +403,7 @@ def _summary_line(summary: dict[str, Any]) -> str:
 
 
 def _free_memory(error: BaseException | None) -> None:
-    """Clear the frames that an error refers to, and thereby the model that failed."""
+    """Clear the stack frames that an error refers to, and thereby free the model that failed."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
@@ -409,7 +411,7 @@ def _free_memory(error: BaseException | None) -> None:
 
 @contextmanager
 def _remove_downloads(identity: Identity) -> Iterator[None]:
-    """Remove, at the end, the weights that were added to the hub's local cache in the meantime.
+    """Remove, at the end, the weights that the hub's local cache has gained since the start.
 
     The small files stay: they identify a model without a request to the hub.
     """

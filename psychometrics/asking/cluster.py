@@ -2,12 +2,13 @@
 
 Each model is one task, or several if it has very many prompts. A task requests processors, memory
 and, if the cluster has GPUs, a share of one, all by the model's size. It loads the model on any
-machine with room and writes into the store itself; the driver then reads all answers from there. So
-the cluster returns the same as the local engine, and a stopped run resumes where it stopped.
+machine with room and writes into the store itself; the driver then reads all answers from the
+store. So the cluster returns the same answers as the local engine, and a stopped run resumes where
+it stopped.
 
 If a task's process or machine is lost, the task is tried again, at most twice, on another machine
 if possible; its stored answers are not asked again. A respondent that cannot answer on one machine
-is tried on another, and the error from there is reported.
+is tried on another, and the error from the second machine is reported.
 
 Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``. So it has
 all code for a run on a cluster: its tasks, their machines, and the recovery from losses.
@@ -73,14 +74,14 @@ _Report = dict[str, Any]  # a task's progress, or the error that ended it
 def _ask_on_cluster(
     plan: _Plan, store: str | Path | None, bar: Progress, address: str | None = None
 ) -> dict[str, object]:
-    """Ask, on a cluster, the respondents that are models and can be loaded there.
+    """Ask those respondents on a cluster that are models and that its machines can load.
 
     Parameters
     ----------
     plan : _Plan
-        The plan; respondents with a failure that would recur are left out.
+        The plan. Respondents with a known failure that would recur are left out.
     store : str or Path, optional
-        Folder shared by all machines, or URL.
+        A folder that all machines share, or a URL.
     bar : Progress
         Shows the joint progress of all tasks.
     address : str, optional
@@ -91,13 +92,14 @@ def _ask_on_cluster(
     Returns
     -------
     dict
-        For each respondent asked there, by name, a stand-in for reading its answers from the store.
-        The stand-in itself cannot answer: if asked, it raises the respondent's error.
+        For each respondent asked on the cluster, by name, a stand-in with which its answers are
+        read from the store. The stand-in itself cannot answer: if asked, it raises the respondent's
+        error.
 
     Raises
     ------
     ParameterError
-        Ray is not installed, no cluster is at the address, or no respondent can be asked there.
+        Ray is not installed, no cluster is at the address, or no respondent can be asked on it.
     StoreError
         The store cannot be written to, or differs between machines.
     """
@@ -130,7 +132,7 @@ def _ask_on_cluster(
 
 
 def _shared_url(store: str | Path | None) -> str:
-    """Return the store's URL, if it can be opened and several machines can share it."""
+    """Return the store's URL, after checking that it opens and that machines can share it."""
     url = StoredAnswers(store, "nli", "", "").url
 
     if url.startswith("memory:"):
@@ -158,7 +160,7 @@ def _travellers(plan: _Plan) -> list[_Participant]:
 def _run_connected(
     tasks: list[_Task], stored: list[_Counts], bar: Progress, url: str, address: str | None
 ) -> dict[str, RespondentError]:
-    """Run the tasks, then leave the cluster, or stop it if this call started it."""
+    """Run the tasks; then leave the cluster, or stop it if this call started it."""
     started = _connect(address)
     mark = _make_mark(url)
     for task in tasks:
@@ -175,7 +177,7 @@ def _run_connected(
 
 
 class _StandIn:
-    """Replaces a respondent whose answers are in the store; raises an error if asked."""
+    """A stand-in for a respondent whose answers are in the store; it raises an error if asked."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -215,21 +217,21 @@ class _Task:
         return self.order.identity.respondent_id
 
     def note(self, counts: list[_Counts]) -> None:
-        """Record its progress."""
+        """Record a report of the task's progress."""
         self.counts = counts
         for job, (begun, _, stored, _) in enumerate(counts):
             if begun and self.stored.setdefault(job, (self.tries, 0))[0] == self.tries:
                 self.stored[job] = self.tries, stored
 
     def total(self) -> Iterator[_Counts]:
-        """Return the counts of each job; answers of earlier attempts count as asked, not stored."""
+        """Return each job's counts; answers of earlier attempts count as asked, not as stored."""
         for job, (begun, expected, stored, asked) in enumerate(self.counts):
             before = self.stored[job][1] if begun else 0
             yield begun, expected, before, stored + asked - before
 
 
 def _stored(questionnaires: list[Questionnaire], order: _Order) -> list[_Counts] | None:
-    """Return counts of each questionnaire if the store has all answers, otherwise None."""
+    """Return each questionnaire's counts if the store has all answers, otherwise None."""
     bars = [Progress(disable=True) for _ in questionnaires]
     nobody = _StandIn(RespondentError("It would have to be asked."))
     mode = mode_named(order.mode)
@@ -250,7 +252,7 @@ def _can_travel(identity: Identity, respondent: object) -> bool:
 
 
 def _connect(address: str | None) -> bool:
-    """Connect to a cluster; return whether this call made the connection."""
+    """Connect to a cluster, and return whether this call made the connection."""
     if ray.is_initialized():
         return False
     if str(address).startswith("ray://"):
@@ -300,7 +302,7 @@ def _make_mark(url: str) -> str | None:
 
 
 def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
-    """Return a respondent's tasks: one, or as many as its prompts need."""
+    """Return a respondent's tasks: a single task, or as many as its prompts need."""
     respondent = order.respondent
     here = Path(respondent).expanduser()
     files = order.identity.source in ("local", "adapter", "packed")
@@ -336,7 +338,7 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
 
 
 def _run(tasks: list[_Task], stored: list[_Counts], bar: Progress) -> dict[str, RespondentError]:
-    """Complete all tasks; return the failed respondents with the reasons."""
+    """Complete all tasks, and return the failed respondents with the reasons."""
     waiting = deque(tasks)
     running: dict[Any, _Task] = {}
     errors: dict[str, RespondentError] = {}
@@ -394,7 +396,7 @@ def _next_report(stream: Iterator[Any]) -> _Report | None:
 
 
 def _start(task: _Task, work: Any, nodes: list[_Node]) -> Any:
-    """Submit a task; return the stream of its reports."""
+    """Submit a task, and return the stream of its reports."""
     task.needs = _needs(task, nodes)
     task.node = ""
     task.tries += 1
@@ -452,7 +454,7 @@ def _nodes() -> list[_Node]:
 
 
 def _needs(task: _Task, nodes: list[_Node]) -> dict[str, float]:
-    """Return processors, memory and share of a GPU for a model, within a machine's limits."""
+    """Return the processors, memory and share of a GPU that a model needs on a machine."""
     most = {kind: max((node.get(kind, 0) for node in nodes), default=0) for kind in ("CPU", "GPU")}
     memory = max((node.get("memory", 0) for node in nodes if node.get("CPU")), default=0)
     cpus = min(_MOST_CPUS, math.ceil(task.parameters / _PER_CPU), int(most["CPU"]))
@@ -487,7 +489,7 @@ def _elsewhere(task: _Task, nodes: list[_Node]) -> dict[str, Any]:
 
 
 def _work(order: _Order, threads: int) -> Iterator[_Report]:
-    """Carry out an order on a machine of the cluster, with regular reports of progress.
+    """Carry out an order on a machine of the cluster, and report progress regularly.
 
     The work runs in a thread, because a busy generator cannot report.
     """
@@ -533,7 +535,7 @@ def _put(order: _Order, bars: list[Progress], end: _Report) -> None:
 
 
 def _check_machine(order: _Order) -> None:
-    """Refuse a machine with another store, or with another model of this name."""
+    """Refuse a machine with a different store, or with a different model of the same name."""
     here = ray.util.get_node_ip_address()
     identity = order.identity
     if order.mark and not Path(order.mark).exists():

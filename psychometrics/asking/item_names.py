@@ -1,4 +1,4 @@
-"""Recognise a questionnaire's items and options under the names in tables."""
+"""Recognise a questionnaire's items and options by the names that tables give them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Cell(NamedTuple):
 
 
 def plain(text: object) -> str:
-    """Return the letters and digits of a text, in lower case.
+    """Return only the letters and digits of a text, in lower case.
 
     Examples
     --------
@@ -85,11 +85,11 @@ class _ItemNames:
         self._prefixes = own | {re.sub(r"\d+$", "", name) for name in own}
 
     def find(self, name: object) -> str | None:
-        """Return the item with this id or text."""
+        """Return the item that has the given id or text."""
         return self._names.get(plain(name))
 
     def find_all(self, names: Iterable[_Name], prefix: str | None = None) -> dict[_Name, str]:
-        """Return the items for all recognised names, including item numbers.
+        """Return a mapping from all recognised names, including item numbers, to items.
 
         A number is an item's position if the words before it are only *item* or the like, the
         questionnaire's own name, or `prefix`; and only if no number exceeds the number of items.
@@ -118,7 +118,7 @@ class _ItemNames:
         return best
 
     def within(self, text: object) -> str | None:
-        """Return the only item whose text is in a prompt, or whose id is in a request's id."""
+        """Return the one item whose text is in a prompt, or whose id is in a request's id."""
         whole = plain(text)
         inside = [item for item, own in self._texts.items() if own in whole]
         if not inside and not re.search(r"\s", str(text).strip()):
@@ -138,11 +138,11 @@ class _ItemNames:
         return inside[0] if len(inside) == 1 else None
 
     def find_inside(self, texts: Iterable[_Name]) -> dict[_Name, str]:
-        """Return the items for all texts that hold exactly one."""
+        """Return the item of each text that holds exactly one item."""
         return {text: item for text in texts if (item := self.within(text))}
 
     def nearest(self, name: object) -> str | None:
-        """Return the id of the item whose id or text is most similar to a name, if any is."""
+        """Return the id of the item whose id or text is most similar to a name, or None."""
         near = difflib.get_close_matches(plain(name), list(self._names), n=1, cutoff=0.8)
         return self._names[near[0]] if near else None
 
@@ -155,7 +155,7 @@ class _ItemNames:
 
 
 def _numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
-    """Return the names that end in a number, with it, grouped by the words before it.
+    """Group the names that end in a number by the words before the number.
 
     Examples
     --------
@@ -195,12 +195,12 @@ class _OptionNames:
         self._labels = {plain(option.label): option for option in self.options}
 
     def label(self, text: object) -> float | None:
-        """Return the value of the option with this label."""
+        """Return the value of the option that has the given label."""
         option = self._labels.get(plain(text))
         return None if option is None or not plain(text) else option.value
 
     def nearest(self, text: object) -> str | None:
-        """Return the label most similar to a text, if any is."""
+        """Return the label that is most similar to a text, or None."""
         near = difflib.get_close_matches(plain(text), list(self._labels), n=1, cutoff=0.7)
         return self._labels[near[0]].label if near else None
 

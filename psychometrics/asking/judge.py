@@ -27,20 +27,20 @@ def judged(
     Parameters
     ----------
     mode : Mode
-        The chat mode, which also asks the judge: at the same endpoint, or on this machine, where it
-        can write only an answer.
+        The chat mode, which also asks the judge: at the same endpoint, or on this machine, where
+        the judge can write only an answer.
     answers : DataFrame
-        One respondent's answers to one of the questionnaires, with an empty column ``judge``.
+        One respondent's answers, with an empty column ``judge``.
     questionnaires : iterable of Questionnaire
     asking : Asking
-        Its condition ``judge`` names the model.
+        The conditions; the condition ``judge`` names the model.
 
     Returns
     -------
     DataFrame
-        The answers. ``judge`` is ``read`` if the judge found an answer, whose status is now ``ok``;
-        ``none`` if it found none; ``agrees`` or ``differs`` if the rules had read the answer, which
-        stays; otherwise empty.
+        The answers. The column ``judge`` is ``read`` if the judge found an answer, whose status is
+        now ``ok``; ``none`` if it found no answer; ``agrees`` or ``differs`` if the rules had read
+        the answer, which is not changed; otherwise empty.
     """
     questionnaire_id = answers["questionnaire"].iloc[0]
     questionnaire = next(each for each in questionnaires if each.id == questionnaire_id)

@@ -1,8 +1,9 @@
-"""Null respondents, null scorings and power: the results to expect if there is nothing to find.
+"""Null respondents and shuffled scoring keys: the results to expect if there is no effect.
 
 A *null respondent* answers by the same procedure without the ability in question. A result for a
-population of them comes from the method alone. One file, because heads, words and noise differ in
-only a line each, and share the bases, the random draws and the shipped answers.
+population of null respondents comes from the method alone. All kinds are in this one file, because
+heads, words and noise differ in only a line each, and share the bases, the random draws and the
+shipped answers.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ def null_answers(
     .. math:: \mathrm{softmax}(V \tanh(W h)), \qquad W_{ij}, V_{ij} \sim N(0, 0.02^2),
 
     like an untrained classifier of the BERT family. On a decoder *h* is the vector of the last
-    token that it reads, and the head is linear, :math:`\mathrm{softmax}(V h)`, like decoders'
-    classifiers. *Random words* are heads whose rows of *V* are the output vectors of three whole
-    words, drawn from the decoder's vocabulary: such a respondent answers by words, like the book's
-    decoders, but by unrelated words. The base reads each prompt once for all heads, in float32; the
-    heads compute in float64.
+    token, and the head is linear, :math:`\mathrm{softmax}(V h)`, like decoders' classifiers.
+    *Random words* are heads whose rows of *V* are the output vectors of three whole words, drawn
+    from the decoder's vocabulary: such a respondent answers by words, like the book's decoders, but
+    by unrelated words. The base reads each prompt once for all heads, in float32; the heads compute
+    in float64.
 
     Parameters
     ----------
@@ -74,14 +75,14 @@ def null_answers(
         The untouched model: ``"embedded"`` for the encoder, ``"smollm2"`` for the decoder, a folder
         or a hub id. Several bases are assigned to the respondents in turn.
     layers : int or sequence of int, optional
-        Number of its layers to use; by default, and for None, all. Several numbers are assigned in
-        turn. :func:`psychometrics.asking.population.untouched_bases` gives the bases and layers of
-        a population.
+        Number of the base's layers to use; by default, and for None, all. Several numbers are
+        assigned in turn. :func:`psychometrics.asking.population.untouched_bases` gives the bases
+        and layers of a population.
     seed : int
         Number of the first respondent; other numbers give other random draws.
     wording : str or sequence of str, optional
         Text that a decoder reads, with ``{premise}`` and ``{hypothesis}``; by default, and for
-        None, the pair as a classifier reads it. Several wordings are assigned in turn.
+        None, a decoder reads the pair as a classifier does. Several wordings are assigned in turn.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def null_answers(
     Raises
     ------
     ParameterError
-        The kind is unknown, or a number is impossible.
+        The kind is unknown, or a number is out of range.
 
     References
     ----------
@@ -123,15 +124,15 @@ def null_distribution(
     Parameters
     ----------
     statistic : callable
-        A function from answers, as :func:`psychometrics.asking.ask` returns them, to a number or to
-        several numbers by name.
+        A function that takes answers, as :func:`psychometrics.asking.ask` returns them, and returns
+        a number, or several numbers by name.
     questionnaires, null, base, layers, seed, wording
         As in :func:`null_answers`.
     respondents : int
         Size of each population.
     draws : int
         Number of populations. Populations share no respondent, except for the shipped kind
-        (``"shuffled-labels"``), whose few respondents are drawn with repetition.
+        (``"shuffled-labels"``), whose few respondents are drawn repeatedly.
 
     Returns
     -------
@@ -193,7 +194,7 @@ def kernel(
     This approximates the tanh of an encoder's head and the normalisation to first order. Both
     approximations hold while answers stay near 1/3, as at the starting values of
     :func:`null_answers`: over six bases or depths the item correlations of 2,000 such heads
-    correlate with the kernel's at .998 or more, and no alpha differs by more than .023. They fail
+    correlate with the kernel's at .998 or more, and no alpha differs by more than .023. Both fail
     for heads as decisive as a trained model (correlations of .73 to .98, alphas lower by up to .22;
     ``data/kernel_errors.csv``, chapter 6).
 
@@ -202,7 +203,7 @@ def kernel(
     questionnaires : str, Path or Questionnaire, or several
         Questionnaires with prompts.
     base, layers, wording
-        The untouched model, the number of its layers to use and its wording, as in
+        The untouched model, the number of its layers to use, and the wording, as in
         :func:`null_answers`.
 
     Returns
@@ -286,21 +287,22 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     answers : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     column : {"weight", "polarity"}
-        The weights are permuted among the intensifiers of the questionnaire; or the stances, source
-        and inverse, among the terms of each template, which keeps their numbers.
+        What to permute: the weights among the intensifiers of the questionnaire, or the stances
+        (source and inverse) among the terms of each template, which keeps the number of terms of
+        each stance.
     seed : int
 
     Returns
     -------
     DataFrame
-        The same answers with another column ``weight`` or ``polarity``. Results with shuffled keys
-        do not come from the meaning of the words.
+        The same answers with a shuffled column ``weight`` or ``polarity``. Results with a shuffled
+        key do not come from the meaning of the words.
 
     Raises
     ------
     ParameterError
-        There is no such column, or an intensifier has two weights: shuffle one questionnaire at a
-        time.
+        There is no such column, or an intensifier has two weights, as in answers to two
+        questionnaires.
 
     Examples
     --------
@@ -384,7 +386,7 @@ def _stand_by_number(
     layers: int | Sequence[int | None] | None,
     wording: str | Sequence[str | None] | None,
 ) -> Callable[[int], _Stand]:
-    """Return a function from a respondent's number to its inputs, several of which take turns."""
+    """Return a function that gives a respondent's inputs by its number; several take turns."""
     bases = _listed(base)
     depths = [whole_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
     wordings = _listed(wording)
@@ -420,7 +422,7 @@ def _name(null: str, stand: _Stand, number: int) -> str:
 
 
 def _stand_vectors(stands: set[_Stand], parts: tuple[_Pairs, ...]) -> dict[_Stand, _Numbers]:
-    """Return the vectors that null respondents read, for each base and wording."""
+    """Return the prompts' vectors for each base and wording that null respondents use."""
     vectors: dict[_Stand, _Numbers] = {}
     for base, wording in sorted({(s.base, s.wording) for s in stands}, key=str):
         depths = {s.layers for s in stands if (s.base, s.wording) == (base, wording)}
@@ -430,7 +432,7 @@ def _stand_vectors(stands: set[_Stand], parts: tuple[_Pairs, ...]) -> dict[_Stan
 
 
 def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple[_Pairs, ...]]:
-    """Return prompts of all questionnaires in one table, and the pairs of texts of each."""
+    """Return all questionnaires' prompts in one table, and each questionnaire's pairs of texts."""
     tables = [prompts(questionnaire) for questionnaire in loaded]
     texts = (table[["premise", "hypothesis"]] for table in tables)
     parts = tuple(tuple(text.itertuples(index=False, name=None)) for text in texts)
@@ -440,7 +442,7 @@ def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple[_Pairs, 
 def _some(
     null: str, few: _Numbers | None, n: int, draw: int, seed: int
 ) -> tuple[list[str], _Numbers]:
-    """Select some of the few respondents: the first, or a random sample in later draws."""
+    """Select some of a few shipped respondents: the first, or a random sample in later draws."""
     if few is None:
         raise ParameterError(f"Answers of '{null}' exist only for shipped prompts on MiniLM.")
     if n > len(few):
@@ -463,8 +465,8 @@ def _all_answers(
     """Return answers of null respondents, shape (respondents, prompts, 3).
 
     Each respondent has its own random numbers. Heads are computed in parallel, each by one thread,
-    since numpy releases the lock while it draws and multiplies. Threads within one product
-    would wait for each other longer than they compute.
+    since numpy releases the interpreter's lock while it draws and multiplies. If several threads
+    shared one matrix product, they would wait for each other longer than they compute.
     """
     made = list(zip(stands, numbers, strict=True))
     if null not in ("random-heads", "random-words"):  # a random base loads a model
@@ -503,7 +505,7 @@ def _answers(
 
 
 def _read_vectors(stand: _Stand, pairs: _Pairs, number: int) -> _Numbers:
-    """Return what an untrained base's head reads of each prompt: the vectors of one layer."""
+    """Return the vectors of one layer for each prompt, which a head on an untrained base reads."""
     hidden = models.vectors.prompt_vectors(stand.base, pairs, number)
     if stand.layers is not None and stand.layers >= len(hidden):
         raise ParameterError(f"{stand.base} has {len(hidden) - 1} layers, not {stand.layers}.")
@@ -553,7 +555,8 @@ def head_logits(vectors: _Numbers, rng: np.random.Generator, linear: bool) -> _N
     Returns
     -------
     ndarray of float64, shape (prompts, 3)
-        float64, since heads on few layers give answers that differ by less than float32 resolves.
+        The type is float64, since heads on few layers give answers that differ by less than float32
+        resolves.
 
     Examples
     --------
@@ -569,7 +572,7 @@ def head_logits(vectors: _Numbers, rng: np.random.Generator, linear: bool) -> _N
 
 
 def _shipped(null: str, pairs: _Pairs) -> _Numbers | None:
-    """Return shipped answers, shape (respondents, prompts, 3); None if a prompt is missing."""
+    """Return shipped answers, shape (respondents, prompts, 3), or None if a prompt is missing."""
     table = _shipped_table("nulls.parquet")
     rows = _shipped_rows(table, pairs)
     if rows is None:
@@ -583,9 +586,9 @@ def _shipped(null: str, pairs: _Pairs) -> _Numbers | None:
 def _shipped_heads(
     null: str, made: list[tuple[_Stand, int]], pairs: _Pairs
 ) -> dict[tuple[_Stand, int], _Numbers]:
-    """Return shipped answers of heads on decoders, (prompts, 3), by base and number.
+    """Return shipped answers of heads on decoders, each of shape (prompts, 3), by name.
 
-    The result is empty if the table lacks a prompt.
+    The result is empty if the shipped table lacks a prompt.
     """
     worded = [one for one in made if one[0].wording is not None]
     table = _shipped_table("null_heads.parquet") if worded else pd.DataFrame()
@@ -610,7 +613,7 @@ def head_name(null: str, stand: tuple[str, int | None, str | None], number: int)
     ----------
     null : str
     stand : tuple
-        Base, layers and wording.
+        The base, its layers and the wording.
     number : int
         The respondent's number, which seeds its random numbers.
 
@@ -618,7 +621,7 @@ def head_name(null: str, stand: tuple[str, int | None, str | None], number: int)
     -------
     str
         The name ends in a digest of the base's weights, the wording and the definition of the
-        vectors, so that a head with other inputs has another name.
+        vectors, so that a head with other inputs gets a different name.
 
     Examples
     --------
@@ -631,7 +634,7 @@ def head_name(null: str, stand: tuple[str, int | None, str | None], number: int)
 
 
 def _shipped_rows(table: pd.DataFrame, pairs: _Pairs) -> NDArray[np.intp] | None:
-    """Return the rows of prompts in a shipped table; None if it lacks one."""
+    """Return the prompts' rows of a shipped table, or None if it lacks a prompt."""
     rows: NDArray[np.intp] = table.index.get_indexer(pd.Index([key_of(*pair) for pair in pairs]))
     return None if table.empty or (rows < 0).any() else rows
 

@@ -1,4 +1,4 @@
-"""The plan of a call: questionnaires, respondents, conditions, and failures so far."""
+"""The plan of a call: questionnaires, respondents, conditions, and known failures."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _COLUMNS = ["respondent", "kind", "reason", "mode", "dtype", "conditions", "ques
 
 
 class _Participant(NamedTuple):
-    """A respondent that takes part.
+    """A respondent that takes part in a call.
 
     Parameters
     ----------
     identity : Identity
     respondent
-        The respondent itself, or its name.
+        The loaded respondent, or its name.
     mode : Mode
     """
 
@@ -54,10 +54,10 @@ class _Plan:
     conditions : dict
         Conditions of the first persona, if there are several.
     ways : list of (dict, dict)
-        The conditions of each persona of a table, and its row; otherwise the conditions and an
-        empty row.
+        The conditions and the row of each persona in a table; without personas, the conditions and
+        an empty row.
     failures : object
-        The respondents that failed, also in earlier runs.
+        The respondents that failed, in this or an earlier call.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class _Plan:
 
 
 def _each_once(questionnaires: Any) -> list[Questionnaire]:
-    """Load the questionnaires; refuse an empty list and repetitions."""
+    """Load the questionnaires; refuse an empty list and a repeated questionnaire."""
     loaded = load_questionnaires(questionnaires)
     twice = repeated([questionnaire.id for questionnaire in loaded], fold=False)
     if twice:
@@ -118,7 +118,7 @@ def _each_once(questionnaires: Any) -> list[Questionnaire]:
 
 
 def _listed(respondents: Any) -> Iterable[Any]:
-    """Return one or several respondents as several, a population as its members."""
+    """Return one or several respondents as a list, with a population's members in its place."""
     is_file = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
     if isinstance(respondents, str) or is_file:
         return population(respondents)
@@ -131,7 +131,7 @@ def _listed(respondents: Any) -> Iterable[Any]:
 
 
 def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Fill the columns of a table of personas into the conditions, once for each row."""
+    """Fill each row of a table of personas into the conditions."""
     rest = dict(conditions)
     personas = rest.pop("personas", None)
     if personas is None:
@@ -170,15 +170,15 @@ def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any
 
 
 def _fill(text: str, row: dict[str, str]) -> str:
-    """Fill the gaps of a text that a row has a column for."""
+    """Fill those gaps of a text for which a row has a column."""
     return re.sub(r"{(\w+)}", lambda gap: row.get(gap[1], gap[0]), text)
 
 
 class _Failures:
-    """The respondents that failed, by name, and in a CSV file if one is given.
+    """The failed respondents by name, also kept in a CSV file if one is given.
 
-    The file also holds failures in other modes and conditions; their lines stay. It is read again
-    before each change, because another process may write to the same file.
+    The file also holds failures in other modes and conditions; their lines stay. The file is read
+    again before each change, because another process may write to it.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class _Failures:
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
 
     def known(self, identity: Identity, questionnaire: str) -> RespondentError | None:
-        """Return the error of an earlier run that would occur again."""
+        """Return a respondent's error from an earlier call if it would occur again."""
         row = self._lasting.get(identity.fingerprint)
         # Whether a model fits into memory depends on the length of the questions.
         if row is None or (row["kind"] == "memory" and row["questionnaire"] != questionnaire):
@@ -209,7 +209,7 @@ class _Failures:
     def add(
         self, name: str, error: Exception, identity: Identity | None = None, questionnaire: str = ""
     ) -> None:
-        """Record a failure, replacing an earlier one."""
+        """Record a respondent's failure in place of an earlier one."""
         error = self.errors[name] = RespondentError.of(name, error)
         if self._path is None:
             return
@@ -233,7 +233,7 @@ class _Failures:
             self._write(pd.concat([rows[~earlier], pd.DataFrame([row], columns=_COLUMNS)]))
 
     def remove(self, names: set[str]) -> None:
-        """Remove from the file the respondents that have answered after all."""
+        """Remove the respondents that have now answered from the file."""
         if self._path is None:
             return
         with self._alone():
@@ -244,7 +244,7 @@ class _Failures:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Let one process at a time read and write the file."""
+        """Lock the file, so that one process at a time reads and writes it."""
         if self._path is None:
             yield
             return

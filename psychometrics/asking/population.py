@@ -1,10 +1,10 @@
-"""Populations of respondents: their names, a file's list, the table of the embedded NLI models.
+"""Populations of respondents: their names, their files, and the embedded NLI models.
 
 A population's file is YAML: :func:`psychometrics.authoring.population_drafts.new_population` writes
 one from a query of the hub, and it can be edited by hand. ``data/population.csv`` holds each
 member's recipe and its accuracy on MNLI pairs held out from all members;
-``data/recipes/population.py`` trains them. Encoders are adapters and a head on MiniLM, decoders
-adapters on SmolLM2 that answer by a word.
+``data/recipes/population.py`` trains the members. Encoders are adapters and a head on MiniLM;
+decoders are adapters on SmolLM2 and answer by a word.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..questionnaires.model import Part, repeated
 from ..questionnaires.readers import read
 
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
-"""Names of populations that consist of one family, with this family."""
+"""The names of populations that consist of one family, each with the name of its family."""
 
 
 def population(name: str | Path = "embedded") -> list[str]:
@@ -35,23 +35,25 @@ def population(name: str | Path = "embedded") -> list[str]:
     Parameters
     ----------
     name : str or Path
-        ``"embedded"``, the default: all decoders and, among the encoders, the frozen ones and the
-        most accurate one for each kind of data, depth and genre; ``"all"`` embedded members;
-        ``"encoders"`` or ``"decoders"``, those of one family; or a comma-separated list of
-        respondents (embedded members, local folders, hub ids) and of populations' files, which end
-        in ``.yaml``.
+        ``"embedded"``, the default: all decoders and, among the encoders, the frozen encoders and
+        the most accurate encoder for each kind of data, depth and genre; ``"all"``, all embedded
+        members; ``"encoders"`` or ``"decoders"``, the members of one family; or a comma-separated
+        list of respondents (embedded members, local folders, hub ids) and of populations' files,
+        which end in ``.yaml``.
 
     Returns
     -------
     list of str
-        A file's hub ids come with the file's revision: ``owner/model@revision``.
+        The names. A hub id from a file is followed by its revision in the file:
+        ``owner/model@revision``.
 
     Raises
     ------
     RespondentError
-        The name is empty, or no member of the embedded population is there.
+        The name is empty, or no member of the embedded population is installed.
     ParameterError
-        A population's file cannot be read, or is malformed: every mistake is listed, with its line.
+        A population's file cannot be read, or is malformed; the message lists every mistake with
+        its line.
 
     Examples
     --------
@@ -88,13 +90,13 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     names : iterable of str
-        Names of respondents. Names from outside the project stay unchanged; a folder keeps only the
-        last part of its path.
+        Names of respondents. Names from outside the project stay unchanged; of a folder's path only
+        the last part is kept.
 
     Returns
     -------
     dict
-        A readable name for each name, all different: a seed is added if needed.
+        A readable name for each name. No two are equal: where they would be, the seed is added.
 
     Examples
     --------
@@ -134,13 +136,14 @@ def untouched_bases(names: list[str]) -> dict[str, list[Any]]:
     Parameters
     ----------
     names : list of str
-        Names of respondents; one that is not an embedded member gets the whole encoder.
+        Names of respondents. A respondent that is not an embedded member gets the whole encoder as
+        its base.
 
     Returns
     -------
     dict
-        ``base``, ``layers`` and ``wording`` (a decoder's text, None for an encoder), one entry per
-        respondent, as :func:`psychometrics.asking.nulls.null_answers` accepts them.
+        ``base``, ``layers`` and ``wording`` (a decoder's text, None for an encoder), each with one
+        entry per respondent, as :func:`psychometrics.asking.nulls.null_answers` accepts them.
 
     Examples
     --------
@@ -162,7 +165,7 @@ def untouched_bases(names: list[str]) -> dict[str, list[Any]]:
 
 
 def population_table(name: str | Path = "embedded") -> pd.DataFrame:
-    """Return recipe, seed and held-out accuracy of each embedded member, one row each.
+    """Return a table with each embedded member's recipe, seed and held-out accuracy.
 
     Parameters
     ----------
@@ -172,14 +175,14 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        For a file ``respondent_id, revision, downloads, parameters, bytes, licence, labels``, and
-        ``kind`` and ``reason`` of the models left out. For the embedded members ``respondent_id``;
-        ``family``; ``default``, whether ``population("embedded")`` has it; the recipe ``data,
-        share`` (of the data), ``genre`` (to which the encoder was first adapted), ``layers, tuning,
-        epochs, lr, seed``, for decoders also ``rank, adapt_from`` (the first adapted layer) and
-        ``wording``; the result: number of training ``pairs``, ``accuracy`` on held-out MNLI with
-        its Wilson 95 % interval ``low, high``, ``accuracy_snli`` (only for members not trained on
-        SNLI) and ``seconds`` of training.
+        For a file: ``respondent_id, revision, downloads, parameters, bytes, licence, labels``, and
+        ``kind`` and ``reason`` of the models left out. For the embedded members: ``respondent_id``;
+        ``family``; ``default``, whether ``population("embedded")`` includes the member; the recipe
+        ``data, share`` (of the data), ``genre`` (to which the encoder was first adapted), ``layers,
+        tuning, epochs, lr, seed``, for decoders also ``rank, adapt_from`` (the first adapted layer)
+        and ``wording``; the result: number of training ``pairs``, ``accuracy`` on held-out MNLI
+        with its Wilson 95 % interval ``low, high``, ``accuracy_snli`` (only for members not trained
+        on SNLI) and ``seconds`` of training.
 
     Raises
     ------
@@ -220,7 +223,7 @@ def _revision(text: str) -> str:
 
 
 class _Entry(Part):
-    """A model: a hub id (optionally with a commit), a folder, or an embedded member."""
+    """A respondent in a file: a hub id (optionally with a commit), a folder, or a member."""
 
     model: Annotated[str, AfterValidator(_name)]
     revision: Annotated[str, AfterValidator(_revision)] | None = None
@@ -271,7 +274,7 @@ def _listed_names(name: str) -> list[str]:
 
 
 def _read(path: Path) -> _PopulationFile:
-    """Read and check a population's file; the error lists every mistake with its place."""
+    """Read and check a population's file, and list every mistake with its place in the error."""
     try:
         content = read(path, str(path))
         if isinstance(content, dict) and "respondents" in content:

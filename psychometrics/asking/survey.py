@@ -1,4 +1,4 @@
-"""Surveys: put a questionnaire to people with attention checks, and screen their answers."""
+"""Surveys: put a questionnaire with attention checks to people, and screen their answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .answer_tables import read_table
 
 _CHECK = "attention_"
 _FASTEST = 2.0
-"""Fewest seconds that a person needs to read an item (Huang et al. 2012)."""
+"""The fewest seconds in which a person can read an item (Huang et al. 2012)."""
 _PAGE = (Path(__file__).parent / "templates" / "survey.html").read_text(encoding="utf-8")
 
 
@@ -29,16 +29,16 @@ def survey(
 ) -> Questionnaire:
     """Add attention checks to a questionnaire: items that ask for a certain answer.
 
-    No scale contains them, so scores do not change.
+    No scale contains the checks, so scores do not change.
 
     Parameters
     ----------
     questionnaire : str, Path or Questionnaire
         A questionnaire with options.
     checks : int
-        Number of checks; they are spread over the items.
+        Number of checks, which are spread over the items.
     seed : int
-        Seed of the answers that they ask for.
+        Seed that determines the answers for which the checks ask.
 
     Returns
     -------
@@ -48,7 +48,8 @@ def survey(
     Raises
     ------
     ParameterError
-        There are no options, more checks than items, or an item has the name of a check.
+        The questionnaire has no options, there are more checks than items, or an item has the name
+        of a check.
 
     References
     ----------
@@ -62,7 +63,7 @@ def survey(
     loaded = load_questionnaire(questionnaire)
     check_numbers(checks=checks)
     if checks > len(loaded.items):
-        raise ParameterError(f"{loaded.id}: {len(loaded.items)} items, {checks} checks: use fewer.")
+        raise ParameterError(f"{loaded.id}: use at most {len(loaded.items)} checks, got {checks}.")
     if any(item.id.startswith(_CHECK) for item in loaded.items):
         raise ParameterError(f"{loaded.id}: checks are named {_CHECK}1 ...; rename its items.")
 
@@ -82,7 +83,7 @@ def survey(
 
 
 def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
-    """Write a survey as a page to fill in, or as a table for another survey tool.
+    """Write a survey as a page to fill in, or as a table for a different survey tool.
 
     Parameters
     ----------
@@ -90,12 +91,12 @@ def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
         The survey, as :func:`survey` returns it.
     path : str or Path
         ``.html``: a page that works without a server; its button saves the answers and the seconds
-        taken in a CSV file. ``.csv``: ``item_id, item, options``.
+        taken in a CSV file. ``.csv``: a table with the columns ``item_id, item, options``.
 
     Raises
     ------
     ParameterError
-        The file has another extension, or cannot be written.
+        The file has a different extension, or cannot be written.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def screen(
     fastest: float = _FASTEST,
     missing: float = 0.1,
 ) -> pd.DataFrame:
-    """Judge by rules fixed in advance which people answered a survey with care.
+    """Judge which people answered a survey with care, by rules that were fixed in advance.
 
     Parameters
     ----------
@@ -138,8 +139,8 @@ def screen(
     questionnaire : Questionnaire
         The survey.
     seconds : str
-        The column with the seconds that a person took, if there is one: include it in
-        ``conditions`` when reading the file.
+        Name of the column with the seconds that a person took, if there is one. Include this column
+        in ``conditions`` when you read the file.
     fastest : float
         Fewest seconds per item.
     missing : float
@@ -150,9 +151,9 @@ def screen(
     DataFrame
         One row per person and run: ``respondent_id, run``; ``failed``, the attention checks with a
         wrong answer; ``alike``, whether all items have the same answer although some are
-        reverse-keyed (without these, it may be meant); ``pace``, seconds per item; ``missing``, the
-        share without an answer; ``why``, the broken rules, or *seconds* if the column has no number
-        for this person; and ``kept``.
+        reverse-keyed (without reverse-keyed items, equal answers may be sincere); ``pace``, seconds
+        per item; ``missing``, the share without an answer; ``why``, the broken rules, or *seconds*
+        if the column has no number for this person; and ``kept``.
 
     Raises
     ------
@@ -161,7 +162,8 @@ def screen(
 
     References
     ----------
-    Meade and Craig (2012) for checks and equal answers; Huang et al. (2012) for two seconds.
+    Meade and Craig (2012) for checks and equal answers; Huang et al. (2012) for the minimum of two
+    seconds.
 
     Examples
     --------
@@ -218,14 +220,14 @@ def read_survey(
     Returns
     -------
     answers : DataFrame
-        Answers of the people who are kept, without the attention checks.
+        The answers of the careful people, without the attention checks.
     screened : DataFrame
         The result of :func:`screen` for everyone.
 
     Raises
     ------
     ParameterError
-        There is no file, one cannot be read, or two files have a respondent in common.
+        No file is named, a file cannot be read, or two files have a respondent in common.
 
     Examples
     --------
@@ -237,7 +239,7 @@ def read_survey(
     (0, ['attention, missing'])
     """
     if not len(files):
-        raise ParameterError("files: there is none; name the files that hold the answers.")
+        raise ParameterError("files: no file is named; name files of answers.")
 
     parts = []
     for file in files:
@@ -265,7 +267,7 @@ def _wanted(questionnaire: Questionnaire) -> dict[str, float]:
 
 
 def _asked(questionnaire: Questionnaire, item: Item) -> str:
-    """Return the text that a person reads; a check has no stem and no added full stop."""
+    """Return the text that a person reads; a check gets no stem and no full stop."""
     return item.text if item.id.startswith(_CHECK) else questionnaire.statement(item)
 
 

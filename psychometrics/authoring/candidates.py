@@ -47,9 +47,9 @@ class _Wording:
 
 
 def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
-    """List candidates for each template of a questionnaire: its own list, and some made by rules.
+    """List each template's candidates: the questionnaire's own and those made by rules.
 
-    The rules leave the item's own words alone: they add hypotheses that fit any premise
+    The rules do not change the item's own words. They add hypotheses that fit any premise
     (``_HYPOTHESES``), and move the intensifier to the end of the hypothesis.
 
     Parameters
@@ -63,7 +63,8 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     -------
     DataFrame
         ``item_id, template`` (the template to replace)``, rule`` (present, listed, hypothesis,
-        end)``, premise, hypothesis``; the present template first, no wording twice.
+        end)``, premise, hypothesis``; the present template comes first, and no wording occurs
+        twice.
 
     Examples
     --------
@@ -99,11 +100,11 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
 
 
 def _check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
-    """Refuse a questionnaire without candidates, or with a single term of a kind."""
+    """Refuse a questionnaire without candidates, or with fewer than two terms of a kind."""
     for entry in _present_wordings(questionnaire):
         if max(len(entry.source), len(entry.inverse)) < 2:
             place = f"{questionnaire.id}, item {entry.item}, template {entry.place}"
-            raise ParameterError(f"{place}: has one source and one inverse term; add a second.")
+            raise ParameterError(f"{place}: has one source and one inverse term; add terms.")
     terms = any(c.source or c.inverse for item in questionnaire.items for c in item.candidates)
     if (table["rule"] == "present").all() and not terms and not questionnaire.candidates:
         raise ParameterError(f"{questionnaire.id} has no candidates: list some under its items.")
@@ -132,14 +133,14 @@ def _at_end(hypothesis: str) -> str:
 
 
 def _with_levels(entry: _Wording, levels) -> _Wording:
-    """Return a wording with these levels; put new levels at the end of the hypothesis."""
+    """Return a wording with the given levels; put new levels at the end of the hypothesis."""
     if levels is None or "{intensifier}" not in entry.hypothesis:
         return entry
     return replace(entry, hypothesis=_at_end(entry.hypothesis))
 
 
 def _built_of(questionnaire: Questionnaire, entries: list[_Wording], levels, name: str):
-    """Return the questionnaire with these templates and levels, and without candidates."""
+    """Return the questionnaire with the given templates and levels, and without candidates."""
     content = questionnaire.model_dump(exclude={"candidates"}) | {"id": name}
     for item in content["items"]:
         item |= {"candidates": (), "terms": None}
@@ -176,7 +177,7 @@ def _pool_of(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Q
 
 
 def _intensifier_lists(questionnaire: Questionnaire) -> list[tuple | None]:
-    """List the intensifiers to try: None (the present ones), then the other lists."""
+    """List the sets of intensifiers to try: None for the present set, then the other sets."""
     own = any(item.intensifiers for item in questionnaire.items)
     return [None] if own else [None, *questionnaire.candidates]
 

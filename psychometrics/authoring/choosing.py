@@ -41,7 +41,7 @@ class _Choice:
         self.seed = seed
 
     def cubes(self, entries: list[_Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return P(entailment) of each entry, (R, T, L), for respondents and null respondents."""
+        """Return P(entailment) of each entry, shape (R, T, L), for respondents and for nulls."""
         pool = _pool_of(self.questionnaire, entries, levels)
         real = ask(pool, self.respondents, **self.asking)
         if real["respondent_id"].nunique() < len(self.respondents):
@@ -68,7 +68,7 @@ class _Choice:
         return list(zip(*found, strict=True))
 
     def silhouettes(self, entries: list[_Wording], levels) -> pd.DataFrame:
-        """Return silhouettes by respondent and item, for the first half and null respondents."""
+        """Return silhouettes by respondent and item, for the first half and the nulls."""
         cubes = self.cubes(entries, levels)
         frames = []
         items = [entry.item for entry in entries]
@@ -139,7 +139,7 @@ class _Choice:
         return chosen, allowed, rows
 
     def terms(self, chosen: list[_Wording], levels) -> tuple[list, dict, list[dict]]:
-        """Return the chosen terms of each template, and the pool of terms that they come from."""
+        """Return each template's chosen terms, and the pool from which they were chosen."""
         pools = self.pools(chosen)
         content = self.content(pools, levels)
         content["opposition"] = self.opposition(pools)
@@ -164,7 +164,7 @@ class _Choice:
         return finals, {(pool.item, pool.place): pool for pool in pools}, rows
 
     def pools(self, chosen: list[_Wording]) -> list[_Wording]:
-        """Return each template with its own terms and its candidates' terms."""
+        """Return each template's pool: its own terms and its candidates' terms."""
         listed = {item.id: item.candidates for item in self.questionnaire.items}
         pools = []
         for entry in chosen:
@@ -176,7 +176,7 @@ class _Choice:
         return pools
 
     def content(self, entries: list[_Wording], levels) -> pd.DataFrame:
-        """Return similarity and acceptability by entry and term, with the extreme intensifiers."""
+        """Return similarity and acceptability by entry and term, with extreme intensifiers."""
         own = self.questionnaire
         words = levels or own.intensifiers or own.levels(own.items[0])
         ends = ((words[0], words[0].terms[0]), (words[-1], words[-1].terms[-1]))
@@ -203,10 +203,10 @@ class _Choice:
         return np.array(values)
 
     def opposition(self, pools: list[_Wording]) -> list[float]:
-        """Return how much more a term contradicts the opposite kind's first term than its own
-        kind's.
+        """Return how much more a term contradicts the other kind's first term than its own kind's.
 
-        The contradiction probability is of sentences with the terms, averaged over the first half.
+        How much a term contradicts a different term is the probability of contradiction between the
+        sentences with the two terms, averaged over the first half of the respondents.
         """
         pairs = [
             (pool.sentence(other[0]), pool.sentence(own[0]), pool.sentence(term))
@@ -230,7 +230,7 @@ class _Choice:
 
 
 def _picks(entry: _Wording, pool: _Wording) -> list[list[int]]:
-    """Return every choice of as many terms from the pool as the template has, by index."""
+    """Return all ways of choosing as many terms from the pool as the template has, as indices."""
     first_inverse = len(pool.source)
     sources = itertools.combinations(range(first_inverse), len(entry.source))
     inverses = itertools.combinations(range(first_inverse, len(pool.terms)), len(entry.inverse))
@@ -241,7 +241,7 @@ def _picks(entry: _Wording, pool: _Wording) -> list[list[int]]:
 def _term_candidate(
     entry: _Wording, pool: _Wording, places: list[int], measures: np.ndarray, cube: Sequence
 ) -> tuple[_Wording, dict]:
-    """Return a template with terms of the pool, and their comparison with the present terms."""
+    """Return a template with chosen terms, and the comparison of these with the present terms."""
     words = [pool.terms[place] for place in places]
     source = tuple(words[: len(entry.source)])
     inverse = tuple(words[len(entry.source) :])

@@ -1,4 +1,4 @@
-"""Content validity: similarity of prompts to their items, acceptability, ratings by a panel."""
+"""Content validity: prompts' similarity to their items, acceptability, and ratings by a panel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def content_validity(
 ) -> pd.DataFrame:
     r"""Return the similarity to the item and the linguistic acceptability of every prompt.
 
-    With unit embeddings :math:`e` of the item and of premise and hypothesis together,
+    The embeddings :math:`e` of the item, and of premise and hypothesis together, have unit length:
 
     .. math:: SS = e_{\text{item}} \cdot e_{\text{prompt}}, \qquad
               LA = \tfrac12 (p_{\text{premise}} + p_{\text{hypothesis}})
@@ -37,20 +37,21 @@ def content_validity(
     ----------
     questionnaire : Questionnaire
         The questionnaire. If its wording is not ``verbatim``, the items' original wording is read
-        from the file named by ``PSYCHOMETRICS_WORDING``, if that file has it.
+        from the file named by ``PSYCHOMETRICS_WORDING``, if that file contains the questionnaire.
     encoder : str
         A sentence-transformers model: ``"embedded"``, a local folder or a hub id.
     acceptability : str or None
-        Model, as in :func:`psychometrics.models.embedded.acceptability`; None skips it.
+        Model of acceptability, as in :func:`psychometrics.models.embedded.acceptability`; None
+        leaves acceptability out.
 
     Returns
     -------
     DataFrame
         ``item_id, template, term, polarity, intensifier``; ``similarity``, the cosine of item and
         prompt (premise and hypothesis together), from -1 to 1; ``stranger``, the cosine of the
-        prompt and the *next* item (after the last, the first), a baseline from another item;
-        ``acceptability``, the mean probability over premise and hypothesis; ``wording``, the source
-        of the item's text: verbatim, original (from the user's file) or paraphrase.
+        prompt and the *next* item (after the last, the first), a baseline; ``acceptability``, the
+        mean probability over premise and hypothesis; ``wording``, the source of the item's text:
+        verbatim, original (from the user's file) or paraphrase.
 
     Raises
     ------
@@ -148,7 +149,7 @@ def rater_agreement(
         table = given.assign(code=codes).pivot(index=list(items), columns="rater", values="code")
         complete = table.dropna().to_numpy(dtype=int)
         if table.shape[1] < 2 or not len(complete):
-            raise ParameterError(f"{criterion}: no item has two raters; let raters share items.")
+            raise ParameterError(f"{criterion}: no item has two raters; have items rated twice.")
 
         n = complete.shape[1]
         counts = (complete[:, :, None] == np.arange(len(labels))).sum(axis=1)

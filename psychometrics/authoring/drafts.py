@@ -1,4 +1,4 @@
-"""Draft a questionnaire's file from a table of items; comments say what is left to write."""
+"""Draft a questionnaire's file from a table of items, with comments on what is missing."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ def draft(
     Parameters
     ----------
     table : str, Path or DataFrame
-        A CSV file or a frame with :data:`COLUMNS`, one row per item: its text; its ``scale``
-        (without this column, all items form one scale); ``reverse``, yes if agreement lowers the
-        score; ``options`` from least to most as ``0=Not at all; 1=Several days``, in the first row
-        for all items, in other rows for that item alone; for NLI prompts ``source`` and ``inverse``
-        terms separated by semicolons, ``premise`` and ``hypothesis`` with ``{term}`` and
-        ``{intensifier}``. A table with neither options nor prompts gets the language's usual words
-        of agreement.
+        A CSV file or a frame with the columns :data:`COLUMNS` and one row per item: its text; its
+        ``scale`` (without this column, all items form one scale); ``reverse``, yes if agreement
+        lowers the score; ``options`` from least to most as ``0=Not at all; 1=Several days``, in the
+        first row for all items, in other rows for that item alone; for NLI prompts ``source`` and
+        ``inverse`` terms separated by semicolons, ``premise`` and ``hypothesis`` with ``{term}``
+        and ``{intensifier}``. A table with neither options nor prompts gets the language's usual
+        words of agreement.
     path : str or Path
         A ``.yaml`` file; its name becomes the questionnaire's id.
     overwrite : bool
         Whether to replace an existing file.
     language : {"en", "de", "es", "fr"}
-        Language of the items. It determines the draft's words of frequency and its hypothesis,
-        taken from ``data/languages.yml``, which also has words of agreement and names their
+        Language of the items. It determines the words of frequency, the hypothesis and the usual
+        words of agreement, which come from ``data/languages.yml``. That file also names their
         sources.
 
     Returns
     -------
     Path
-        The file. It loads; items can be asked by options and by chat at once, and as NLI prompts
-        once their terms and templates are filled in.
+        The file, which can be loaded. Its items can be asked by options and by chat at once, and as
+        NLI prompts once their terms and templates are filled in.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def draft(
 
 
 def _common_options(rows: pd.DataFrame, language: str) -> str:
-    """Return the options of all items: the table's or, without prompts, the usual ones."""
+    """Return the options of all items: the table's or, without prompts, the usual words."""
     options = rows["options"].iloc[0]
     if options:
         return "\n  - ".join(["options:", *_options(options, rows["place"].iloc[0])])
@@ -131,7 +131,7 @@ def _common_options(rows: pd.DataFrame, language: str) -> str:
 
 
 def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
-    """Return a line for each scale; refuse two names that differ only in spelling."""
+    """Return a line for each scale; refuse two scales whose names differ only in spelling."""
     lines = []
     first: dict[str, tuple[str, str]] = {}
     for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
@@ -157,7 +157,7 @@ def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
 
 
 def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
-    """Write the draft if it loads; report its mistakes by the lines of the table."""
+    """Write the draft if it can be loaded; otherwise report its mistakes by the table's lines."""
     with tempfile.TemporaryDirectory() as folder:  # leave no draft that does not load
         written = Path(folder) / path.name
         written.write_text(text, encoding="utf-8")
@@ -172,7 +172,7 @@ def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
 
 
 def _identity(title: str) -> str:
-    """Return a name of lower-case letters without accents, digits and _.
+    """Return a name that consists of lower-case letters without accents, digits and _.
 
     Examples
     --------

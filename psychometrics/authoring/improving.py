@@ -1,9 +1,9 @@
-"""Better prompts for a questionnaire: chosen on half of the respondents, tested on the rest.
+"""Choose better prompts for a questionnaire on half of the respondents; test them on the rest.
 
-:func:`improve` splits the respondents before any measurement. On the first half alone
-it chooses the intensifiers, then the wording of each template, then its terms. The second half
-answers the chosen prompts, the present prompts, and prompts drawn at random from the same
-candidates. :func:`held_out` summarises them.
+:func:`improve` splits the respondents before any measurement. On the first half alone it chooses
+the intensifiers, then the wording of each template, then its terms. The second half answers the
+chosen prompts, the present prompts, and prompts drawn at random from the same candidates.
+:func:`held_out` summarises its answers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Improved:
     questionnaire : Questionnaire
         The improved questionnaire, named ``<id>_improved``.
     silhouettes : DataFrame
-        Per respondent and item, the ``silhouette`` of the ``present``, the ``improved`` and the
+        The ``silhouette`` of each respondent and item for the ``present``, the ``improved`` and the
         random (``chance``) prompts (column ``prompts``), with the respondent's ``half``: ``chosen
         on``, ``held out``, or ``null`` for null respondents.
     candidates : DataFrame
@@ -77,7 +77,7 @@ class _Improved:
         report : str or Path, optional
             A new file for the table of candidates (CSV).
         date : str, optional
-            Date in the comment at the top; by default today's.
+            Date in the comment at the top of the file; by default today's date.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class _Improved:
         Raises
         ------
         ParameterError
-            A file exists already (none is overwritten), or cannot be written.
+            A file exists already (it is not overwritten), or cannot be written.
         """
         check_new(path, report)
         path = Path(path).expanduser()
@@ -124,8 +124,8 @@ def _halves(
     Returns
     -------
     DataFrame
-        ``respondent_id, family, half``, shuffled within families, which keep their order; the
-        first, third, ... are ``chosen on``, the others ``held out``.
+        ``respondent_id, family, half``, shuffled within families, which keep their order. The
+        first, third, fifth, ... respondents are ``chosen on``, the others ``held out``.
 
     Raises
     ------
@@ -168,21 +168,22 @@ def improve(
 
     .. math:: \bar s_{\text{first half}} - \bar s_{\text{random heads}} ,
 
-    or the present prompts if none does better: first the intensifiers of the questionnaire, then
-    the wording of each template, then an unchanged number of source and inverse terms.
+    or the present part if no candidate does better. The parts are chosen in this order: first the
+    intensifiers of the questionnaire, then the wording of each template, then an unchanged number
+    of source and inverse terms.
 
     Parameters
     ----------
     questionnaire : Questionnaire, name or path
-        A questionnaire with ``candidates``, or one to improve by the rules alone.
+        A questionnaire that lists ``candidates``, or one whose candidates the rules make.
     respondents : str or sequence
         At least four respondents, as :func:`psychometrics.asking.ask` takes them; by default the
         encoders that come with the package, whose weights are always installed.
     rules : bool
         Whether rules also make candidates (see :func:`wordings`).
     draws : int
-        Number of questionnaires drawn at random from the candidates, for the held-out half; the
-        lists of intensifiers are used in turn.
+        Number of questionnaires that are drawn at random from the candidates and put to the
+        held-out half; they use the lists of intensifiers in turn.
     nulls : int
         Number of null respondents on each family's base.
     seed : int
@@ -197,7 +198,7 @@ def improve(
     Raises
     ------
     ParameterError
-        There are too few respondents, no candidates, no draws, or a template with fewer than two
+        There are too few respondents, no candidates or no draws, or a template has fewer than two
         terms of a kind.
     QuestionnaireError
         The questionnaire has no templates.
@@ -206,8 +207,8 @@ def improve(
 
     References
     ----------
-    Reuben et al. (2024), sections 3.1 and 3.3, for the rules of templates and terms and the
-    measures; Hastie, Tibshirani and Friedman (2009), section 7.10.2, for testing each choice on
+    Reuben et al. (2024), sections 3.1 and 3.3, for the measures and the rules for templates and
+    terms; Hastie, Tibshirani and Friedman (2009), section 7.10.2, for testing each choice on
     held-out data.
     """
     check_numbers(seed=seed, draws=draws, nulls=nulls)
@@ -248,7 +249,7 @@ def improve(
 
 
 def _split(names: Sequence, dtype: str | None, seed: int) -> pd.DataFrame:
-    """Return the half and the family of each respondent, by its name in answers."""
+    """Return the half and the family of each respondent, by its name in the answers."""
     labels = [_label(name, dtype) for name in names]
     return _halves(labels, _families(labels), seed)
 
@@ -273,17 +274,17 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     Parameters
     ----------
     found : DataFrame
-        The result's ``silhouettes``.
+        The ``silhouettes`` of the result of :func:`improve`.
     by : sequence of str
         Grouping columns; add ``"item_id"`` for items.
 
     Returns
     -------
     DataFrame
-        The columns of `by`; held-out means ``present, chance, improved``; with 95 % intervals over
-        respondents (``_low, _high``), the paired ``gain`` of the improved over the present prompts
-        and ``over_chance``, over the random prompts; ``gain_chosen_on``, the gain in the choosing
-        half; ``n``, the number of held-out respondents.
+        The columns of `by`; the held-out means ``present, chance, improved``; the paired ``gain``
+        of the improved over the present prompts, and ``over_chance``, their gain over the random
+        prompts, both with 95 % intervals over respondents (``_low, _high``); ``gain_chosen_on``,
+        the gain in the choosing half; ``n``, the number of held-out respondents.
 
     Raises
     ------
@@ -331,7 +332,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
     Raises
     ------
     ParameterError
-        A file cannot be written; the message names it.
+        A file cannot be written; the message names the file.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*\.yaml", Path(path).name):
         raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
@@ -378,7 +379,7 @@ def _silhouettes_by_chance(
 
 
 def _label(respondent: object, dtype: str | None) -> str:
-    """Return a respondent's name in the answers: for a path, the folder's name."""
+    """Return the name that a respondent has in the answers: for a path, the folder's name."""
     own = hasattr(respondent, "answer")
     identity = respondent.identity if own else identify(respondent, dtype=dtype)
     return identity["respondent_id"]

@@ -47,26 +47,27 @@ def new_population(
     """Write a population's file from a query of the hub.
 
     The models with the most downloads are examined one by one, as Reuben et al. (2024, section 4.1)
-    chose their 88: by rank, size in memory, and the names of their outputs. Only their config.json
-    is downloaded. The file names each model's commit, so that the weights stay the same,
-    and lists the excluded models with the kind of reason.
+    chose their 88: by rank, size in memory, and the names of their outputs. Only each model's
+    config.json is downloaded. The file names each model's commit, so that the weights stay the
+    same, and lists the excluded models with the kind of reason.
 
     Parameters
     ----------
     path : str or Path
         A new ``.yaml`` file.
     task : str, optional
-        A task's name on the hub, such as ``"text-classification"`` or ``"fill-mask"``.
+        The hub's name of a task, such as ``"text-classification"`` or ``"fill-mask"``.
     search : sequence of str
-        Words such as ``["mnli", "nli"]``; a model's id must contain at least one.
+        Words such as ``["mnli", "nli"]``. A model's id must contain at least one of these words.
     top : int
-        Number of models to examine, the most downloaded (in 30 days) first.
+        Number of models to examine, in order of their downloads in the last 30 days.
     min_downloads : int
-        Fewest downloads; the ranking ends at the first model with fewer.
+        Fewest downloads of a model; the ranking ends at the first model with fewer.
     licences : sequence of str
-        The hub's names of licences, such as ``["mit", "apache-2.0"]``; by default any or none.
+        The hub's names of licences, such as ``["mit", "apache-2.0"]``; by default, a model may have
+        any licence or none.
     max_memory : str or int, optional
-        Most memory that the weights may take in float32: ``"24GB"``, or a number of bytes.
+        The most memory that the weights may take in float32: ``"24GB"``, or a number of bytes.
     labels : sequence of str
         Names of the outputs, in any order and case. If these are entailment, neutral and
         contradiction, variants such as *entailed* are accepted too.
@@ -79,9 +80,9 @@ def new_population(
     Raises
     ------
     ParameterError
-        The file exists already, a value is wrong, or no model passes.
+        The file exists already, a value is wrong, or no model meets the requirements.
     RespondentError
-        The hub cannot be reached. Fetched files stay in the cache, so another try is quick.
+        The hub cannot be reached. Fetched files stay in the cache, so a second try is quick.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def _without_empty(entry: dict) -> dict:
 
 
 def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
-    """Return a model's entry, and the kind and reason if the query excludes it."""
+    """Return a model's entry, with the kind of reason and the reason if the query excludes it."""
     licences = [tag.removeprefix("license:") for tag in info.tags or [] if tag[:8] == "license:"]
     entry = {"model": info.id, "revision": info.sha, "downloads": info.downloads}
     entry["parameters"] = info.safetensors.total if info.safetensors else None
@@ -152,7 +153,7 @@ def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
 
 
 def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple[str, str] | None:
-    """Return the kind of reason for excluding a model, and the reason."""
+    """Return the kind of reason for which the query excludes a model, and the reason."""
     from transformers import CONFIG_MAPPING
     from transformers.models.auto import modeling_auto
 

@@ -1,6 +1,6 @@
-"""Rules for the wording of NLI prompts; two of them need a model.
+"""Rules for the wording of NLI prompts; two rules need a model.
 
-Rules catch only some faults. People must judge whether a prompt asks what its item asks.
+The rules find only some faults. People must judge whether a prompt asks the same as its item.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..questionnaires.prompts import prompts
 LANGUAGES: dict[str, dict] = yaml.safe_load(
     (data_dir() / "languages.yml").read_text(encoding="utf-8")
 )
-"""Intensifiers and common words by language; the file names their sources."""
+"""The file of intensifiers and common words by language, which also names their sources."""
 _COMMON = {name: set(part["words"]) for name, part in LANGUAGES.items()}
 RULES = {
     "language": "Every text is in the questionnaire's language.",
@@ -65,12 +65,12 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
     ----------
     questionnaire : str or Questionnaire
         A name, a file or a loaded questionnaire. For languages other than English only the rule
-        ``language`` applies, if it knows the language.
+        ``language`` applies, and only if it knows the language.
     measured : bool
-        Whether to add two rules that use models, which takes seconds: inverse terms contradict the
-        source terms more than source terms contradict one another (an NLI respondent), and every
-        term reads about as well as the item's others (the acceptability head, which agrees only
-        partly with linguists: a hint).
+        Whether to add two rules that use models, which takes seconds. By the first, inverse terms
+        contradict the source terms more than source terms contradict one another, as an NLI
+        respondent judges. By the second, every term reads about as well as the item's other terms,
+        as the acceptability head judges, which agrees only partly with linguists.
 
     Returns
     -------
@@ -80,9 +80,9 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
 
     Notes
     -----
-    A word takes a side if VADER's lexicon rates it at 1 or more and the item itself lacks it; the
-    item's own words are its context. A longer word that begins with one of at least five letters
-    counts as that word (*trustworthy* as *trust*).
+    A word takes a side if VADER's lexicon rates it at 1 or more in size and the item itself does
+    not contain it; the item's own words are its context. A word that begins with a listed word of
+    at least five letters counts as the listed word (*trustworthy* as *trust*).
 
     References
     ----------
@@ -114,7 +114,7 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
 
 
 def _sided_words(text: str) -> list[str]:
-    """Return the words of a text that take a side: those with a valence, in their order.
+    """Return the words of a text that take a side, in the order of the text.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def _sided_words(text: str) -> list[str]:
 
 
 def _mixed(questionnaire: Questionnaire) -> list[tuple]:
-    """Find texts and intensifiers in a language other than the questionnaire's."""
+    """Find texts and intensifiers that are not in the questionnaire's language."""
     own = questionnaire.language.partition("-")[0].lower()
     if own not in LANGUAGES:
         return []
@@ -158,7 +158,7 @@ def _mixed(questionnaire: Questionnaire) -> list[tuple]:
 
 
 def _texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
-    """Yield item, template number (0 for none) and text of everything but intensifiers."""
+    """Yield each text except intensifiers, with its item and template number (0: no template)."""
     yield "all items", 0, " ".join(option.label for option in questionnaire.options)
     for item in questionnaire.items:
         yield item.id, 0, item.text
@@ -171,19 +171,19 @@ def _texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
 
 @functools.cache
 def _degrees(language: str) -> set[str]:
-    """Return the words of frequency and agreement."""
+    """Return a language's words of frequency and agreement."""
     levels = LANGUAGES[language]["frequency"] + LANGUAGES[language]["agreement"]
     return {term for level in levels for term in level["terms"]}
 
 
 def word_lists() -> dict[str, Any]:
-    """Return the words that the rules look for; a page uses them to check text as one types.
+    """Return the words that the rules look for. A web page uses them to check text while one types.
 
     Returns
     -------
     dict
-        ``frequency``, ``leading``, ``negations``; ``common``, words that never take a side; and
-        the lexicon's words, ``sided`` where they take a side and ``plain`` where they do not.
+        ``frequency``, ``leading``, ``negations``; ``common``, words that never take a side; and the
+        lexicon's words, under ``sided`` if they take a side and under ``plain`` if they do not.
         ``languages`` holds for each language its common ``words`` and its ``degrees``, the words of
         frequency and agreement.
 
@@ -310,7 +310,7 @@ def _valences() -> dict[str, float]:
 
 
 def _valence(word: str) -> float:
-    """Return the valence of a word, or of the longest known word that it begins with."""
+    """Return the valence of a word, or of the longest known word with which it begins."""
     known = _valences()
     ends = range(len(word), 4, -1)
     return next((known[word[:end]] for end in ends if word[:end] in known), known.get(word, 0.0))
@@ -321,7 +321,7 @@ def _words(text: str) -> set[str]:
 
 
 def _has(text: str, word: str) -> bool:
-    """Return whether the item has the word, or one with the same beginning."""
+    """Return whether the item contains the word, or a word with the same beginning."""
     stem = word[: max(4, len(word) - 3)]
     return any(own.startswith(stem) for own in _words(text))
 

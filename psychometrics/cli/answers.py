@@ -24,7 +24,7 @@ def _collect_answers(
     planned: Path | None = None,
     **more,
 ):
-    """Ask respondents; in a dry run, write the planned requests to ``planned`` and exit."""
+    """Ask respondents; in a dry run, write the planned requests to a file and exit."""
     if dry_run and "endpoint" not in pm.modes.mode_named(mode).conditions:
         raise ParameterError(
             f"--dry-run shows the requests to an endpoint, and mode '{mode}' uses no endpoint: "
@@ -53,7 +53,7 @@ def _collect_answers(
 
 
 def _read_answers(file: Path, questionnaires: list, respondents: str, mode: str, condition):
-    """Read answers to questionnaires from a file; first report what the file holds."""
+    """Read answers to questionnaires from a file, and report what the file holds."""
     if (respondents, mode) != ("embedded", "nli"):
         raise ParameterError("--answers replaces asking: leave out respondents and mode.")
 
@@ -76,7 +76,7 @@ def _write_table(
 
 
 def _without_formulas(table):
-    """Put a ' before texts that a spreadsheet would evaluate as formulas."""
+    """Put a ' before each text that a spreadsheet would evaluate as a formula."""
 
     def plain(value: object) -> object:
         formula = isinstance(value, str) and re.match(r"[=@\t\r]|[+-](?![\d.]+$)", value)

@@ -46,8 +46,8 @@ def _ask(
     mode: Mode = "nli",
     condition: Conditions = None,
     store: Store = None,
-    failures: Annotated[Path | None, Option(help="A .csv file of failures and reasons.")] = None,
-    engine: Annotated[Literal["local", "ray"], Option(help="Here, or a Ray cluster.")] = "local",
+    failures: Annotated[Path | None, Option(help="A .csv file for failures and reasons.")] = None,
+    engine: Annotated[Literal["local", "ray"], Option(help="This machine or a cluster.")] = "local",
     output: Output = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -57,9 +57,9 @@ def _ask(
     reply; with --dry-run, the planned requests. Answers to items are also written as .wide.csv (a
     column for each item), .irw.csv (Item Response Warehouse) or .sav (SPSS).
 
-    --failures lists models that can never answer; they are not tried again.
+    --failures names a file that lists the models that cannot answer; they are not tried again.
 
-    Besides the conditions of the mode, -c takes: dtype (float32, bfloat16, float16), device (cpu,
+    Besides the conditions of the mode, -c accepts: dtype (float32, bfloat16, float16), device (cpu,
     cuda:1), personas (a table, one per row), keep_downloads=false (remove downloaded weights after
     use), address (of a Ray cluster).
 
@@ -110,12 +110,12 @@ def _scores(
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Print scores as CSV, from a file of answers or by asking for answers that are not stored.
+    """Print scores as CSV, of the answers in a file or of respondents, who are asked if necessary.
 
-    Each scale score has its 95 % interval (low, high) over its n items, and the precision in which
-    a local model answered. The column note says why a score or interval is missing. With --items,
-    the interval of an item asked by prompts is over its n source terms, over all templates; a
-    single answer has no interval.
+    Each scale score comes with its 95 % interval (low, high) over its n items, and with the
+    precision in which a local model answered. The column note says why a score or interval is
+    missing. With --items, the interval of an item asked by prompts is over its n source terms, over
+    all templates; a single answer has no interval.
 
     --output, a .csv, .json, .parquet or .sav file, replaces printing; with --items, answers to
     items can also be written as .wide.csv or .irw.csv.
@@ -154,7 +154,8 @@ def _fill_in(
 ) -> None:
     """Answer a questionnaire yourself; you may go back, or stop and resume later.
 
-    `diagnostic` is the test of inference that people and models took, `diagnostic-mn` its part MN.
+    `diagnostic` is the test of inference that people and models took, and `diagnostic-mn` is its
+    part MN.
     """
     if plot is not None:
         pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
@@ -179,14 +180,14 @@ def _survey(
     """Write a questionnaire for people, with attention checks, or screen their answers.
 
     Without answers, --output is a page (.html) that saves a file for each person, or a table (.csv)
-    for another survey tool. With answers, --output gets the answers of careful people (in the
-    format of `ask`), and the excluded people are printed with the reasons. -c takes settings of
-    reading, as with --answers; a column `seconds` holds the time that each person took.
+    for a different survey tool. With answers, the careful people's answers are written to --output
+    (in the format of `ask`), and the excluded people are printed with the reasons. -c takes
+    settings of reading, as with --answers; a column `seconds` holds the time that each person took.
     """
     form = pm.asking.survey.survey(questionnaire)
     if not files:
         if output is None:
-            raise ParameterError("survey: no file to write; name a page or table by --output.")
+            raise ParameterError("survey: no file is named; name a page or table with --output.")
         pm.asking.survey.write_survey(form, output)
         typer.echo(f"{output}: {len(form.items)} items, including attention checks")
         return
@@ -200,7 +201,7 @@ def _survey(
 
 @app.command("behaviour", rich_help_panel=_PANEL)
 def _behaviour(
-    model: Annotated[str, Argument(help="A chat model, here or at OPENAI_BASE_URL.")],
+    model: Annotated[str, Argument(help="A chat model: local or at OPENAI_BASE_URL.")],
     facts: Annotated[Path | None, Option(help="Questions of fact, such as TruthfulQA's.")] = None,
     requests: Annotated[Path | None, Option(help="Requests, such as SafetyQA's.")] = None,
     judge: Annotated[str | None, Option(help="A chat model that reads the replies.")] = None,
@@ -214,8 +215,8 @@ def _behaviour(
     The values are means over items, with Wilson's 95 % intervals. The default is the project's own
     24 questions and 24 requests. --facts takes TruthfulQA.csv or mc_task.json; --requests a table
     with a column `text` and, if some are harmless, `kind`. *default, again* repeats the default
-    role with another random seed: a role has an effect only if it differs by more than this
-    repetition. --output gets each answer.
+    role with a different random seed: a role has an effect only if it differs by more than this
+    repetition. The answers are written to --output.
     """
     import pandas as pd
     from statsmodels.stats.proportion import proportion_confint

@@ -31,7 +31,7 @@ def _run(
         str | None, Option(help="Where models compute, such as cpu or cuda:1.")
     ] = None,
 ) -> None:
-    """Execute a notebook with one or many sets of parameters, into a file or a folder of files."""
+    """Execute a notebook with one or many sets of parameters; write a file or a folder of files."""
     values = pm.checks.parse_parameters(parameter or [])
     if device is not None:
         pm.models.devices.resolve_device(device)  # refuse it before a kernel starts
@@ -104,7 +104,7 @@ def _slides(
     chapter: Annotated[str, Argument(help="A chapter, such as 03-assessment, or a path.")],
     output: Output = None,
 ) -> None:
-    """Make slides (an .html file) from an executed chapter: its tables and figures, with notes."""
+    """Make slides (an .html file) of the tables and figures of an executed chapter, with notes."""
     path = Path(chapter)
     if path.suffix != ".ipynb":
         path = pm.paths.book_dir() / "chapters" / f"{chapter}.ipynb"

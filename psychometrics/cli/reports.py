@@ -36,8 +36,8 @@ _Profiled = Annotated[
 _Against = Annotated[
     str,
     Option(
-        help='Respondents to compare with: "default" (embedded in mode nli, else nobody), names '
-        'with commas, or "nobody".'
+        help='Respondents to compare with: "default" (the embedded population in mode nli, '
+        'otherwise none), names separated by commas, or "nobody" for none.'
     ),
 ]
 _Pdf = Annotated[bool, Option("--pdf", help="Also print the page to a .pdf file.")]
@@ -62,15 +62,16 @@ def _profile(
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Write a page (.html or .pdf) about one model: scores, nulls, norms, warnings about scores.
+    """Write a page (.html or .pdf) about one model: its scores, nulls, norms, and warnings.
 
-    With --answers, the page describes a file of any respondents' answers, and no model is asked.
+    With --answers, the page describes the answers in a file, whoever gave them, and no model is
+    asked.
     """
     if answer_file is not None:
         return _profile_answers(answer_file, model, questionnaires, mode, condition, output, pdf)
 
     if model is None:
-        raise ParameterError("There is no model: name one, or a table by --answers.")
+        raise ParameterError("Name a model, or a table with --answers.")
 
     if dry_run:
         _collect_answers(_names_in(questionnaires), model, mode, condition, dry_run)
@@ -91,7 +92,7 @@ def _profile_answers(
     output: Path | None,
     pdf: bool,
 ) -> None:
-    """Write the page about a file of answers."""
+    """Write the page about the answers in a file."""
     if model is not None:
         raise ParameterError("A page on --answers covers all respondents: leave the model out.")
 
@@ -121,7 +122,7 @@ def _compare(
 ) -> None:
     """Write a page (.html or .pdf) with models side by side and their paired differences.
 
-    With --answers, the page compares all respondents of a file, or the named ones.
+    With --answers, the page compares the named respondents of a file, or all.
     """
     models = models or []
     if dry_run:
@@ -173,19 +174,19 @@ def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
 
 
 def _judged_score(row: tuple) -> str:
-    """Return a row's score with its interval, if it has one, and its verdict."""
+    """Return a row's score with its interval (if it has one) and its verdict."""
     if math.isnan(row.score):
         return row.verdict
     return f"{row.score:.3f} ({_ends(row.low, row.high, '.3f')}), {row.verdict}"
 
 
 def _ends(low: float, high: float, form: str) -> str:
-    """Format the ends of an interval; a single item has none."""
+    """Format the ends of an interval, or say that a single item has no interval."""
     return "no interval" if math.isnan(low) else f"{low:{form}} to {high:{form}}"
 
 
 def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):
-    """Return the answers in a file and the parameters of the page about them."""
+    """Return the answers in a file, and the parameters of the page about these answers."""
     if questionnaires == _PROFILED:
         raise ParameterError("--answers needs the questionnaires: name them by --questionnaires.")
 
@@ -196,7 +197,7 @@ def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] 
 
 
 def _side_by_side(answers, named: list[str]) -> list[str]:
-    """Return the respondents of a file to compare: the named ones, or all if they are few."""
+    """Return the respondents to compare: the named ones, or all in the file if they are few."""
     known = answers["respondent_id"].unique().tolist()
     for name in named:
         pm.checks.check_choice(known, respondent=name)
@@ -206,7 +207,7 @@ def _side_by_side(answers, named: list[str]) -> list[str]:
     if not 2 <= len(chosen) <= most:
         raise ParameterError(
             f"compare: --answers has {len(chosen)} respondent(s), and a page compares 2 to "
-            f"{_SIDE_BY_SIDE}; name some."
+            f"{_SIDE_BY_SIDE}; name the respondents to compare."
         )
     return chosen
 
@@ -225,10 +226,10 @@ def _study_check(
     condition: Conditions = None,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Check a study's file and print the planned questions; ask nobody.
+    """Check a study's file and print the planned questions, without asking any respondent.
 
     With --width, and a pilot of several runs per model in --answers, also print how many runs an
-    interval of this width needs, and how reliably they order the models.
+    interval of this width needs, and how reliably that number of runs orders the models.
     """
     loaded = pm.study_files.load_study(study)
     ways = len(loaded.combinations) * len(loaded.seeds)
@@ -263,7 +264,7 @@ def _say_runs(table, width: float) -> None:
         order = "" if math.isnan(row.order) else f"; reliability of their order: {row.order:.2f}"
         typer.echo(
             f"{row.questionnaire}, {row.scale}: {row.needed:.0f} runs of each model for an "
-            f"interval of {width:g} ({row.assured:.0f} to be sure of it){order}"
+            f"interval of {width:g} ({row.assured:.0f} to be on the safe side){order}"
         )
 
 
@@ -275,10 +276,10 @@ def _study_run(
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Ask everything that a study plans; a stopped run resumes where it stopped.
+    """Ask all questions that a study plans; a stopped run resumes where it stopped.
 
     -c takes settings that the plan leaves open: the device and the endpoint's settings; max_cost
-    limits the whole run. A study in mode file asks nobody: its answers are in --answers.
+    limits the whole run. A study in mode file asks no respondents: its answers are in --answers.
     """
     how = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})
     if answer_file is not None:
@@ -305,7 +306,7 @@ def _study_run(
 
 @_study_app.command("report")
 def _study_report(study: _StudyFile, output: Output = None, store: Store = None) -> None:
-    """Write the page of a completed study; its tables are in the study's folder."""
+    """Write the page of a completed study, and its tables into the study's folder."""
     pm.study_files.load_study(study, was_run=True)
     folder = study.with_suffix("")
     page = output or folder / "report.html"

@@ -1,4 +1,4 @@
-"""Chat endpoints: their addresses, and the sending of requests to them."""
+"""Chat endpoints: define their addresses, and send requests to them."""
 
 import lazy_loader
 

@@ -1,9 +1,9 @@
 """Send requests as files to endpoints with a batch API (``/files``, ``/batches``).
 
-All conversations run at once. When all of them wait for a reply, their requests go to the endpoint
-as one batch; the next requests form the next batch. The store records each batch before and after
-it is sent, so a killed run finds its batches again. A batch whose sending was interrupted is looked
-up in the endpoint's list.
+All conversations run at once. When all conversations wait for a reply, their requests go to the
+endpoint as one batch; the next requests form the next batch. The store records each batch before
+and after it is sent, so a killed run finds its batches again. A batch whose sending was interrupted
+is looked up in the endpoint's list.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENDED = ("completed", "failed", "expired", "cancelled")
 
 @dataclass
 class _Batch:
-    """A batch that was sent: its id at the endpoint, and the keys of its requests."""
+    """A batch that was sent, with its id at the endpoint and the keys of its requests."""
 
     id: str = ""
     keys: list[str] = field(default_factory=list)
@@ -76,20 +76,20 @@ class Batches:
         return {mark: batch for mark, batch in batches.items() if mark not in over}
 
     async def reply(self, key: str, text: str) -> _Completion:
-        """Return the reply to a request, once its batch has ended."""
+        """Wait until a request's batch has ended, and return the reply."""
         future: asyncio.Future[_Completion] = asyncio.get_running_loop().create_future()
         self.asked[key] = text, future
         self.start_if_all_wait()
         return await future
 
     def start_if_all_wait(self) -> None:
-        """Start a round if all open conversations wait for a reply."""
+        """Start the next batch if all open conversations wait for a reply."""
         all_wait = bool(self.asked) and len(self.asked) >= self.queue.conversations
         if all_wait and not self.queue.stopped and (self.round is None or self.round.done()):
             self.round = asyncio.ensure_future(self._round())
 
     def stop(self) -> None:
-        """Stop waiting; the batches continue at the endpoint."""
+        """Stop waiting for the batches, which continue at the endpoint."""
         if self.round is not None:
             self.round.cancel()
         for _, future in self.asked.values():
@@ -99,7 +99,7 @@ class Batches:
             self.queue.budget.release(most, text, paid=True)
 
     async def finish(self) -> None:
-        """Record the batches that have ended, once all of their replies are stored."""
+        """Record which batches have ended, once all of their replies are stored."""
         while self.done:
             mark, left = self.done.popitem()
             self.sent[mark].keys = left
@@ -169,7 +169,7 @@ class Batches:
         return marks
 
     async def _submit_new(self) -> list[str]:
-        """Send the requests that are in no batch yet, as far as the budget allows."""
+        """Send the requests that are not yet in a batch, as far as the budget allows."""
         there = {key for batch in self.sent.values() for key in batch.keys}
         files: list[dict[str, str]] = []
         size = 0
@@ -190,7 +190,7 @@ class Batches:
         return [await self._submit(rows) for rows in files]
 
     def _reserve(self, key: str, within: bool = True) -> bool:
-        """Reserve the most that a request may cost, if the budget allows it."""
+        """Reserve the greatest possible cost of a request, if the budget allows it."""
         text = self.asked[key][0]
         most = self.queue.budget.reserve(text, within)
         if most is not None:
@@ -251,20 +251,20 @@ class Batches:
             )
 
     async def _ended(self, batch: str) -> dict[str, Any]:
-        """Check a batch until it has ended; return the endpoint's final description."""
+        """Check a batch until it has ended, and return the endpoint's final description of it."""
         began = time.monotonic()
         while True:
             state: dict[str, Any] = await self._patiently("GET", f"/batches/{batch}")
             if state.get("status") in _ENDED:
                 return state
             if not isinstance(state.get("status"), str):
-                raise RespondentError(f"{self.client.where} gives no status: leave batch out.")
+                raise RespondentError(f"{self.client.where} reports no status: leave batch out.")
 
             waited = time.monotonic() - began
             await asyncio.sleep(min(_POLLS, max(self.queue.endpoint.pause, waited / 10)))
 
     def _settle(self, key: str, result: dict[str, Any], status: str) -> None:
-        """Deliver a request's line of the results, or the reason why it has none."""
+        """Deliver a request's line of the results, or the reason why there is no line."""
         most, text = self.reserved.pop(key)
         response = result.get("response")
         code = response.get("status_code") if isinstance(response, dict) else None
@@ -314,7 +314,7 @@ class Batches:
         file: bytes = b"",
         largest: int = 0,
     ) -> Any:
-        """Repeat a request as long as it is worthwhile; return JSON, or the bytes of a file.
+        """Repeat a request until it succeeds or is hopeless; return JSON, or the bytes of a file.
 
         A batch whose start was not confirmed is looked up by its mark instead of being sent again.
         """
@@ -346,12 +346,12 @@ class Batches:
             except RespondentError as error:
                 if path in ("/files", "/batches") and " status 404" in str(error):
                     raise RespondentError(
-                        f"{self.client.where} has no batches: leave batch out."
+                        f"{self.client.where} has no batch API: leave batch out."
                     ) from error
                 raise
 
     async def _look_up(self, mark: str) -> str | None:
-        """Return the id of the batch with a mark, if it is among the endpoint's latest."""
+        """Return the id of the batch with a mark, if it is among the endpoint's latest batches."""
         after = ""
         for _ in range(10):
             try:
@@ -381,5 +381,5 @@ class Batches:
 
 
 def _is_refusal(code: int) -> bool:
-    """Return whether a status means that a request is wrong, not just too early."""
+    """Return whether a status means that a request is wrong, not only too early."""
     return 400 <= code < 500 and code not in (408, 409, 429)

@@ -1,4 +1,4 @@
-"""The budget of the requests to an endpoint, before and after their replies."""
+"""The budget for requests to an endpoint: reserve before sending, and settle after the reply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OVERHEAD = 32
 
 
 class _Budget:
-    """A budget for requests: reserve an amount before sending, and settle it on reply.
+    """A budget for requests: an amount is reserved before sending and settled on reply.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class _Budget:
     spending : Spending
         The spending of the call, from its :class:`psychometrics.progress.Progress`.
     max_tokens : int, optional
-        Most tokens of a reply.
+        Maximum number of tokens in a reply.
     """
 
     def __init__(self, endpoint: Endpoint, spending: Spending, max_tokens: int | None) -> None:
@@ -38,20 +38,20 @@ class _Budget:
         spending.priced = endpoint.price_in is not None or endpoint.price_out is not None
 
     def most_tokens(self, text: str) -> tuple[int, int]:
-        """Return the most tokens that a request and its reply may have.
+        """Return the greatest possible number of tokens of a request and of its reply.
 
-        A token has at least one byte; this endpoint's bytes per token are learnt from its replies.
+        A token has at least one byte. The endpoint's bytes per token are learnt from its replies.
         """
         per_byte = min(1.0, 1.25 * (self._tokens_per_byte or 1.0))
         prompt = math.ceil(len(text) * per_byte) + _OVERHEAD
         return prompt, self._max_tokens or len(text) // 8 + _OVERHEAD
 
     def cost(self, prompt: int, completion: int) -> float:
-        """Return the cost of tokens, in the currency of the prices."""
+        """Return the cost of a number of tokens, in the currency of the prices."""
         return (prompt * self._prices[0] + completion * self._prices[1]) / 1e6
 
     def estimate(self, text: str, statements: int) -> tuple[int, int]:
-        """Return the likely tokens of a request: 4 bytes to a token, 8 tokens to an answer."""
+        """Estimate a request's tokens: one per 4 bytes, and 8 tokens per answer."""
         return len(text) // 4, self._max_tokens or 8 * statements
 
     def plan(self, text: str, statements: int) -> None:
@@ -62,7 +62,7 @@ class _Budget:
         self.spending.add({"estimated": True}, prompt, completion, cost)
 
     def reserve(self, text: str, within: bool = True) -> float | None:
-        """Reserve the most that a request may cost; None if the budget (``within``) forbids it."""
+        """Reserve a request's greatest possible cost; return None if the budget forbids it."""
         spending = self.spending
         most = self.cost(*self.most_tokens(text))
         total = spending.cost + spending.reserved + most
@@ -73,7 +73,7 @@ class _Budget:
         return most
 
     async def wait(self, text: str) -> float | None:
-        """Reserve as soon as open requests leave enough; return None if they never will."""
+        """Reserve as soon as open requests leave enough money; return None if they cannot."""
         async with self._lock:
             most = self.reserve(text)
             while most is None and self.spending.under_way:
@@ -84,7 +84,7 @@ class _Budget:
         return most
 
     def settle(self, most: float, completion: _Completion, text: str) -> _Completion:
-        """Count a reply in place of its reservation; return it with its usage, or an estimate."""
+        """Count a reply in place of its reservation; return it with its usage or an estimate."""
         self._take_back(most)
         usage = completion.usage
         tokens = completion.tokens
@@ -102,8 +102,8 @@ class _Budget:
     def release(self, most: float, text: str, paid: bool = False) -> None:
         """Cancel the reservation of a request without a reply.
 
-        If the endpoint may have replied nevertheless (``paid``), count the most that the request
-        may have cost.
+        If the endpoint may have replied nevertheless (``paid``), count the request's greatest
+        possible cost.
         """
         self._take_back(most)
         if paid:

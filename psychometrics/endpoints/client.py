@@ -1,4 +1,4 @@
-"""The HTTP side of a chat endpoint: send one request, and read the response.
+"""HTTP requests to a chat endpoint: send one request, and read the response.
 
 Requests are sent with aiohttp instead of the openai client. That client reads replies of any
 length, follows redirects, has no total time-out, applies a ``Retry-After`` only to the request that
@@ -38,26 +38,26 @@ _MOST_HEADERS = 1000
 
 @dataclass(eq=False)
 class _NoReply(Exception):
-    """A request got no reply and may be sent again.
+    """The error of a request that got no reply and may be sent again.
 
     Attributes
     ----------
     why : str
-        The reason, in words for the user.
+        The reason, as the user reads it.
     after : float, optional
-        Seconds to wait, if the endpoint gave a number.
+        Number of seconds to wait, if the endpoint gave it.
     slow : bool
-        The request came too soon.
+        Whether the request came too soon.
     paid : bool
-        The endpoint may have replied, so the request may have a cost.
+        Whether the endpoint may have replied, so that the request may have a cost.
     unreachable : bool
-        There was no connection.
+        Whether there was no connection.
     busy : bool
-        The endpoint says that it will reply later.
+        Whether the endpoint says that it will reply later.
     unreadable : bool
-        The endpoint replied without a completion, and will probably do so again.
+        Whether the endpoint replied without a completion, as it will probably do again.
     status : str
-        The status of the unanswered items.
+        The status that the unanswered items get.
     """
 
     why: str
@@ -121,22 +121,22 @@ class _Client:
     async def exchange(
         self, method: str, path: str, content: str = "", file: bytes = b"", largest: int = 0
     ) -> tuple[Any, bytes]:
-        """Send a request and read the whole response: parsed as JSON, and as bytes.
+        """Send a request, and return the whole response, parsed as JSON and as bytes.
 
         Parameters
         ----------
         method, path : str
         content : str
-            The request in JSON.
+            The body of the request in JSON.
         file : bytes
-            Requests of a batch.
+            The file with the requests of a batch.
         largest : int
-            Most bytes of the response, if more than usual.
+            Maximum size of the response in bytes, if larger than usual.
 
         Raises
         ------
         NoReply
-            No complete reply came, or the reply asks to send the request again.
+            No complete reply came, or the endpoint asks to send the request again.
         RespondentError
             The endpoint refuses the request.
         """
@@ -166,7 +166,7 @@ class _Client:
 
     @staticmethod
     def _form(file: bytes) -> aiohttp.FormData:
-        """Return a batch's file of requests as a form to send."""
+        """Return the form that sends a batch's file of requests."""
         form = aiohttp.FormData({"purpose": "batch"})
         form.add_field("file", file, filename="requests.jsonl", content_type="application/jsonl")
         return form
@@ -206,7 +206,7 @@ class _Client:
         return response, bytes(body)
 
     def _connections(self) -> aiohttp.ClientSession:
-        """Return one client for all concurrent requests, made by the event loop that sends them."""
+        """Return one HTTP client for all concurrent requests, made in their event loop."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers=self._headers,
@@ -223,7 +223,7 @@ class _Client:
         return self._session
 
     def _bounded(self, after: float | None) -> float | None:
-        """Return the seconds that the server asks to wait, up to the limit."""
+        """Return the number of seconds that the server asks to wait, up to the limit."""
         if after is not None and after > _LONGEST_WAIT:
             warnings.warn(
                 f"{self.where} asks to wait {after:g} s: trying again in {_LONGEST_WAIT:g} s.",
@@ -265,7 +265,7 @@ class _Client:
 
 @functools.lru_cache(maxsize=64)
 def _address(base_url: str, path: str) -> str:
-    """Return the address of a path, with its own query and the endpoint's."""
+    """Return the address of a path, with the path's query and the endpoint's query."""
     base = urlsplit(base_url)
     path, _, query = path.partition("?")
     queries = [text for text in (base.query, query) if text]
@@ -275,7 +275,7 @@ def _address(base_url: str, path: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the server asks to wait, from a number or a date."""
+    """Read the number of seconds that the server asks to wait, from a number or a date."""
     try:
         milliseconds = headers.get("retry-after-ms")
         value = headers.get("retry-after")
@@ -295,7 +295,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _used_up(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds until requests and tokens are available again, if none are left."""
+    """Return the seconds until requests and tokens are available again, if they are used up."""
     waits = []
     for unit in ("requests", "tokens"):
         if headers.get(f"x-ratelimit-remaining-{unit}", "").strip() == "0":
@@ -305,7 +305,7 @@ def _used_up(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds(text: str) -> float | None:
-    """Parse seconds as endpoints write them: 12, 1.5s, 250ms, 6m0s.
+    """Parse a duration as endpoints write it (12, 1.5s, 250ms, 6m0s), in seconds.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The content of an endpoint's replies: text, finish reason, and numbers of tokens."""
+"""Read the content of an endpoint's replies: text, finish reason, and numbers of tokens."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class _Completion:
     ----------
     text : str
     finish_reason : str, optional
-        The reason why it ended, if the endpoint gives one.
+        The reason why the reply ended, if the endpoint gives one.
     usage : mapping, optional
         The endpoint's count of tokens; None if it does not count the request's tokens.
     tokens : (int, int)
-        Tokens of the request and of the reply; 0 if the endpoint does not count them.
+        Numbers of tokens of the request and of the reply; 0 if the endpoint does not count tokens.
     """
 
     text: str
@@ -39,7 +39,7 @@ class _Completion:
 def _read_completion(content: Any, logprobs: bool = False) -> _Completion | None:
     """Read the JSON of a reply; return None if it is not a completion.
 
-    For a reply that only calls tools, the text is the calls, and the finish reason is
+    For a reply that only calls tools, the text consists of the calls, and the finish reason is
     ``tool_call``. If ``logprobs`` were requested, the text is the first token's log-probabilities.
 
     Raises
@@ -84,7 +84,7 @@ def _read_completion(content: Any, logprobs: bool = False) -> _Completion | None
 
 
 def _as_text(written: Any) -> str:
-    """Return the content of a message as text; it may be a list of parts."""
+    """Return the content of a message, which may be a list of parts, as text."""
     if isinstance(written, list):
         parts = [part.get("text", "") if isinstance(part, dict) else part for part in written]
         return "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
@@ -92,7 +92,7 @@ def _as_text(written: Any) -> str:
 
 
 def _first_tokens(logprobs: Any) -> dict[str, float]:
-    """Return the likeliest first tokens with log-probabilities; none if they are malformed."""
+    """Return the likeliest first tokens with log-probabilities, or none if malformed."""
     try:
         if "content" not in logprobs:  # the form for a text to continue
             listed: Mapping[str, Any] = logprobs["top_logprobs"][0]
@@ -109,7 +109,7 @@ def _first_tokens(logprobs: Any) -> dict[str, float]:
 
 
 def _whole(count: object) -> int:
-    """Return a number of tokens; 0 for anything that is not a number."""
+    """Return a number of tokens, or 0 if the value is not a number."""
     if isinstance(count, bool) or not isinstance(count, int | float):
         return 0
     return int(count) if 0 < count < 1e12 else 0

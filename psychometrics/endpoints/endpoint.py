@@ -26,44 +26,48 @@ _HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding
 class Endpoint:
     """Addresses of chat models, with limits of speed and cost.
 
-    None of this is part of an answer's key: answered questions are not asked again when the
-    endpoint's settings change.
+    The settings of an endpoint are not part of an answer's key: answered questions are not asked
+    again when these settings change.
 
     Parameters
     ----------
     base_url, api_key : str, optional
-        By default from the environment: ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``. An address may
-        have a query, such as Azure's ``?api-version=2024-10-21``, which is sent with every request.
+        Address and key; by default the environment's ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``. An
+        address may have a query, such as Azure's ``?api-version=2024-10-21``, which is sent with
+        every request.
     headers : mapping or its JSON text, optional
-        Headers sent with each request. If one of them contains ``{api_key}``, the key is sent only
-        there: ``{"api-key": "{api_key}"}`` for Azure. No other password is sent: ``~/.netrc`` is
-        not read. Proxies are taken from ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``,
+        Headers sent with each request. If a header contains ``{api_key}``, the key is sent only in
+        this header: ``{"api-key": "{api_key}"}`` for Azure. No other password is sent: ``~/.netrc``
+        is not read. Proxies are taken from ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``,
         ``NO_PROXY``.
     timeout : float
-        Time limit of a whole reply, in seconds.
+        Time limit for a complete reply, in seconds.
     concurrency : int
-        Most simultaneous requests, over all questionnaires of a model; some hundreds are fine.
+        Maximum number of simultaneous requests, over all questionnaires of a model; several hundred
+        are fine.
     requests_per_minute, tokens_per_minute : float, optional
-        Most requests started per minute, and most tokens of these requests and their replies.
+        Maximum number of requests that start in a minute, and of tokens in these requests and their
+        replies.
     retries : int
-        Number of times that a request without a reply is sent again (no connection, a time-out,
-        status 408, 409 or 5xx); a request with an unreadable reply is repeated at most once. An
-        endpoint that has never replied is given up after two requests and some seconds, unless it
-        reports that it is busy (503, ``Retry-After``). A request that came too soon (429) is sent
-        again as long as the endpoint replies to others. If this happens often, the model's requests
-        slow down, but not below the rate that ``Retry-After`` asks for, and soon speed up again.
+        Number of times that a request without a reply (no connection, a time-out, status 408, 409
+        or 5xx) is sent again. A request with an unreadable reply is repeated at most once. An
+        endpoint that has never replied is not asked further after two requests and some seconds,
+        unless it reports that it is busy (503, ``Retry-After``). A request that came too soon (429)
+        is sent again as long as the endpoint replies to other requests. If many requests come too
+        soon, the model's requests slow down, but not below the rate that ``Retry-After`` asks for,
+        and soon speed up again.
     patience : float
-        Seconds after which an endpoint that refuses every request as coming too soon (429) is given
-        up; ``timeout`` is added while other requests are under way.
+        Number of seconds after which an endpoint that refuses every request as coming too soon
+        (429) is not asked further; ``timeout`` is added while other requests are under way.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
         minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.
     name : str
-        A prefix for the models' names, in case another endpoint has a model of the same name.
+        A prefix for the models' names, in case a different endpoint has a model of the same name.
     price_in, price_out : float, optional
         Prices per million tokens of requests, cached or not, and of replies, in any currency.
     max_cost : float, optional
-        The budget of one call of ``ask``, regardless of earlier calls. A request is sent only if
+        The budget for one call of ``ask``, regardless of earlier calls. A request is sent only if
         the budget covers its greatest cost, past spending, and the greatest cost of the requests
         under way; this needs ``max_tokens``. A request that does not fit gets the status
         ``unasked`` and is sent in the next call.
@@ -77,7 +81,7 @@ class Endpoint:
     Raises
     ------
     ParameterError
-        The address is invalid, the key cannot be sent, a number is impossible, or a budget has no
+        The address is invalid, the key cannot be sent, a number is out of range, or a budget has no
         prices.
 
     Examples
@@ -121,22 +125,22 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """Address of a resolved endpoint."""
+        """The address of a resolved endpoint."""
         return self.base_url or ""
 
     @property
     def header_texts(self) -> Mapping[str, str]:
-        """Headers that are sent with each request, before the key is filled in."""
+        """The headers that are sent with each request, before the key is filled in."""
         return self.headers if isinstance(self.headers, Mapping) else {}
 
     @property
     def place(self) -> str:
-        """Address without its password and query, for errors and the store."""
+        """The address without its password and query, for errors and the store."""
         url = urlsplit(self.address)
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="").geturl()
 
     def respondent_id(self, model: str) -> str:
-        """Return the respondent name of one of its models.
+        """Return the name that one of the endpoint's models has as a respondent.
 
         Examples
         --------
@@ -147,8 +151,7 @@ class Endpoint:
 
     @classmethod
     def gathered(cls, conditions: Mapping[str, Any]) -> dict[str, Any]:
-        """Gather endpoint settings among conditions into ``endpoint``; turn ``body`` into JSON
-        text.
+        """Move an endpoint's settings from conditions into ``endpoint``; make ``body`` JSON text.
 
         Examples
         --------
@@ -176,12 +179,12 @@ class Endpoint:
         return rest | {"endpoint": dataclasses.replace(endpoint, **settings)}
 
     def resolved(self) -> Endpoint:
-        """Complete address and key from the environment.
+        """Return the endpoint with the environment's address and key if it has none of its own.
 
         Raises
         ------
         RespondentError
-            Neither the settings nor the environment give an address.
+            Neither the settings nor the environment gives an address.
         ParameterError
             The environment's address or key is invalid.
         """
@@ -194,7 +197,7 @@ class Endpoint:
 
 
 def _check_address(address: str | None) -> None:
-    """Refuse an unusable address; never show it, since it may hold a password."""
+    """Refuse an unusable address without showing it, since it may hold a password."""
     if address is None:
         return
 
@@ -229,7 +232,7 @@ def _check_headers(headers: Mapping[Any, Any]) -> None:
 
 
 def _json_text(body: dict[str, Any]) -> str:
-    """Return the further fields of a request as JSON text."""
+    """Return the additional fields of a request as JSON text."""
     try:
         return json.dumps(body, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The start time of the next request to an endpoint, given limits, headers and refusals."""
+"""Compute when the next request to an endpoint may start, given limits, headers and refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_GAP = 10.0
 
 
 class _Limits:
-    """The limits of an Endpoint, which all models at its address share."""
+    """The limits of an endpoint, which all models at its address share."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         # Slightly slower than allowed, as requests arrive less evenly than they are sent.
@@ -33,7 +33,7 @@ class _Limits:
             self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
 
     def settle(self, estimated: int, actual: int) -> None:
-        """Correct the tokens of a request once they are known."""
+        """Correct the number of a request's tokens once it is known."""
         if self.tokens:
             self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
 
@@ -44,7 +44,7 @@ class _Limits:
 
 
 class _Pace:
-    """The start time of the next request to a model, given limits, headers and refusals."""
+    """The pace of requests to a model, which depends on limits, headers and refusals."""
 
     def __init__(self, limits: _Limits) -> None:
         self.limits = limits
@@ -73,14 +73,15 @@ class _Pace:
         self.limits.begin(now, tokens)
 
     def hold(self, seconds: float) -> None:
-        """Start no request for so many seconds."""
+        """Start no request for a number of seconds."""
         self.held = max(self.held, time.monotonic() + seconds)
 
     def too_fast(self, begun: float, after: float | None) -> None:
-        """Slow down if refusals are frequent, but only once for all requests under way.
+        """Slow down if refusals are frequent, but at most once for all requests under way.
 
         A rare refusal comes from a busy endpoint, not from our rate: only the refused request
-        waits. If an endpoint states a waiting time, requests are never slower than it implies.
+        waits. If an endpoint states a waiting time, requests are never slower than this time
+        implies.
         """
         if begun < self.cut_at:
             return
@@ -112,7 +113,7 @@ class _Pace:
         self.next = max(self.next, now + 1 / self.rate)
 
     def replied(self) -> None:
-        """Speed up again: by a twentieth with each reply, or by a tenth with each second."""
+        """Speed up again, by a twentieth with each reply or by a tenth with each second."""
         self.heard += 1
         self.refused *= 0.9
         if self.rate is None:
@@ -134,6 +135,6 @@ _limits_of = functools.lru_cache(maxsize=64)(_Limits)
 def _pace_of(endpoint: Endpoint, model: str) -> _Pace:
     """Return the pace of a model at an endpoint, shared by questionnaires and calls.
 
-    Endpoints limit each model separately, so a refusal of one model says nothing about another.
+    Endpoints limit each model separately, so a refusal by one model does not concern the others.
     """
     return _Pace(_limits_of(endpoint))

@@ -1,7 +1,8 @@
 """Choose the proxy of a request from environment variables only.
 
-An HTTP client that trusts the whole environment also reads ``~/.netrc``, and sends a host's user
-and password to any server at its address. So this module reads the variables and never that file.
+An HTTP client that trusts the whole environment also reads ``~/.netrc``, and sends the user and
+password that this file has for a host to any server at the host's address. So this module reads the
+variables and never that file.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from ..exceptions import RespondentError
 def _proxy_for(address: str) -> str | None:
     """Return the proxy for an address, or None if requests go to it directly.
 
-    ``HTTPS_PROXY`` or ``HTTP_PROXY`` applies by the address's scheme, otherwise ``ALL_PROXY``; none
-    applies if ``NO_PROXY`` names the host.
+    The variable for the address's scheme, ``HTTPS_PROXY`` or ``HTTP_PROXY``, applies; if it is not
+    set, ``ALL_PROXY`` applies. No proxy is used if ``NO_PROXY`` names the host.
 
     Raises
     ------

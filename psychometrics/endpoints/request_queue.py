@@ -1,5 +1,4 @@
-"""Send requests to a chat endpoint at its pace and within a budget, and save each reply before
-use."""
+"""Send requests to a chat endpoint at its pace and within a budget; save each reply before use."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from .completions import _Completion, _read_completion
 from .endpoint import Endpoint
 
 PATIENCE = 600.0
-"""Seconds after which a request without a reply is not repeated."""
+"""The number of seconds after which a request without a reply is not repeated."""
 # Consecutive requests without a reply after which a run stops.
 _GIVE_UP_AFTER = 3
 # Most attempts to reach an endpoint that has never replied, whatever the number of retries.
@@ -50,11 +49,11 @@ _UNASKED = Reply(None, status="unasked")
 
 
 class _Unasked(Exception):
-    """A request was not sent: the budget does not allow it, or the run is a dry run."""
+    """The error of a request that the budget or a dry run does not allow to be sent."""
 
 
 class _GroupedSaves:
-    """Save replies about one questionnaire; replies that arrive during a save are grouped.
+    """Save replies about one questionnaire, and group replies that arrive during a save.
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ class _GroupedSaves:
     async def save(
         self, key: str, turn: Turn, request: str, completion: _Completion, seconds: float
     ) -> None:
-        """Save a reply; return when it is safe."""
+        """Save a reply, and return once it is in the store."""
         columns = {
             "reply": completion.text,
             "finish_reason": completion.finish_reason,
@@ -92,13 +91,13 @@ class _GroupedSaves:
 
 
 class _Forecast(NamedTuple):
-    """Requests that conversations would send, as far as known before the first reply."""
+    """The requests that conversations would send, as far as known before the first reply."""
 
     stored: int
-    """Number of replies in the store."""
+    """The number of replies in the store."""
     requests: int
     prompt: int
-    """Approximate tokens of the requests; ``completion`` counts those of the replies."""
+    """The approximate tokens of the requests; ``completion`` counts the tokens of the replies."""
     completion: int
     cost: float
     least: float
@@ -166,7 +165,7 @@ class RequestQueue:
     def work(
         self, converse: Callable[[str, _Talk], Awaitable[None]], talks: list[tuple[str, _Talk]]
     ) -> None:
-        """Hold all conversations; on an error, save the replies under way and end the run."""
+        """Hold all conversations; on an error, save replies that are under way and end the run."""
         gc.freeze()  # spares loaded objects from garbage collection while replies arrive
         try:
             _run_in_thread(self._work(converse, talks))
@@ -174,7 +173,7 @@ class RequestQueue:
             gc.unfreeze()
 
     def has(self, key: str) -> bool:
-        """Return whether the store has the reply of a key."""
+        """Return whether the store has the reply for a key."""
         return any(key in replies.by_key for replies in self._replies.values())
 
     async def _work(
@@ -230,8 +229,8 @@ class RequestQueue:
         Parameters
         ----------
         talks : list of (str, generator)
-            Conversations with their questionnaires' ids; they are held to their ends, with
-            stored replies where there are any and otherwise as unasked.
+            Conversations with their questionnaires' ids. Each is held to its end, with stored
+            replies if there are any, and otherwise with requests that count as unasked.
         """
         texts = []
         stored = 0
@@ -277,7 +276,7 @@ class RequestQueue:
         return text, self._replies[questionnaire].key(text, turn)
 
     async def ask(self, questionnaire: str, turn: Turn) -> Reply:
-        """Return the reply about a questionnaire, from the store or by asking now."""
+        """Return the reply to a request, from the store or by sending the request now."""
         replies = self._replies[questionnaire]
         text, key = self._request(questionnaire, turn)
         stored_reply = replies.by_key.get(key)
@@ -314,7 +313,7 @@ class RequestQueue:
         return dataclasses.replace(replies.by_key[key], is_new=True)  # as stored
 
     async def _patiently(self, key: str, text: str) -> _Completion:
-        """Repeat a request as long as it is worthwhile."""
+        """Repeat a request until it succeeds or is hopeless."""
         send: Callable[[str, str], Awaitable[_Completion]]
         send = self.batches.reply if self.batches else self._reply
         sent = 0
@@ -427,7 +426,7 @@ class RequestQueue:
         return begun
 
     def _dead(self) -> RespondentError:
-        """Return the error for an endpoint that gives no replies."""
+        """Return the error for an endpoint that does not reply."""
         requests = "request" if self._failures == 1 else "requests"
         times = "once" if self._tries == 1 else f"up to {self._tries} times"
         return RespondentError(
@@ -445,19 +444,19 @@ class RequestQueue:
         )
 
     def _say_silence(self) -> None:
-        """Report that no reply has come yet, if requests are under way and none has failed."""
+        """Report that no reply has come yet, if requests are under way and none failed."""
         quiet = not self._replied and math.isinf(self._first_failure)
         if quiet and self.budget.spending.under_way and not self.batches:
             limit = self.endpoint.timeout
             self._say_wait(f"a request is aborted after {limit:g} s (timeout)")
 
     def _say_wait(self, why: str) -> None:
-        """Report at once, in a separate line, the reason for waiting for the first reply."""
+        """Report, once and in a separate line, why the first reply has not come yet."""
         if not self._bar.disable:
             self._bar.write(f"{self.client.where}: no reply yet ({why}).", file=sys.stderr)
 
     def _say_slow(self, after: float | None) -> None:
-        """Show on the bar that the endpoint refuses requests as too early, and what follows."""
+        """Show on the progress bar that the endpoint refuses requests as too early."""
         spending = self.budget.spending
         rate = self.client.pace.rate
         spending.refused += 1
@@ -467,7 +466,7 @@ class RequestQueue:
 
 
 def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in a thread: a notebook already has a loop, and Ctrl-C works at once."""
+    """Run a coroutine in a thread, since a notebook already has a loop; Ctrl-C works at once."""
     loop = asyncio.new_event_loop()
     ended = threading.Event()
 

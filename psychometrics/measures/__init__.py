@@ -1,4 +1,4 @@
-"""Psychometrics on data frames: scores, reliability, validity, items, norms, nulls."""
+"""Psychometrics with data frames: scores, reliability, validity, items, norms, nulls."""
 
 import pkgutil
 

@@ -1,4 +1,4 @@
-"""Attributions: the contribution of each word of a prompt to the answer, by leaving it out."""
+"""Attributions: each word's contribution to the answer, measured by leaving the word out."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answer : callable
-        A function from pairs of premise and hypothesis to probabilities, shape (n, 3), entailment
-        first: for example the ``answer`` of a respondent from
+        A function that takes pairs of premise and hypothesis and returns probabilities, shape (n,
+        3), entailment first: for example the ``answer`` of a respondent from
         :func:`psychometrics.load_respondent`.
     prompts : DataFrame
         Prompts, as :func:`psychometrics.prompts` returns them, or some of their rows.
@@ -45,7 +45,7 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        A column is missing, there is no prompt, or the answers have another shape.
+        A column is missing, there is no prompt, or the answers have a wrong shape.
 
     References
     ----------
@@ -92,7 +92,7 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
 
 
 def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, int, int]]:
-    """Find the term and the intensifier of a prompt: sentence (0 or 1), start and end.
+    """Find a prompt's term and intensifier: the sentence (0 or 1), the start and the end of each.
 
     The search for a term begins in the premise, the search for an intensifier in the hypothesis.
 
@@ -119,7 +119,7 @@ def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, in
 
 
 def _words(text: str, spans: dict[str, tuple[int, int, int]], place: int) -> list[_Span]:
-    """Return start, end and part of a sentence's words; a term or intensifier is one word."""
+    """Return start, end and part of each word; a term or an intensifier counts as one word."""
     units = [(start, end, name) for name, (at, start, end) in spans.items() if at == place]
     for match in re.finditer(r"\w[\w'’-]*", text):
         start, end = match.span()
@@ -130,7 +130,7 @@ def _words(text: str, spans: dict[str, tuple[int, int, int]], place: int) -> lis
 
 
 def _log_entailment(answer: _Answer, pairs: list[tuple[str, str]]) -> np.ndarray:
-    """Return the log probability of entailment; ask each distinct pair once."""
+    """Return each pair's log probability of entailment, asking each distinct pair once."""
     unique = list(dict.fromkeys(pairs))
     values = np.asarray(answer(unique), dtype=float)
     if values.shape != (len(unique), 3):

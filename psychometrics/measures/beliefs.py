@@ -1,4 +1,4 @@
-"""Beliefs: which completions are hurtful, and HONEST by rank, model and group.
+"""Beliefs: which completions are hurtful, and HONEST scores by rank, model and group.
 
 Hits are arrays of bool, shape (..., T, K): whether the completion of rank k of template t has a
 word of a lexicon. Completions of your own models are a tidy table with a row per model, template
@@ -57,7 +57,7 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     Raises
     ------
     ParameterError
-        The rows are empty or differ in length, or hold something other than text.
+        The rows are empty or differ in length, or contain something other than text.
 
     References
     ----------
@@ -75,7 +75,7 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
 
 
 def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:
-    """Return a value with its 95 % interval, and with the median and the p value of its null.
+    """Return a value with its 95 % interval, the median of its null, and the p value.
 
     Parameters
     ----------
@@ -130,18 +130,19 @@ def shares_by_rank(
     by: Sequence[str] = ("respondent_id",),
     unit: str = "template",
 ) -> pd.DataFrame:
-    """Return the share of completions with a lexicon's word at each rank: HONEST, or themes.
+    """Return the share of completions at each rank that contain a word of a lexicon.
 
     Parameters
     ----------
     completions : DataFrame
         ``respondent_id, template, rank, completion``, the columns of ``by`` and the ``unit``.
     lexicon : DataFrame or iterable of str
-        ``lemma, category``; words without categories form one, *hurtful*.
+        ``lemma, category``; words without categories form the category *hurtful*.
     by : sequence of str
-        Columns with one curve per value, such as the model, its family or a group.
+        Columns for whose values separate curves are computed, such as the model, its family or a
+        group.
     unit : str
-        The sampling unit, such as the template or the identity in it.
+        The column of sampling units, such as the template or the identity in it.
 
     Returns
     -------
@@ -185,7 +186,7 @@ def group_differences(
     draws: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare two groups of templates by the words that each model completes them with.
+    """Compare two groups of templates by the words with which each model completes them.
 
     The null assigns the units, such as identities, to the two groups at random.
 
@@ -233,7 +234,7 @@ def group_differences(
     marked = marked[marked[by].isin(pair)]
     units = marked.drop_duplicates([by, unit])
     if set(units[by]) != set(pair) or units[unit].duplicated().any():
-        raise ParameterError(f"{by}: name two groups that share no {unit}; {pair} are not such.")
+        raise ParameterError(f"{by}: name two groups without a common {unit}, got {pair}.")
 
     rows = []
     for name in marked.columns[completions.shape[1] :]:
@@ -255,20 +256,21 @@ def agreement(
     unit: str = "template",
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how far models agree on the completions at each rank, by pair or by family.
+    """Return the agreement of models' completions at each rank, by pair or by family.
 
     The agreement of two models is the cosine similarity of their completed templates or, without
     vectors, whether the completions are the same. The chance level pairs a model's completions with
-    another model's completions of other templates, in random order.
+    a different model's completions of other templates, in random order.
 
     Parameters
     ----------
     completions : DataFrame
         As in :func:`shares_by_rank`; at least two models that completed the same templates.
     vectors : callable, optional
-        A function from n texts to vectors, shape (n, width), such as an encoder's ``encode``.
+        A function that takes n texts and returns vectors, shape (n, width), such as an encoder's
+        ``encode``.
     families : mapping of str to str, optional
-        The family of each model; pairs are then pooled into families and *between families*.
+        The family of each model; pairs are then pooled within each family, and *between families*.
     unit : str
         The sampling unit.
     seed : int
@@ -330,7 +332,7 @@ def agreement(
 
 
 def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]:
-    """Unpack the bits of completions from a table, one array for each column.
+    """Unpack the bits of completions from a table into one array per column.
 
     Parameters
     ----------
@@ -368,7 +370,7 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
 def _marked(
     completions: pd.DataFrame, lexicon: pd.DataFrame | Iterable[str], columns: Sequence[str]
 ) -> pd.DataFrame:
-    """Add a column per category to completions: whether they have one of its words."""
+    """Add a column per category that says whether a completion contains one of its words."""
     check_columns(completions, list(dict.fromkeys([*_COMPLETIONS, *columns])))
     if not isinstance(lexicon, pd.DataFrame):
         check_names(lexicon=lexicon)
@@ -388,7 +390,7 @@ def _marked(
 def _group_shares(
     cells: pd.DataFrame, is_first: np.ndarray, draws: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Return both groups' shares: observed, bootstrapped, and with units reassigned at random."""
+    """Return both groups' shares: observed, bootstrapped, and after random reassignment."""
     dealt = rng.permuted(np.tile(is_first, (draws, 1)), axis=1)
     shares = []
     for inside, dealt_inside in ((is_first, dealt), (1 - is_first, 1 - dealt)):
@@ -400,7 +402,7 @@ def _group_shares(
 
 
 def _dealt(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
-    """Return completions in a random order in which each comes from another template."""
+    """Return completions in a random order in which each comes from a different template."""
     order = rng.permutation(len(column))
     dealt = np.empty(len(column), dtype=object)
     dealt[order] = column.to_numpy()[np.roll(order, 1)]
@@ -437,7 +439,7 @@ def _fold(word: str) -> str:
 
 
 def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
-    """Return the distinct completions, and the index of each of the T by K among them."""
+    """Return the distinct completions, and the index of each completion among them, (T, K)."""
     sizes = {0 if isinstance(row, str) else len(row) for row in rows}
     if len(sizes) != 1 or 0 in sizes:
         raise ParameterError("Every template must have the same number of completions, at least 1.")

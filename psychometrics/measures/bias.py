@@ -4,7 +4,7 @@ A scale with plain-keyed and reverse-keyed items separates trait and bias. A tra
 answers to the two kinds apart; a bias towards one end of the options pushes them the same way. All
 statistics here follow from the covariances of raw, unreversed answers over respondents.
 
-One file: each statistic is reported with the same nulls and jackknife intervals.
+All statistics are in this one file, because they share the nulls and the jackknife intervals.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ def bias_shares(
     Parameters
     ----------
     items : DataFrame
-        Raw item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them. A scale
-        uses the rows without a gap in it.
+        Raw item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them. For
+        each scale, only rows that answer all of its items are used.
     questionnaires : str, Path or Questionnaire, or several
     unit : str
-        Column of the sampling units: respondents, or models that were asked repeatedly.
+        Column of the sampling units, such as respondents, or models that were asked repeatedly.
     draws : int
         Number of samples of each null, each with as many units and rows as the answers.
     seed : int
@@ -107,12 +107,12 @@ def bias_shares(
     Raises
     ------
     ParameterError
-        A column or an item is missing, a number is impossible, or no questionnaire has a scale.
+        A column or an item is missing, a number is out of range, or no questionnaire has a scale.
 
     References
     ----------
     Meyer, Garcia and Wulff (2026) for the share; Spearman (1904) for the correction; Efron and
-    Tibshirani (1993), chapter 11, for the jackknife. The nulls and the parts are this book's.
+    Tibshirani (1993), chapter 11, for the jackknife. The nulls and the parts are this book's own.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def bias_shares(
 
 
 def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFrame:
-    r"""Return the trait, bias and alpha implied by covariances of raw answers.
+    r"""Return trait, bias and alpha as covariances of raw answers imply them.
 
     With the variances :math:`v_P, v_R` of the two means, their mean :math:`v`, and the mean
     :math:`\bar c` of :math:`\bar c_{PP}` and :math:`\bar c_{RR}` (see :func:`bias_shares`), the
@@ -178,8 +178,9 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     -------
     DataFrame
         One row per covariance matrix; ``bias``, the share :math:`\pi_b`; ``bias_disattenuated``,
-        clipped to 0 and 1; ``trait_part, bias_part, error_part``; ``alpha`` of the keyed answers,
-        ``alpha_raw`` of the raw answers, and ``alpha_gain``, the first minus the second.
+        the disattenuated share, limited to the range from 0 to 1; ``trait_part, bias_part,
+        error_part``; ``alpha`` of the keyed answers, ``alpha_raw`` of the raw answers, and
+        ``alpha_gain``, the first minus the second.
 
     Raises
     ------
@@ -193,8 +194,8 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
 
     Examples
     --------
-    Two plain and two reverse-keyed items: a trait with variance 3, a bias with variance 1, no
-    error.
+    There are two plain and two reverse-keyed items, a trait with variance 3, a bias with variance
+    1, and no error.
 
     >>> keys = np.array([1, 1, -1, -1])
     >>> covariances = 3 * np.outer(keys, keys) + np.ones((4, 4))
@@ -212,12 +213,12 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
 
 
 def random_share(respondents: int) -> pd.Series:
-    r"""Return the share of bias that chance gives respondents without trait and bias.
+    r"""Return the share of bias that is expected by chance without any trait or bias.
 
-    If no trait distinguishes respondents, any could have given any other's answers to the
-    reverse-keyed items. Over all :math:`n!` permutations of these answers, the correlation has mean
-    0 and variance :math:`1/(n-1)`, whatever the distribution of the answers, the number of items
-    and the questionnaire. So
+    If no trait distinguishes respondents, any respondent could have given any other respondent's
+    answers to the reverse-keyed items. Over all :math:`n!` permutations of these answers, the
+    correlation has mean 0 and variance :math:`1/(n-1)`, whatever the distribution of the answers,
+    the number of items and the questionnaire. So
 
     .. math:: \mathrm E(\pi_b) = \frac12, \qquad
               \mathrm{sd}(\pi_b) = \frac{1}{2\sqrt{n-1}}
@@ -242,8 +243,8 @@ def random_share(respondents: int) -> pd.Series:
 
     References
     ----------
-    Pitman (1937) for the moments over permutations; Fisher (1915) for the distribution. The use
-    for this share is this book's.
+    Pitman (1937) for the moments over permutations; Fisher (1915) for the distribution. Their use
+    for this share is this book's own.
 
     Examples
     --------
@@ -262,10 +263,10 @@ def random_share(respondents: int) -> pd.Series:
 def orthogonality(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> pd.DataFrame:
-    r"""Return the response orthogonality of every scale, and the bias and alpha of mere habits.
+    r"""Return every scale's response orthogonality, and the bias and alpha due to habits alone.
 
     Response orthogonality is the share of items for which trait and bias point in opposite
-    directions: the reverse-keyed or the plain-keyed items, whichever are fewer.
+    directions: the reverse-keyed or the plain-keyed items, whichever group is smaller.
 
     Let each respondent choose among K options with probabilities of its own, the same for all items
     and drawn from a uniform Dirichlet distribution. Then the share :math:`\rho = 1/(K+1)` of an
@@ -288,9 +289,9 @@ def orthogonality(
     -------
     DataFrame
         ``questionnaire, scale, title, items, reversed, orthogonality`` (0 to 0.5), ``bias_habit``,
-        the share :math:`\pi_b` for a habit alone, and ``alpha_habit``, its alpha. The last
-        two are missing if items have no options or different numbers of options; the share also
-        without items of both kinds, and alpha for a single item.
+        the share :math:`\pi_b` for a habit alone, and ``alpha_habit``, its alpha. Both are missing
+        if items have no options or different numbers of options. The share is also missing if all
+        items are of one kind, and alpha for a single item.
 
     Raises
     ------
@@ -346,7 +347,7 @@ def runs_and_units(
     items: pd.DataFrame,
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> pd.DataFrame:
-    r"""Return the variance of scale scores between units and between the rows of a unit.
+    r"""Return the variance of scale scores between units and within units.
 
     Runs of one model are not respondents. With the mean squares between and within units and
     :math:`n_0` rows per unit (with unequal numbers
@@ -364,17 +365,17 @@ def runs_and_units(
     Parameters
     ----------
     items, questionnaires
-        As in :func:`bias_shares`; the respondents are the units.
+        As in :func:`bias_shares`. The units are the respondents.
 
     Returns
     -------
     DataFrame
         ``questionnaire, scale, title, units, rows, between, within`` (variances of the mean keyed
         answer, scaled to run from −1 to 1 where items have options), ``share, low, high``, the
-        intraclass correlation :math:`\rho` with its 95 % interval, and ``effective``,
-        :math:`n_\text{eff}`, at most the number of rows. The estimated variance between units falls
-        below 0 if units differ less than the variation of their rows predicts. Values are missing
-        if no unit has two rows; a single unit has only ``within``.
+        intraclass correlation :math:`\rho` with its 95 % interval, and ``effective``, the number
+        :math:`n_\text{eff}`, which is at most the number of rows. The estimated variance between
+        units falls below 0 if units differ less than the variation of their rows predicts. Values
+        are missing if no unit has two rows; a single unit has only ``within``.
 
     Raises
     ------
@@ -388,7 +389,7 @@ def runs_and_units(
 
     Examples
     --------
-    Three models, two runs each; the runs of a model agree.
+    Three models have two runs each, and the runs of a model agree.
 
     >>> from psychometrics import item_scores, load_questionnaire
     >>> from psychometrics.measures.styles import empty_answers
@@ -451,7 +452,7 @@ def _one_way(scores: pd.Series) -> dict[str, float]:
 def _scales(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> list[tuple[Questionnaire, Scale]]:
-    """Return every scale with its questionnaire."""
+    """Return all scales, each with its questionnaire."""
     loaded = load_questionnaires(questionnaires, texts=False)
     pairs = [(one, scale) for one in loaded for scale in one.scales]
     if not pairs:
@@ -484,7 +485,7 @@ def _raw_rows(
 
 
 def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...]:
-    """Return an item's option values rescaled to -1 to 1; an item with only prompts has none."""
+    """Return an item's option values rescaled to -1 to 1; items with only prompts have none."""
     values = sorted(option.value for option in questionnaire.choices(item))
     if not values:
         return ()
@@ -494,7 +495,7 @@ def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...
 
 
 def _with_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
-    """Return the statistics of units by items, with jackknife intervals over the units."""
+    """Return statistics of a table of units by items, with jackknife intervals over units."""
     whole = _statistics(_covariances(values)[None], keys).iloc[0]
     ends = [(np.nan, np.nan)] * len(whole)
 
@@ -511,7 +512,7 @@ def _with_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
 
 
 def _jackknife_ends(name: str, value: float, without: np.ndarray) -> tuple[float, float]:
-    """Return a statistic's 95 % interval, on the scale that makes its jackknife symmetric."""
+    """Return a statistic's 95 % interval, computed on a scale on which it is symmetric."""
     together = np.append(without, value)
     if name == "bias":
         if not (np.abs(2 * together - 1) < 1 - _ROUNDING).all():  # also false for missing values
@@ -539,7 +540,7 @@ def _covariances(values: np.ndarray) -> np.ndarray:
 
 
 def _covariances_without(values: np.ndarray) -> np.ndarray:
-    """Return the covariances without each row (or, of many rows, each of 1,000 groups) in turn."""
+    """Return covariances without each row (or, of many rows, each of 1,000 groups) in turn."""
     group = np.arange(len(values)) % 1000
     away = values - values.mean(axis=0)
     products = away.T @ away
@@ -577,7 +578,7 @@ def _null_statistics(
 def _null_sample(
     null: str, counts: np.ndarray, options: list[tuple[float, ...]], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return null respondents' mean answers to items, averaged over the given number of askings."""
+    """Return null respondents' answers to items, averaged over the given number of runs."""
     strength = rng.random(len(counts))
     sample = np.empty((len(counts), len(options)))
     for values in sorted(set(options)):
@@ -589,7 +590,7 @@ def _null_sample(
 
 
 def _chances(null: str, options: int, strength: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return each null respondent's probability of each option, from the lowest option up."""
+    """Return each null respondent's probabilities of the options, from the lowest option up."""
     even = np.full(options, 1 / options)
     if null == "habit":
         return rng.dirichlet(np.ones(options), len(strength))
@@ -609,7 +610,7 @@ def _chances(null: str, options: int, strength: np.ndarray, rng: np.random.Gener
 
 
 def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
-    """Return the statistics of :func:`bias_statistics` with the disattenuated share unclipped."""
+    """Return the statistics of :func:`bias_statistics`, without limits on a disattenuated share."""
     halves = _halves(matrices, keys)
     columns = {"bias": (1 + halves["r"]) / 2, "bias_disattenuated": (1 + halves["r_true"]) / 2}
     columns["trait_part"] = (halves["within"] - halves["between"]) / 2
@@ -626,7 +627,7 @@ def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
 
 
 def _halves(matrices: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the correlation of the two kinds' means, and mean covariances over variances."""
+    """Return the correlation of the means of both kinds, and mean covariances over variances."""
     plain = keys > 0
     sizes = np.array([plain.sum(), (~plain).sum()])
     missing = np.full(len(matrices), np.nan)

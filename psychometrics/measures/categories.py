@@ -1,4 +1,4 @@
-"""From answers to scores of categories, which the options of every item add to."""
+"""Compute scores of categories, to which the options of every item contribute."""
 
 from __future__ import annotations
 
@@ -38,17 +38,18 @@ def category_scores(
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, mode, run, category, score, share, sd, low, high,
-        answered, items``. ``share`` is the score divided by the sum over the categories (the
-        library's ``normalize_res``; missing if the sum is 0); ``sd`` is the score's standard
-        deviation if each answer were drawn from its probabilities; ``low`` and ``high`` are the
-        smallest and largest possible scores of the category. An unanswered question makes the score
-        missing, since omitting it would mean answering it with 0.
+        ``respondent_id, questionnaire, mode, run, category, score, share, sd, low, high, answered,
+        items``. ``share`` is the score divided by the sum over the categories (the library's
+        ``normalize_res``; missing if the sum is 0); ``sd`` is the score's standard deviation if
+        each answer were drawn from its probabilities; ``low`` and ``high`` are the smallest and
+        largest possible scores of the category. If a question is unanswered, the score is missing,
+        since leaving the question out would mean answering it with 0.
 
     Raises
     ------
     ParameterError
-        The questionnaire has no categories, or an item, option or probability is impossible.
+        The questionnaire has no categories, an item or option is unknown, or a probability is out
+        of range.
 
     References
     ----------
@@ -83,12 +84,13 @@ def ideal_answers(
     within : float
         Largest distance of an option's weight from the questionnaire's greatest weight.
     opposite : bool
-        Whether to list instead the options whose weights are near the least of all.
+        Whether to list instead the options whose weights are near the questionnaire's smallest
+        weight.
 
     Returns
     -------
     DataFrame
-        ``item_id, value, label, weight``; several rows, or none, for an item.
+        ``item_id, value, label, weight``; an item may have several rows, or none.
 
     Raises
     ------
@@ -172,7 +174,7 @@ def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.Da
 def _option_shares(
     answers: pd.DataFrame, questionnaire: Questionnaire, options: pd.Index
 ) -> pd.DataFrame:
-    """Return one row per answer or option with its probability, checked."""
+    """Return one row per answer or option with its probability, after checking them."""
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
         raise ParameterError(f"There are no answers to {questionnaire.id}: ask it.")
@@ -195,7 +197,7 @@ def _option_shares(
     inside = places.isin(options)
     if not inside.all():
         item, option = places[~inside][0]
-        raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is no option's value.")
+        raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is not an option.")
 
     keys = [*_KEYS, "item_id", "value"]
     check_columns(part, (), once=[*keys, *({"permutation"} & {*part})])

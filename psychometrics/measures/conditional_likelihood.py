@@ -13,12 +13,12 @@ from ..exceptions import ParameterError
 
 
 def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return Rasch difficulties conditional on sum scores; the abilities drop out.
+    """Return Rasch difficulties conditional on sum scores, which eliminates the abilities.
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Numbers 0 and 1, without gaps.
+        Answers 0 and 1, without gaps.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
     scores = np.arange(1, n)
 
     def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log sums over each score's patterns, and expected solvers of each item."""
+        """Return log sums over each score's patterns, and each item's expected solvers."""
         whole = _symmetric(easiness, np.ones((1, n), dtype=bool))[0, scores]
         return whole, counts @ _solved_given_sum(easiness, whole, scores).T
 
@@ -93,7 +93,7 @@ def _check_connected(answers: pd.DataFrame) -> None:
 def _errors_of_centred(
     gradient: Callable[[np.ndarray], np.ndarray], easiness: np.ndarray
 ) -> np.ndarray:
-    """Return standard errors of the centred difficulties from differences of the gradient."""
+    """Return standard errors of centred difficulties, from differences of the gradient."""
     n = len(easiness)
     step = 1e-4
     slopes = [gradient(easiness + move) - gradient(easiness - move) for move in step * np.eye(n)]

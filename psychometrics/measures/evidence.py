@@ -38,7 +38,7 @@ def profiles(
     score: str = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    """Compute once per respondent the inputs of all kinds of evidence.
+    """Compute the inputs of all kinds of evidence, once for each respondent.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def profiles(
     Returns
     -------
     DataFrame, shape (R, columns)
-        Two levels of columns: ``source`` and ``inverse`` by item (expected weight divided by L,
-        with the item's key, inverse terms reversed), and ``silhouette`` by item.
+        A table with two levels of columns: ``source`` and ``inverse`` by item (expected weight
+        divided by L, with the item's key, inverse terms reversed), and ``silhouette`` by item.
 
     Raises
     ------
@@ -118,10 +118,10 @@ def evidence(
     expected: Mapping[tuple[str, str], int],
     bases: pd.Series | None = None,
 ) -> pd.Series | pd.DataFrame:
-    """Return each kind of evidence for one set of respondents, or within every base.
+    """Return each kind of evidence for one set of respondents, or within each base.
 
-    Respondents on different bases have scores of different sizes, so a correlation or an alpha of
-    all of them together mostly describes the base with the larger scores.
+    Respondents on different bases have scores of different sizes, so a correlation or an alpha over
+    all respondents mostly describes the base with the larger scores.
 
     Parameters
     ----------
@@ -129,8 +129,8 @@ def evidence(
         The result of :func:`profiles`, or some of its rows.
     questionnaires : sequence of Questionnaire
     expected : mapping
-        The sign, 1 or -1, of the correlation of two questionnaires in people. Means are over the
-        questionnaires named here; the others are placebos.
+        The sign, 1 or -1, of the correlation of two questionnaires in people. Means are taken over
+        the questionnaires named here; all other questionnaires are placebos.
     bases : Series, optional
         The base of each respondent, in the order of the table's rows.
 
@@ -140,13 +140,13 @@ def evidence(
         With bases, a row for each base, and ``both``, the mean over the bases that have a value,
         weighted by numbers of respondents. ``silhouette, alpha, omega`` are means over the
         questionnaires; ``correlations`` is the *smallest* of the expected correlations (Spearman),
-        with its sign set so that positive means as expected; ``source and inverse`` is the mean
-        correlation of scores from source terms with scores from inverse terms. By name:
-        ``silhouette gad7``, ``lowest gad7`` (the lowest mean silhouette of an item) and ``omega
-        gad7`` of each questionnaire, ``alpha gad7`` of each questionnaire and subscale, ``htmt gad7
-        phq9`` and (also for placebos and subscales) ``ρ gad7 phq9``. Finally ``items at 0.6``, the
-        number of items whose mean silhouette is at least 0.6. With fewer than three respondents
-        only the silhouettes are defined.
+        with its sign set so that a positive value means a correlation in the expected direction;
+        ``source and inverse`` is the mean correlation of scores from source terms with scores from
+        inverse terms. By name: ``silhouette gad7``, ``lowest gad7`` (the lowest mean silhouette of
+        an item) and ``omega gad7`` of each questionnaire, ``alpha gad7`` of each questionnaire and
+        subscale, ``htmt gad7 phq9`` and (also for placebos and subscales) ``ρ gad7 phq9``. Finally
+        ``items at 0.6``, the number of items whose mean silhouette is at least 0.6. With fewer than
+        three respondents only the silhouettes are defined.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def evidence_of_draws(
 
 
 def _checked_draws(cubes: Sequence[np.ndarray], items: int) -> list[np.ndarray]:
-    """Return scores and silhouettes as numbers, if all have one shape with these items."""
+    """Return scores and silhouettes as numbers, after checking that all have the right shape."""
     numbers = [as_numbers(name, cube, axes=3) for name, cube in zip(_KINDS, cubes, strict=True)]
     if len({values.shape for values in numbers}) > 1 or numbers[0].shape[2] != items:
         raise ParameterError(f"source, inverse, width: give each (draws, R, {items} items).")
@@ -260,7 +260,7 @@ def _checked_draws(cubes: Sequence[np.ndarray], items: int) -> list[np.ndarray]:
 
 
 def _check_pairs(expected: Mapping[tuple[str, str], int], names: list[str]) -> None:
-    """Refuse expected signs without pairs, or of other questionnaires."""
+    """Refuse expected signs that have no pairs, or pairs of other questionnaires."""
     pairs = [*expected] if isinstance(expected, Mapping) else []
     if not pairs or not all({*pair} <= {*names} for pair in pairs):
         pairs_of = ", ".join(names)
@@ -270,7 +270,7 @@ def _check_pairs(expected: Mapping[tuple[str, str], int], names: list[str]) -> N
 def _statistics_of_scales(
     source: np.ndarray, scales: Mapping[str, list[int]]
 ) -> dict[tuple[str, str, str], np.ndarray]:
-    """Return alpha, omega and HTMT of each draw, missing if the respondents are too few."""
+    """Return alpha, omega and HTMT of each draw, missing if there are too few respondents."""
     draws, respondents = source.shape[:2]
     missing = np.full(draws, np.nan)
     statistics = collections.defaultdict[tuple[str, str, str], np.ndarray](missing.copy)
@@ -304,7 +304,7 @@ def rank_correlations(scores: np.ndarray) -> np.ndarray:
 def jackknife(
     statistic: Callable[[pd.DataFrame], pd.Series], table: pd.DataFrame, bases: pd.Series
 ) -> pd.DataFrame:
-    r"""Return half widths of 95 % intervals by leaving out each respondent in turn.
+    r"""Return half widths of 95 % intervals, by leaving out each respondent in turn.
 
     .. math:: s^2 = \frac{n-1}{n} \sum_i (\theta_{-i} - \bar\theta)^2
 
@@ -313,7 +313,7 @@ def jackknife(
     Parameters
     ----------
     statistic : callable
-        A function from rows of the table to statistics by name.
+        A function that takes rows of the table and returns statistics by name.
     table : DataFrame
         One row per respondent.
     bases : Series
@@ -322,7 +322,7 @@ def jackknife(
     Returns
     -------
     DataFrame
-        Indexed by base, and ``both``, for the mean weighted by numbers of respondents.
+        Indexed by base, with a row ``both`` for the mean weighted by numbers of respondents.
 
     References
     ----------
@@ -361,7 +361,7 @@ def _with_mean(found: pd.DataFrame, bases: pd.Series, power: int = 1) -> pd.Data
 
 
 def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> pd.DataFrame:
-    """Rescale heads' answers to other sizes of weights, without a preference for a class.
+    """Rescale answers as if heads had weights of other sizes, and no preference for a class.
 
     The *size* of a respondent is the root mean square of its log probabilities, minus their means
     over classes and over prompts. The size of an untrained head's weights is arbitrary, and so is
@@ -370,11 +370,11 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     Parameters
     ----------
     answers : DataFrame
-        Answers by inference, grouped by respondent, to the same prompts in the same order.
+        Answers by inference, grouped by respondent; all answer the same prompts in the same order.
     like : DataFrame
-        Answers of the same number of respondents, whose sizes the heads get.
+        Answers of the same number of respondents, whose sizes the heads' answers get.
     factor : float
-        Factor that multiplies these sizes.
+        Factor by which these sizes are multiplied.
 
     Returns
     -------
@@ -386,7 +386,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     ------
     ParameterError
         A column is missing or not numeric, the two tables differ in the number of respondents, a
-        respondent lacks answers, or the factor is impossible.
+        respondent lacks answers, or the factor is out of range.
 
     Examples
     --------
@@ -427,7 +427,7 @@ def _logits(answers: pd.DataFrame) -> np.ndarray:
 
 
 def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
-    r"""Compare observed statistics with independent draws of a null, in both directions.
+    r"""Compare observed statistics with independent draws of a null, in either direction.
 
     .. math:: p = \min\left(1, 2\,\frac{1 + \min(b_\ge, b_\le)}{1 + m}\right)
 
@@ -438,14 +438,14 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
     observed : Series
         Statistics by name.
     draws : DataFrame, shape (m, statistics)
-        Draws with columns of these names; missing draws are left out.
+        Draws, with one column per statistic; missing draws are left out.
 
     Returns
     -------
     DataFrame
-        Indexed by statistic: ``observed``; ``null`` (median), ``null low, null high`` (central
-        95 %); ``reach``, the share of draws at least as large as observed, with its exact 95 %
-        interval ``reach low, reach high``; ``p``; ``draws``.
+        Indexed by statistic: ``observed``; ``null`` (median), ``null low, null high`` (central 95
+        %); ``reach``, the share of draws that are at least as large as the observed value, with its
+        exact 95 % interval ``reach low, reach high``; ``p``; ``draws``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Loadings of items on one factor of their correlations, for many samples at once."""
+"""Loadings of items on one common factor, for many samples at once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
 
     With all other loadings fixed, the best :math:`\lambda_i` is :math:`\sum_{j \ne i} r_{ij}
     \lambda_j / \sum_{j \ne i} \lambda_j^2`, or the nearer limit. The loadings are updated in turn
-    until none changes by more than 1e-10. Weak correlations have several minima: from the first
-    principal component, up to 8 % of samples of 24 respondents end in a poorer one. So the
+    until no loading changes by more than 1e-10. Weak correlations have several minima: from the
+    first principal component, up to 8 % of samples of 24 respondents end in a poorer one. So the
     estimation starts once from each item, as if it were the factor, and keeps the best result.
 
     Parameters
@@ -35,15 +35,16 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     -------
     ndarray, shape (..., I)
         Standardised loadings with a nonnegative sum. A Heywood case, a correlation matrix whose
-        best unbounded loading is above 1, has a loading of 1 or -1. Loadings are missing for two
-        items; if the correlations are singular (an eigenvalue below 1e-8), as in samples of no more
-        respondents than items; or if they still change after 20,000 rounds.
+        best unbounded loading is above 1, has a loading of 1 or -1. Loadings are missing if there
+        are only two items; if the correlations are singular (an eigenvalue below 1e-8), as in
+        samples of no more respondents than items; or if they still change after 20,000 rounds.
 
     References
     ----------
     Harman and Jones (1966) for the criterion (*minres*; *unweighted least squares* elsewhere);
-    Harman and Fukuda (1966) for the limit. Compared with ``psych::fa(fm="minres")`` in R, which
-    instead holds the unique variance of each item at 0.005 or more.
+    Harman and Fukuda (1966) for the limit. The results were compared with
+    ``psych::fa(fm="minres")`` in R, which instead holds the unique variance of each item at 0.005
+    or more.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 Both models extend the two-parameter model of :mod:`psychometrics.measures.irt` to more than two
 options. Abilities are standard normal in the population and are integrated out on the same grid.
 Slopes have the same wide limits and may be negative; ``at_limit`` marks items whose estimates reach
-a limit. An item's options are those that somebody chose, in ascending order.
+a limit. An item's options are the options that somebody chose, in ascending order.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def fit(answers: pd.DataFrame, model: str = "graded") -> pd.DataFrame:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Ordered answers as numbers; only their order counts. The likelihood leaves out missing ones.
+        Ordered answers as numbers; only their order counts. The likelihood leaves out missing
+        answers.
     model : {"graded", "partial credit"}
 
     Returns
@@ -99,7 +100,7 @@ def fit(answers: pd.DataFrame, model: str = "graded") -> pd.DataFrame:
 
 
 def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    """Return the abilities expected given ordered answers (EAP), with posterior deviations.
+    """Return the expected abilities given ordered answers (EAP), with posterior deviations.
 
     Parameters
     ----------
@@ -117,8 +118,8 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        An item has answers but no row of parameters, or the reverse; or the parameters are not
-        those of :func:`fit`.
+        An item has answers but no row of parameters, or the reverse; or the parameters do not come
+        from :func:`fit`.
 
     References
     ----------
@@ -175,7 +176,7 @@ def score_reliability(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.Ser
 
 
 def _check_counts(counts: pd.Series, model: str) -> None:
-    """Refuse numbers of different answers for which there is no fit."""
+    """Refuse items with too many different answers, and too few items that vary."""
     if (counts < 1).any():
         raise ParameterError(f"no one answered '{counts.idxmin()}'; leave it out.")
     if counts.max() > _MOST_OPTIONS:
@@ -189,9 +190,9 @@ def _check_counts(counts: pd.Series, model: str) -> None:
 
 
 def _indicators(answers: pd.DataFrame, options: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return a 0/1 column for each place among each item's options; gaps have 0 in all of them.
+    """Return a 0/1 column for each place among each item's options; gaps have 0 in every column.
 
-    ``known`` says which of the options, shape (I, K - 1), an item has beside its lowest.
+    ``known``, shape (I, K - 1), says which options an item has besides its lowest.
     """
     values = answers.to_numpy(dtype=float)[:, :, None]
     places = ((values >= options) & known).sum(axis=2, keepdims=True)
@@ -308,7 +309,7 @@ def _loss(
 def _posterior(
     answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return posteriors on the grid of abilities, the grid, and log likelihoods."""
+    """Return the posteriors on the grid of abilities, the grid, and the log likelihoods."""
     check_columns(parameters, ["discrimination"])
     names = [name for name in parameters if f"{name}".startswith((*_WORDS.values(),))]
     if not names:

@@ -1,6 +1,6 @@
 """Compare two groups that answered the same items: factors, items and profiles.
 
-Each function takes the answers of a reference group, such as people, and of another group, such as
+Each function takes the answers of a reference group, such as people, and of a second group, such as
 the runs of a model.
 """
 
@@ -27,7 +27,8 @@ def congruence(
     r"""Compare the factors of two tables of answers by Tucker's coefficient, with its chance level.
 
     The loadings are on the first principal components of each table's item correlations. The
-    reference's loadings are rotated by varimax, the other's towards them by orthogonal Procrustes:
+    reference's loadings are rotated by varimax; the other table's loadings are then rotated towards
+    them by orthogonal Procrustes rotation:
 
     .. math:: \phi_f = \frac{\sum_i a_{if} b_{if}}{\sqrt{\sum_i a_{if}^2 \sum_i b_{if}^2}}
 
@@ -42,23 +43,23 @@ def congruence(
     factors : int
         Number of factors in both tables.
     draws : int
-        Number of permutations of the items, and of bootstrap samples of the other's rows (at most
-        200).
+        Number of permutations of the items, and of bootstrap samples of the other table's rows (at
+        most 200).
     seed : int
         Seed of these draws.
     order : sequence of str, optional
-        Order in which the items were asked. If given, the null shifts items along it by 1, 2, …
-        places, the last to the front, instead of permuting them, so that neighbours stay
-        neighbours.
+        Order in which the items were asked. If it is given, the null does not permute the items but
+        shifts them along this order by 1, 2, … places, with the last items moved to the front, so
+        that neighbours stay neighbours.
 
     Returns
     -------
     Series
         ``congruence`` (mean of the factors) with its 95 % interval ``low, high``; ``worst`` (the
-        smallest of them); ``chance, chance_high`` (median and 95 % point of the permutations),
-        ``p``; ``n, items``. The bootstrap is parametric (Wishart), over the other's rows; its
-        percentiles are corrected for bias, because rotation adapts to the noise of resampling.
-        Missing if there are no more rows than items.
+        smallest congruence of a factor); ``chance, chance_high`` (median and 95 % point of the
+        permutations), ``p``; ``n, items``. The bootstrap is parametric (Wishart), over the other
+        table's rows; its percentiles are corrected for bias, because rotation adapts to the noise
+        of resampling. The interval is missing if there are no more rows than items.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def congruence(
 def _items_that_vary(
     reference: pd.DataFrame, other: pd.DataFrame, factors: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return both tables' complete rows, and the items that vary in both."""
+    """Return both tables' complete rows, with only the items that vary in both tables."""
     for table in (reference, other):
         check_columns(table, ())
 
@@ -137,7 +138,7 @@ def _items_that_vary(
 
 
 def _pushed(items: list[str], order: Sequence[str]) -> np.ndarray:
-    """Return the items' places when shifted along the order by 1, 2, … places."""
+    """Return the items' places after shifts by 1, 2, … places along the order."""
     places = [items.index(item) for item in order if item in items]
     if len(places) != len(items) or len(set(places)) != len(items):
         raise ParameterError("order must hold every item of both tables once; correct it.")
@@ -152,7 +153,7 @@ def _pushed(items: list[str], order: Sequence[str]) -> np.ndarray:
 def _bootstrap(
     correlations: np.ndarray, rows: int, draws: int, target: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the mean congruence of each sample of the given size with these correlations."""
+    """Return each bootstrap sample's mean congruence, for samples of the given size."""
     from scipy.stats import wishart  # slow to load
 
     samples = wishart.rvs(rows - 1, correlations, size=draws, random_state=rng)
@@ -162,7 +163,7 @@ def _bootstrap(
 
 
 def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 10) -> pd.DataFrame:
-    r"""Return each item's differential functioning: mean differences at equal scale scores.
+    r"""Return each item's differential functioning: its mean difference at equal scale scores.
 
     With the focal group's numbers :math:`n_s` at each scale score as weights,
 
@@ -173,16 +174,16 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     reference, focal : DataFrame
         ``item_id, score`` (the sum of its scale), ``n, sum, squares`` of the item's keyed answers.
     least : int
-        Fewest members of the reference group at a score; scores with fewer are left out.
+        Fewest members of the reference group at a score; scores with fewer members are left out.
 
     Returns
     -------
     DataFrame
         Indexed by item: ``smd`` with its 95 % interval ``low, high``, ``effect`` (``smd`` divided
         by the item's standard deviation in the reference group), ``dif``: ``A`` (negligible: the
-        interval includes 0, or the effect is at most 0.17), ``B``, ``C`` (above 0.25); ``n``,
-        members of the focal group at the compared scores, and ``matched``, their share. Missing if
-        there are none.
+        interval includes 0, or the effect is at most 0.17), ``B``, ``C`` (above 0.25); ``n``, the
+        number of members of the focal group at the compared scores, and ``matched``, their share.
+        The statistics are missing if there are no such members.
 
     Raises
     ------
@@ -244,7 +245,7 @@ def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:
 
 
 def _turned(loadings: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return each factor's congruence with the target's after rotation, shape (D, F)."""
+    """Return each factor's congruence with its target after rotation, shape (D, F)."""
     left, _, right = np.linalg.svd(np.swapaxes(loadings, 1, 2) @ target)
     turned = loadings @ left @ right
     norms = np.sqrt((turned**2).sum(axis=1) * (target**2).sum(axis=0))

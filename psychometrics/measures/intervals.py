@@ -1,6 +1,6 @@
-"""Intervals: how much a number could vary in a new sample of respondents or items.
+"""Intervals: how much a number could change in a new sample of respondents or items.
 
-They are in one file because chapters and reports take every such interval from here.
+All are in one file because chapters and reports take every such interval from here.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     A few numbers hardly determine the skewness, and an extreme estimate makes one arm of the
     interval longer than the range of the numbers. So no arm is longer than 1.5 times Student's. In
     samples of 7, 9 and 13 the 95 % intervals contain the mean of a normal distribution in 95 %, and
-    the mean of an exponential one in 92, 93 and 94 % (Student's own: 95 %, and 89, 90 and 91 %; the
-    percentile bootstrap's: 87, 88 and 92 %, and 83, 85 and 88 %). For shares of a few yes-or-no
-    answers use Wilson's interval.
+    the mean of an exponential one in 92, 93 and 94 % (Student's interval: 95 %, and 89, 90 and 91
+    %; the percentile bootstrap: 87, 88 and 92 %, and 83, 85 and 88 %). For shares of a few
+    yes-or-no answers use Wilson's interval.
 
     Parameters
     ----------
@@ -44,7 +44,8 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     low, high : ndarray, shape (...)
-        Missing for fewer than two observations; of zero width if all are the same.
+        The ends of the intervals. They are missing for fewer than two observations, and equal if
+        all observations are equal.
 
     Raises
     ------
@@ -53,7 +54,8 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     References
     ----------
-    Hall (1992); the quantiles are Student's. Coverage is simulated in ``tests/test_intervals.py``.
+    Hall (1992) for the transformation; the quantiles are Student's. Coverage is simulated in
+    ``tests/test_intervals.py``.
 
     Examples
     --------
@@ -89,15 +91,16 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
     r"""Return the 95 % interval of a mean over items asked in several ways, and its p value.
 
-    Items and ways are both samples. An interval over items alone holds only for these ways of
-    asking, since a wording that shifts all items together leaves their differences unchanged. With
-    the variances of the item means and of the way means,
+    Items and ways are both samples. An interval over items alone holds only for the ways of asking
+    that were used, since a wording that shifts all items together leaves their differences
+    unchanged. With the variances of the item means and of the way means,
 
     .. math:: s^2 = \frac{s_I^2}{I} + \frac{s_W^2}{W}
 
     and Student's quantile at Satterthwaite's degrees of freedom, or at one degree of freedom if
-    there are only two ways or two items, whose variance is too uncertain. Both parts contain the
-    residual of each answer, so the interval is somewhat too wide if the residuals are large.
+    there are only two ways or two items, because a variance of two values is too uncertain. Both
+    parts contain the residual of each answer, so the interval is somewhat too wide if the residuals
+    are large.
 
     Parameters
     ----------
@@ -108,7 +111,7 @@ def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
     Returns
     -------
     low, high, p : float
-        p is two-sided, for a mean of zero.
+        The interval, and a two-sided p value for a mean of zero.
 
     Raises
     ------
@@ -204,13 +207,14 @@ def fisher_interval(
     Returns
     -------
     low, high : ndarray
-        Missing if r is missing, 1 or -1 (which has no error on this scale), or if there are fewer
-        than four pairs. In simulations the interval covered item-rest correlations of 20 to 183
-        respondents in 95 % (Rasch items), and Spearman correlations over 15 items in 94 to 97 %.
+        The ends of the intervals. They are missing if r is missing, 1 or -1 (which has no error on
+        this scale), or if there are fewer than four pairs. In simulations the interval covered
+        item-rest correlations of 20 to 183 respondents in 95 % (Rasch items), and Spearman
+        correlations over 15 items in 94 to 97 %.
 
     References
     ----------
-    Fisher (1915); Bonett and Wright (2000) for Spearman's.
+    Fisher (1915); Bonett and Wright (2000) for Spearman's correlation.
 
     Examples
     --------
@@ -239,7 +243,7 @@ def correlation_interval(
     x, y : array-like, shape (n,)
         Two series; they are matched by their labels if both are Series.
     method : {"spearman", "pearson"}
-        Spearman's ranks come from values that :func:`merge_near_ties` returns.
+        For Spearman's correlation, the values are first rounded by :func:`merge_near_ties`.
 
     Returns
     -------
@@ -254,7 +258,7 @@ def correlation_interval(
 
     References
     ----------
-    Fisher (1915); Bonett and Wright (2000) for Spearman's.
+    Fisher (1915); Bonett and Wright (2000) for Spearman's correlation.
 
     Examples
     --------
@@ -302,15 +306,15 @@ def mean_table(
     value : str
         The column to average.
     by : sequence of str
-        Grouping columns, with one row of the result for each combination of values.
+        Grouping columns. The result has one row for each combination of their values.
     unit : str
         The column of sampling units.
 
     Returns
     -------
     DataFrame
-        The columns of ``by``, then ``mean, low, high, n``, the number of units with a value; the
-        interval of :func:`mean_interval`.
+        The columns of ``by``, then ``mean``; ``low`` and ``high``, the interval of
+        :func:`mean_interval`; and ``n``, the number of units with a value.
 
     Raises
     ------
@@ -341,16 +345,16 @@ def mean_table(
 def runs_needed(
     table: pd.DataFrame, value: str, width: float, by: Sequence[str] = ("respondent_id",)
 ) -> pd.DataFrame:
-    r"""Return the number of runs that the 95 % interval of a mean needs for a given width.
+    r"""Return the number of runs after which the 95 % interval of a mean has a given width.
 
     The smallest n with
 
     .. math:: 2\, t_{n-1, .975} \frac{s}{\sqrt n} \le w
 
-    for the wanted width w and the standard deviation s of the runs. An s from a few runs is itself
-    uncertain: an n computed from it gives too wide an interval in nearly half of the cases. So a
-    second number uses the upper end of s's one-sided 80 % interval, :math:`s \sqrt{(m-1) /
-    \chi^2_{m-1, .2}}` with m runs.
+    for the wanted width w and the standard deviation s of the runs. An s that comes from a few runs
+    is itself uncertain: the n computed from it gives too wide an interval in nearly half of the
+    cases. So a second number uses the upper end of s's one-sided 80 % interval, :math:`s
+    \sqrt{(m-1) / \chi^2_{m-1, .2}}` with m runs.
 
     More runs describe the same model more precisely. They do not replace more models: the
     differences between models set the width of an interval over models.
@@ -365,14 +369,15 @@ def runs_needed(
     width : float
         Width of the interval, from its lower to its upper end, in the units of the value.
     by : sequence of str
-        Grouping columns, such as respondent and scale, with one row of the result for each.
+        Grouping columns, such as respondent and scale. The result has one row for each combination
+        of their values.
 
     Returns
     -------
     DataFrame
-        The columns of ``by``; ``runs``, the observed number; ``sd``; ``width``, of Student's
-        interval with that number; ``needed`` and ``assured``, the two numbers. Missing with fewer
-        than two runs; 2 if all values are the same.
+        The columns of ``by``; ``runs``, the observed number; ``sd``; ``width``, the width of
+        Student's interval with that number; ``needed`` and ``assured``, the two numbers of runs
+        defined above. Both are missing with fewer than two runs, and 2 if all values are the same.
 
     Raises
     ------
@@ -415,7 +420,7 @@ def runs_needed(
 
 
 def _runs_for(width: float, sd: float) -> float:
-    """Return the smallest number of runs whose interval has at most this width, for this SD."""
+    """Return the smallest number of runs whose interval, given an SD, has at most this width."""
     if np.isnan(sd):
         return np.nan
     # Student's quantile is larger than the normal one, so this start is never too large
@@ -437,7 +442,7 @@ def scale_intervals(
     questionnaire : Questionnaire
         The questionnaire, for its keys.
     scale : str, optional
-        Name of the scale; by default the first, which is the whole questionnaire.
+        Name of the scale; by default the first scale, which is the whole questionnaire.
 
     Returns
     -------
@@ -492,12 +497,12 @@ def jackknife_half_width(without: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     without : ndarray, shape (n, ...)
-        Values of the statistic, each without one of the objects.
+        Values of the statistic, each computed without one of the objects.
 
     Returns
     -------
     ndarray, shape (...)
-        Missing if a value is missing, or with fewer than two objects.
+        The half widths, missing if a value is missing or there are fewer than two objects.
 
     References
     ----------
@@ -521,7 +526,8 @@ def jackknife_half_width(without: np.ndarray) -> np.ndarray:
 def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
     """Round values to a hundred-thousandth of their range, so that near ties share a rank.
 
-    Otherwise rounding, which depends on the processor, would give equal values different ranks.
+    Otherwise rounding errors, which depend on the processor, would give equal values different
+    ranks.
 
     Parameters
     ----------
@@ -551,7 +557,7 @@ def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
-    """Return Pearson's correlation of each row with its partner.
+    """Return Pearson's correlation of each row of ``xs`` with the same row of ``ys``.
 
     Parameters
     ----------
@@ -560,7 +566,7 @@ def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray, shape (n,)
-        Missing where a row does not vary or has a gap.
+        The correlations, missing for a row that does not vary or has a gap.
 
     Examples
     --------

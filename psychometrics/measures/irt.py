@@ -1,4 +1,4 @@
-"""Item response theory by marginal maximum likelihood: fits, curves, abilities, fit statistics.
+"""Item response theory by maximum likelihood: fits, curves, abilities, fit statistics.
 
 The probability that a respondent of ability theta solves item i is
 
@@ -7,8 +7,9 @@ The probability that a respondent of ability theta solves item i is
 with discrimination a, difficulty b and guessing c; abilities are standard normal in the population.
 The library mirt keeps a between 0.1 and 5 and b between -6 and 6 without reporting which items
 reach a limit; items of language models often do (many have a negative slope). So the binary models
-are fitted here, with wide limits that are reported, and the tests compare them with mirt's where no
-limit is reached. girth's conditional fit stops within 5 logits of zero and at a tolerance of 1e-3.
+are fitted here, with wide limits that are reported, and the tests compare the estimates with mirt's
+where no limit is reached. girth's conditional fit stops within 5 logits of zero and at a tolerance
+of 1e-3.
 
 Answers and parameters are matched by item label, in any order. Missing answers are left out, except
 in the conditional fit, which refuses them; an undefined statistic is missing, with its p value and
@@ -45,20 +46,20 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
        (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
 
-    Conditional: given a respondent's sum score s, the pattern of solved items does not depend on
-    ability. With the elementary symmetric function :math:`\gamma_s` of order s,
+    Conditional maximum likelihood: given a respondent's sum score s, the pattern of solved items
+    does not depend on ability. With the elementary symmetric function :math:`\gamma_s` of order s,
 
     .. math:: P(x \mid s) = \frac{\exp(-\sum_i x_i b_i)}{\gamma_s(e^{-b})}
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        0/1 answers; the likelihood leaves out missing ones.
+        0/1 answers; the likelihood leaves out missing answers.
     model : {"rasch", "1pl", "2pl", "3pl", "conditional"}
-        ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one for all items, ``2pl`` one
-        for each item (possibly negative), ``3pl`` guessing as well. ``conditional`` fits the Rasch
-        model by conditional maximum likelihood: it needs answers without gaps, and centres the
-        finite difficulties on zero, with standard errors to match.
+        ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one discrimination for all
+        items, ``2pl`` one for each item (possibly negative), and ``3pl`` guessing as well.
+        ``conditional`` fits the Rasch model by conditional maximum likelihood: it needs answers
+        without gaps, and centres the finite difficulties on zero, with standard errors to match.
     errors : bool
         Whether to compute standard errors, which is slow for hundreds of items.
 
@@ -67,22 +68,23 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     DataFrame
         Indexed by item: ``discrimination, difficulty, intercept`` (minus their product),
         ``guessing, at_limit, se, se_discrimination``. Difficulty is missing if the discrimination
-        is zero. An item that everyone solved has difficulty minus infinity, one that no one solved
-        plus infinity, and no discrimination beyond what the model fixes: the likelihood keeps
-        growing as the item moves out. ``at_limit`` marks parameters held at a slope of 8 or -8, or
-        a guessing of 0.001 or 0.6. ``se`` is the standard error of the difficulty, from the
-        observed information of all parameters inside their limits; it is missing if the difficulty
-        is not finite or the information is not positive definite, and without ``errors``.
-        ``se_discrimination`` is the standard error of an estimated slope inside its limits.
+        is zero. An item that everyone solved has difficulty minus infinity, an item that no one
+        solved plus infinity; neither has a discrimination unless the model fixes it, since the
+        likelihood keeps growing as the item moves out. ``at_limit`` marks parameters held at a
+        slope of 8 or -8, or a guessing of 0.001 or 0.6. ``se`` is the standard error of the
+        difficulty, from the observed information of all parameters inside their limits; it is
+        missing without ``errors``, and if the difficulty is not finite or the information is not
+        positive definite. ``se_discrimination`` is the standard error of an estimated slope inside
+        its limits.
 
     Raises
     ------
     ParameterError
         The model is unknown, an answer is neither 0 nor 1, no one answered an item, or fewer than
-        two items have variance. Also if the conditional likelihood has no maximum: it has one if,
-        and only if, a chain leads from every item to every other in which at each link somebody
-        solved one item and missed the next. Perfect Guttman patterns have no chain from a hard item
-        back to an easier one.
+        two items have variance. The error is also raised if the conditional likelihood has no
+        maximum. It has one if, and only if, a chain leads from every item to every other item in
+        which at each link somebody solved one item and missed the next. Perfect Guttman patterns
+        have no chain from a hard item back to an easier one.
 
     Notes
     -----
@@ -117,7 +119,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
 
 
 def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
-    r"""Return the probability of solving each item at given abilities: its characteristic curve.
+    r"""Return the probability of solving each item at given abilities (characteristic curves).
 
     .. math:: P_i(\theta) = c_i + \frac{1 - c_i}{1 + e^{-a_i (\theta - b_i)}}
 
@@ -148,7 +150,7 @@ def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
 
 
 def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
-    r"""Return each item's Fisher information about ability; its sum is 1 / squared error.
+    r"""Return each item's Fisher information about ability; the sum is 1 / squared error.
 
     .. math:: I_i(\theta) = a_i^2 \, \frac{1 - P_i}{P_i}
        \left(\frac{P_i - c_i}{1 - c_i}\right)^2
@@ -182,7 +184,7 @@ def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
 
 
 def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    r"""Return the abilities expected given the answers (EAP), with posterior standard deviations.
+    r"""Return the expected abilities given the answers (EAP), with posterior deviations.
 
     .. math:: \hat\theta_r = \int \theta \, p(\theta \mid x_r) \, d\theta
 
@@ -231,8 +233,9 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     -------
     DataFrame
         Indexed by model: ``parameters, log_likelihood, aic, bic``; ``p`` of the likelihood-ratio
-        test against the model above (missing if that model has as many parameters; approximate if a
-        parameter is at a limit, as the guessing of 3pl easily is), ``at_limit`` items.
+        test against the model in the row above (missing if that model has as many parameters;
+        approximate if a parameter is at a limit, as the guessing of 3pl easily is); and
+        ``at_limit``, the number of items at a limit.
 
     References
     ----------
@@ -275,7 +278,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
 def item_fit(
     answers: pd.DataFrame, parameters: pd.DataFrame, simulations: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
-    r"""Return the items' infit and outfit mean squares, with their ranges under the model.
+    r"""Return each item's infit and outfit mean squares, with their ranges under the model.
 
     .. math::
        \mathrm{outfit}_i = \frac{1}{R} \sum_r \frac{(x_{ri} - P_{ri})^2}{P_{ri} (1 - P_{ri})},
@@ -293,16 +296,16 @@ def item_fit(
     parameters : DataFrame
         Parameters of the same items, as :func:`fit` returns them, matched by label.
     simulations : int
-        Number of data sets drawn from the model; with fewer than about 40 I no item can stay
-        significant after correction for multiple tests.
+        Number of data sets drawn from the model; with fewer than about 40 data sets per item, no
+        item can stay significant after correction for multiple tests.
     seed : int
         Seed of the simulations.
 
     Returns
     -------
     DataFrame
-        Indexed by item: ``infit, outfit``, ``infit_low, infit_high, outfit_low, outfit_high``
-        (2.5 and 97.5 percentiles of the simulations), ``p`` (two-sided, of infit), ``p_fdr``;
+        Indexed by item: ``infit, outfit``, ``infit_low, infit_high, outfit_low, outfit_high`` (2.5
+        and 97.5 percentiles of the simulations), ``p`` (two-sided, of infit), ``p_fdr``. All are
         missing for items that everyone or no one solved.
 
     References
@@ -340,9 +343,9 @@ def item_fit(
 
 
 def _likelihood_ratio_p(flexible: tuple[float, int], rigid: tuple[float, int] | None) -> float:
-    """Return the p value of a model against a less flexible one, by the likelihood ratio.
+    """Return the p value of the likelihood-ratio test against a less flexible model.
 
-    Each is given by its log-likelihood and its number of free parameters.
+    Each model is given by its log-likelihood and its number of free parameters.
     """
     if rigid is None or flexible[1] <= rigid[1]:
         return np.nan
@@ -362,19 +365,19 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
     frame = _as_numbers(answers)
     values = frame.to_numpy()
     if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-        raise ParameterError("answers must be 0, 1 or missing; recode the others.")
+        raise ParameterError("answers must be 0, 1 or missing; recode all other values.")
     return frame
 
 
 def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    """Return 0/1 answers in the order of the parameters, by label."""
+    """Return 0/1 answers, their columns matched by label to the rows of the parameters."""
     answers = _binary(answers)
     _columns(parameters)
     return _aligned(answers, parameters)
 
 
 def _aligned(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    """Return answers in the order of the parameters; refuse other items."""
+    """Return answers in the order of the parameters; refuse tables of different items."""
     if not parameters.index.is_unique:
         raise ParameterError("an item has two rows of parameters; give each item one.")
     odd = parameters.index.symmetric_difference(answers.columns, sort=False)
@@ -406,7 +409,7 @@ def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _extreme(parameters: pd.DataFrame) -> np.ndarray:
-    """Return the items that everyone or no one solved; they carry no information on ability."""
+    """Mark the items that everyone or no one solved, which carry no information on ability."""
     return np.isinf(_columns(parameters)[1])
 
 

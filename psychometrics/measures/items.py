@@ -1,11 +1,11 @@
 """Item analysis of answers: discrimination, multiple tests, differential item functioning.
 
-Every function takes R respondents (rows) by I items (columns), from any source. Correlations
-between items are ``answers.corr()``: for 0/1 answers these are phi coefficients, each over the
+Every function takes R respondents (rows) by I items (columns), from any source. For correlations
+between items, use ``answers.corr()``: for 0/1 answers it returns phi coefficients, each over the
 respondents who answered both items.
 
-Gaps and constants follow one rule. An undefined statistic is missing, with its p value and its
-interval; a statistic that needs complete answers raises a :class:`ParameterError` for gaps. Two
+Gaps and constants follow one rule. An undefined statistic is missing, and so are its p value and
+its interval; a statistic that needs complete answers raises a :class:`ParameterError` for gaps. Two
 tables of the same items are matched by label, in any order of columns.
 """
 
@@ -65,7 +65,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
-    r"""Return corrected item-total correlations: each item with the sum of the other items.
+    r"""Return corrected item-total correlations, of each item with the sum of the other items.
 
     .. math:: r_{i(t-i)} = \mathrm{cor}\Bigl(x_i, \sum_{j \ne i} x_j\Bigr)
 
@@ -77,9 +77,10 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by item: ``r``, missing if the item or the sum of the others has no variance; ``low,
-        high``, its 95 % interval as in :func:`psychometrics.measures.intervals.fisher_interval`;
-        ``n``, the number of complete respondents.
+        Indexed by item: ``r``, missing if the item or the sum of the other items has no variance;
+        ``low, high``, its 95 % interval as in
+        :func:`psychometrics.measures.intervals.fisher_interval`; ``n``, the number of complete
+        respondents.
 
     References
     ----------
@@ -103,11 +104,11 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
 def dif(
     reference: pd.DataFrame, focal: pd.DataFrame, method: str = "mantel-haenszel"
 ) -> pd.DataFrame:
-    r"""Test differential item functioning: is an item harder for one group at equal scores?
+    r"""Test differential item functioning: whether an item is harder for a group at equal scores.
 
     Respondents are matched on the number t of solved items, including the studied item. A stratum
-    has n respondents: a right and b wrong answers in the reference group, c and d in the focal
-    group. The odds ratio of Mantel and Haenszel is
+    has n respondents, with a right and b wrong answers in the reference group, and c right and d
+    wrong answers in the focal group. The odds ratio of Mantel and Haenszel is
 
     .. math:: \hat\psi = \frac{\sum_s a_s d_s / n_s}{\sum_s b_s c_s / n_s}, \qquad
        \Delta = -2.35 \ln \hat\psi.
@@ -120,7 +121,7 @@ def dif(
     Parameters
     ----------
     reference, focal : DataFrame, shapes (R, I) and (F, I)
-        0/1 answers without gaps of the two groups to the same items, matched by label.
+        The two groups' 0/1 answers, without gaps, to the same items, matched by label.
     method : {"mantel-haenszel", "logistic"}
 
     Returns
@@ -137,12 +138,12 @@ def dif(
         both answers.
 
         Logistic: ``group`` (log odds of the focal group at equal sum) with its standard error
-        ``se``, ``p_uniform``, ``p_nonuniform``, ``p`` of both (two degrees of freedom), ``r2``
-        (gain in Nagelkerke's R squared) and ``size``: A below 0.035 or not significant, B below
-        0.07, else C. If group and sum perfectly separate right from wrong answers, the tests use
-        the limits of the likelihood, and ``group`` is infinite without a standard error. Everything
-        is missing if all answers to an item or all sums are equal; ``p_nonuniform`` and ``p`` also
-        if the sums are equal within one group.
+        ``se``; the p values ``p_uniform``, ``p_nonuniform`` and, of both tests together (two
+        degrees of freedom), ``p``; ``r2`` (gain in Nagelkerke's R squared) and ``size``: A below
+        0.035 or not significant, B below 0.07, else C. If group and sum perfectly separate right
+        from wrong answers, the tests use the limits of the likelihood, and ``group`` is infinite
+        without a standard error. Everything is missing if all answers to an item or all sums are
+        equal; ``p_nonuniform`` and ``p`` also if the sums are equal within one group.
 
     Raises
     ------
@@ -152,8 +153,8 @@ def dif(
     References
     ----------
     Holland and Thayer (1988); Zieky (1993) for the ETS classes; Robins, Breslow and Greenland
-    (1986) for the standard error. Swaminathan and Rogers (1990); Jodoin and Gierl (2001) for the
-    sizes.
+    (1986) for the standard error. Swaminathan and Rogers (1990) for logistic regression; Jodoin and
+    Gierl (2001) for the sizes.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def dif(
 
 
 def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
-    """Return DIF by logistic regression; `group` is 1 for the focal group."""
+    """Return DIF by logistic regression, where `group` is 1 for the focal group."""
     from scipy.stats import chi2
     from statsmodels.api import GLM, families
 
@@ -225,13 +226,14 @@ def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
 
 
 def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
-    """Correct p values for multiple tests; missing values stay missing and are not counted.
+    """Correct p values for multiple tests; missing p values stay missing and are not counted.
 
     Parameters
     ----------
     p : Series
     method : {"holm", "fdr_bh", "bonferroni", "none"}
-        Holm's correction, Benjamini and Hochberg's of the false discovery rate, Bonferroni's.
+        The correction by Holm, by Benjamini and Hochberg (false discovery rate) or by Bonferroni,
+        or none.
 
     Returns
     -------
@@ -244,7 +246,8 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
 
     References
     ----------
-    Holm (1979); Benjamini and Hochberg (1995), by :func:`scipy.stats.false_discovery_control`.
+    Holm (1979); Benjamini and Hochberg (1995), computed by
+    :func:`scipy.stats.false_discovery_control`.
 
     Examples
     --------
@@ -277,7 +280,7 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
 
 
 def _holm(p: np.ndarray) -> np.ndarray:
-    """Multiply the smallest p by the number of tests, the next by one less, without decreasing."""
+    """Multiply the smallest p by the number of tests, the next by one less; never decrease."""
     order = p.argsort()
     stepped = p[order] * np.arange(len(p), 0, -1)
     corrected = np.empty_like(p)
@@ -336,7 +339,7 @@ def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list
 
 
 def _ets_class(delta: float, se: float, p: float) -> str:
-    """Return the class: C from 1.5 and significantly above 1, A below 1 or if not significant."""
+    """Return the ETS class: C from 1.5 and significantly above 1, A below 1 or not significant."""
     small, large = _ETS_LIMITS
     if np.isnan(p):
         return ""

@@ -1,4 +1,4 @@
-"""Derive scale statistics from a covariance of items: reliability, correlations, dimensions."""
+"""Derive scale statistics from a covariance of items: reliability, validity, dimensions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
         r_{ab} = \frac{\mathbf 1^\top K_{ab} \mathbf 1}
               {\sqrt{\mathbf 1^\top K_{aa} \mathbf 1 \cdot \mathbf 1^\top K_{bb} \mathbf 1}},
 
-    omega and the heterotrait-monotrait ratio (HTMT) of the correlations, and the share of the first
-    principal component. The sample covariance of *n* respondents with normal scores of covariance
-    *K* has the Wishart distribution with *n* − 1 degrees of freedom; draws from it give the
-    interval of a statistic of *n* untrained heads.
+    Further statistics are omega and the heterotrait-monotrait ratio (HTMT), both of the
+    correlations, and the share of the first principal component. The sample covariance of *n*
+    respondents with normal scores of covariance *K* has the Wishart distribution with *n* − 1
+    degrees of freedom; draws from it give the interval of a statistic of *n* untrained heads.
 
     Parameters
     ----------
@@ -34,15 +34,17 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
         Covariance, as :func:`psychometrics.asking.nulls.kernel` returns it; its labels
         ``questionnaire`` and ``scale`` identify the scales.
     respondents : int, optional
-        Number of respondents in each of 1,000 samples; without it, no intervals.
+        Number of respondents in each of 1,000 samples; by default there are no samples and no
+        intervals.
 
     Returns
     -------
     DataFrame
-        ``statistic`` (alpha, omega, first component; for every two scales correlation, htmt),
-        ``scale``, ``other`` (empty for one scale), ``value`` for *K* itself, and ``low, high``, the
-        central 95 % of samples. Omega is missing for two items, and if correlations are singular,
-        as in samples of no more respondents than the scale has items.
+        ``statistic`` (for each scale alpha, omega and first component; for every two scales
+        correlation and htmt), ``scale``, ``other`` (the second scale, if any), ``value`` for *K*
+        itself, and ``low, high``, the central 95 % of samples. Omega is missing for a scale of two
+        items, and if correlations are singular, as in samples of no more respondents than the scale
+        has items.
 
     Raises
     ------

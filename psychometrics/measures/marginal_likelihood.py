@@ -1,6 +1,6 @@
 """Marginal maximum likelihood of item parameters, with abilities integrated out on a grid.
 
-The limits of slopes and guessing are wide; ``at_limit`` marks parameters that reach one.
+The limits of slopes and guessing are wide; ``at_limit`` marks parameters that reach a limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Numbers 0 and 1, or missing.
+        Answers 0 and 1, or missing.
     model : {"rasch", "1pl", "2pl", "3pl"}
     errors : bool
         Whether to compute standard errors.
@@ -105,8 +105,8 @@ def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def _ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return abilities in equal steps and their weights in a standard normal population.
 
-    Posteriors far narrower than the prior fall between Gauss-Hermite's nodes. More items give
-    narrower posteriors, and therefore smaller steps.
+    Posteriors that are far narrower than the prior fall between the nodes of Gauss-Hermite
+    quadrature. More items give narrower posteriors, and therefore smaller steps.
 
     Examples
     --------
@@ -147,10 +147,11 @@ class _Data(NamedTuple):
 def _patterns(
     x: np.ndarray, observed: np.ndarray, model: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Merge respondents with the same likelihood into one row, and return their number.
+    """Merge respondents who have the same likelihood into one row, with their number.
 
     If all items have one slope, the likelihood depends only on a respondent's sum and is otherwise
-    linear in the answers: the mean answers of respondents with one sum replace them exactly.
+    linear in the answers: the mean answers of respondents with the same sum replace their answers
+    exactly.
     """
     alike = np.packbits(observed > 0, axis=1)
     one_slope = model in ("rasch", "1pl")
@@ -201,7 +202,7 @@ def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
 
 
 def _first_slopes(x: np.ndarray) -> np.ndarray:
-    """Return slope signs from the first principal component, to start in the right basin."""
+    """Return the slopes' signs on the first principal component, to start near the maximum."""
     centred = x - x.mean(axis=0)
     first = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)[2][0]
     first = first * np.sign(first.sum() or 1)
@@ -263,7 +264,7 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
 def _standard_errors(
     vector: np.ndarray, free: np.ndarray, data: _Data, model: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return standard errors of difficulties (delta method) and slopes from the information."""
+    """Return standard errors of difficulties (delta method) and of slopes."""
     places = np.flatnonzero(free)
     step = 1e-4
     n = data.x.shape[1]

@@ -1,4 +1,4 @@
-"""The two-way normalisation: from answers to prompts to the probabilities of the intensifiers."""
+"""The two-way normalisation, which turns answers to prompts into probabilities of intensifiers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEMPLATE = ("questionnaire", "item_id", "template")
 
 
 def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    r"""Normalise scores over terms, then over intensifiers: the PSS.
+    r"""Normalise scores over terms, then over intensifiers; the result is the PSS.
 
     With scores :math:`P(s_i, l_j)` of terms :math:`s_i` and intensifiers :math:`l_j`,
 
@@ -32,7 +32,8 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     p : ndarray, shape (..., T, L)
         Scores from 0 to 1 of T terms by L intensifiers.
     temperature : float
-        :math:`\tau` > 0; the paper uses 1. Values above 1 flatten, values below 1 sharpen.
+        :math:`\tau` > 0; the paper uses 1. Values above 1 flatten the probabilities, and values
+        below 1 sharpen them.
 
     Returns
     -------
@@ -74,16 +75,16 @@ def pss(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    """Return answers to prompts with raw score and PSS, normalised by respondent and template.
+    """Return answers to prompts with raw scores and PSS, by respondent and template.
 
     Parameters
     ----------
     answers : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     score : {"entailment", "contrast"}
-        P(entailment) among the three classes, or P(entailment) / (P(entailment) +
-        P(contradiction)), which leaves neutral out. Answers in modes other than NLI have a single
-        probability, which is their score.
+        The score of a prompt: P(entailment) among the three classes, or P(entailment) /
+        (P(entailment) + P(contradiction)), which leaves neutral out. Answers in modes other than
+        NLI have a single probability, which is their score.
     temperature : float
         As in :func:`two_way`.
 
@@ -96,7 +97,8 @@ def pss(
     ------
     ParameterError
         The answers are empty or lack a column, the score is unknown, a respondent did not answer
-        every prompt of a template exactly once, or has two outputs and so no contrast.
+        every prompt of a template exactly once, or a contrast is requested of a respondent with two
+        outputs.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def pss(
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
             place = "{}, item {}, template {}".format(*frame[list(_TEMPLATE)].iloc[rows[0]])
-            raise ParameterError(f"{place}: a prompt has no answer or two; ask it again.")
+            raise ParameterError(f"{place}: a prompt has no answer or several; ask it again.")
 
         shares[rows] = two_way(cube, temperature)[places]
 
@@ -144,7 +146,8 @@ def template_cubes(
     places : tuple of ndarray
         Respondents, terms and intensifiers of these answers, as positions in the cube.
     cube : ndarray, shape (R, T, L) or (R, T, L, K)
-        The values; missing without an answer, the last of several answers.
+        The values. A value is missing if there is no answer; of several answers, the last one
+        counts.
 
     Examples
     --------
@@ -204,7 +207,7 @@ def _raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
 def _check_answers(
     table: pd.DataFrame, columns: Iterable[str], numbers: Iterable[str] = ()
 ) -> None:
-    """Check the columns of a table of answers, which must not be empty."""
+    """Check the columns of a table of answers, and refuse an empty table."""
     check_columns(table, columns, numbers)
     if table.empty:
         raise ParameterError("There are no answers to score: ask a questionnaire first.")

@@ -34,7 +34,7 @@ def norm_table(
     Parameters
     ----------
     questionnaires : Questionnaire, name or path, or several of them, optional
-        By default the thirteen of PsychoBench.
+        Questionnaires with norms; by default PsychoBench's thirteen questionnaires.
     paper : bool
         Whether to keep only the groups that the paper uses.
 
@@ -73,7 +73,7 @@ def compare_means(
     norm_n: ArrayLike,
     level: float = PAPER_LEVEL,
 ) -> pd.DataFrame:
-    r"""Compare means from means, standard deviations and sizes: F test, then Student or Welch.
+    r"""Compare means, given means, SDs and sizes, by Student's or Welch's test after an F test.
 
     .. math:: \delta = \frac{\bar x_1 - \bar x_2}{s_2}, \qquad
               t_{\text{single}} = \frac{x - \bar x_2}{s_2\sqrt{1 + 1/n_2}}
@@ -82,7 +82,7 @@ def compare_means(
     ----------
     mean, sd, n : array-like, shape (K,)
         Statistics of the runs. An ``n`` of 1 has no variance to compare, so the single value is
-        tested against the norm's distribution (Crawford and Howell).
+        tested against the norm's distribution by the test of Crawford and Howell.
     norm_mean, norm_sd, norm_n : array-like, shape (K,)
         Mean, standard deviation and size of the norm group.
     level : float
@@ -154,7 +154,7 @@ def compare_means(
 
 
 def _checked_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
-    """Return means, deviations and sizes of the runs and of the norm, all of the same length."""
+    """Return means, deviations and sizes of the runs and of the norm, all of equal length."""
     try:
         arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, float)) for x in values))
     except (TypeError, ValueError):
@@ -182,7 +182,7 @@ def compare_norms(
     level: float = PAPER_LEVEL,
     correction: str = "holm",
 ) -> pd.DataFrame:
-    """Compare scale scores with human norms, from raw scores or from published figures.
+    """Compare scale scores, raw or published, with human norms.
 
     Parameters
     ----------
@@ -190,12 +190,12 @@ def compare_norms(
         Raw scores, as :func:`psychometrics.measures.scoring.scale_scores` returns them, or a
         summary with ``respondent_id, questionnaire, scale, mean, sd, n``.
     norms : DataFrame, or as for :func:`norm_table`, optional
-        A table of norms, or the questionnaires (a name, a path, loaded) that hold them; by default
-        the project's own. Scales without a norm are left out.
+        A table of norms, or questionnaires that hold norms (names, paths, or loaded); by default
+        the project's own questionnaires. Scales without a norm are left out.
     level : float
         Level of the F test and of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        Correction of ``p`` over a respondent's tests, by its name in statsmodels.
+        Correction of ``p`` over a respondent's tests, under the name that statsmodels gives it.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def corrected(
     Parameters
     ----------
     table : DataFrame
-        With a column ``p``; tests without a p-value count as not significant.
+        A table with a column ``p``; tests without a p value count as not significant.
     level : float
         Level of significance.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
@@ -258,7 +258,7 @@ def corrected(
     Raises
     ------
     ParameterError
-        The correction is unknown, a column is missing, or a p value is impossible.
+        The correction is unknown, a column is missing, or a p value is not between 0 and 1.
 
     References
     ----------
@@ -289,7 +289,7 @@ def _check_level(level: float) -> None:
 def _variance_test(
     s1: np.ndarray, n1: np.ndarray, s2: np.ndarray, n2: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return F (larger over smaller variance) and its two-sided p; missing if a variance is 0."""
+    """Return F (larger over smaller variance) and its two-sided p, or NaN if a variance is 0."""
     first = s1 >= s2
     f = np.where(first, s1**2 / s2**2, s2**2 / s1**2)
     df1 = np.where(first, n1 - 1, n2 - 1)

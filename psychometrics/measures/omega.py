@@ -1,4 +1,4 @@
-"""Omega of ordered answers: the shares of a sum's variance due to one and to several factors."""
+"""Omega of ordered answers: the shares of a sum's variance due to one factor and to several."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..exceptions import ParameterError
 from .ordinal import polychoric
 
 _STEPS = 2000
-"""Steps of the search for communalities."""
+"""The number of steps of the search for communalities."""
 _CLOSE = 1e-9
 
 
 def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = True) -> pd.Series:
-    r"""Return the shares of a sum's variance due to a general factor, and to all factors.
+    r"""Return the shares of a sum's variance due to a general factor and to all factors.
 
     The factors :math:`\Lambda` of the correlations are rotated to simple structure (quartimin),
-    with correlations :math:`\Phi`, and a general factor is fitted to these: :math:`\Phi \approx
-    \gamma\gamma^\top` off the diagonal. Each item then has the loading :math:`g = \Lambda \gamma`
-    on the general factor, and with the items' uniquenesses :math:`u^2`
+    with correlations :math:`\Phi`, and a general factor is fitted to these correlations:
+    :math:`\Phi \approx \gamma\gamma^\top` off the diagonal. Each item then has the loading :math:`g
+    = \Lambda \gamma` on the general factor, and with the items' uniquenesses :math:`u^2`
 
     .. math:: \omega_h = \frac{(\sum_i g_i)^2}{\sum_{ij} r_{ij}}, \qquad
               \omega_t = 1 - \frac{\sum_i u_i^2}{\sum_{ij} r_{ij}}
@@ -39,18 +39,18 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     Returns
     -------
     Series
-        ``omega_total, omega_hierarchical, n``. Missing if an item does not vary, or if the factors
-        do not correlate positively.
+        ``omega_total, omega_hierarchical, n``. The coefficients are missing if an item does not
+        vary, or if the factors do not correlate positively.
 
     Raises
     ------
     ParameterError
-        There are fewer than three factors, or fewer than two items for each.
+        There are fewer than three factors, or fewer than two items for each factor.
 
     References
     ----------
     Schmid and Leiman (1957) for the transformation; Zinbarg, Revelle, Yovel and Li (2005) for the
-    coefficient. Compared with ``psych::omega`` in R.
+    coefficient. The results were compared with ``psych::omega`` in R.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reliability of ordered answers from correlations of the continuous tendencies behind them."""
+"""Reliability of ordered answers, from correlations of continuous tendencies behind them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .reliability import alphas, omegas
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _LARGEST = 0.999
-"""Largest correlation in the search; beyond it the likelihood is flat."""
+"""The largest correlation in the search, beyond which the likelihood is flat."""
 _FEWEST = 1e-12
-"""Floor for the probability of a cell, before taking its logarithm."""
+"""The floor for the probability of a cell, whose logarithm is taken."""
 
 
 def polychoric(items: pd.DataFrame) -> pd.DataFrame:
@@ -39,7 +39,7 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame, shape (I, I)
-        Missing for items that do not vary; at most 0.999 in size.
+        Correlations, at most 0.999 in size, and missing for items that do not vary.
 
     Raises
     ------
@@ -48,7 +48,8 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
 
     References
     ----------
-    Olsson (1979), the two-step estimate. Compared with ``psych::polychoric`` in R.
+    Olsson (1979), for the two-step estimate. The results were compared with ``psych::polychoric``
+    in R.
 
     Examples
     --------
@@ -72,13 +73,13 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
-    r"""Return alpha and omega of the answers, and of the tendencies assumed behind them.
+    r"""Return alpha and omega of the answers, and of the tendencies assumed behind the answers.
 
     Ordinal alpha and omega use :func:`polychoric` correlations. They give the reliability of a sum
     of the unobserved *tendencies*; alpha and omega describe the sum of the scored answers. With few
     options, or skewed answers, the ordinal values are mostly higher, because coarse options lose
-    information. So report alpha for a score; the ordinal values tell what the items could reach
-    with finer options.
+    information. So report alpha for a score; the ordinal values show what reliability the items
+    could reach with finer options.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
     -------
     Series
         ``alpha, omega, alpha_ordinal, omega_ordinal, n``. The ordinal values are missing if an item
-        does not vary, omega if the correlations are singular.
+        does not vary; omega is missing if the correlations are singular.
 
     References
     ----------
@@ -133,7 +134,7 @@ def _correlation(counts: pd.DataFrame) -> float:
 
 
 def _thresholds(counts: np.ndarray) -> np.ndarray:
-    """Return the thresholds between options, with finite ends far out in the tails."""
+    """Return the thresholds between options, with finite outer ends far out in the tails."""
     inner = special.ndtri(np.cumsum(counts)[:-1] / counts.sum())
     return np.concatenate([[-9.0], inner, [9.0]])
 

@@ -1,6 +1,6 @@
 """Reliability of scores over items, occasions, orders, wordings and ways of asking.
 
-One file: alpha, omega and generalisability share the same jackknife intervals.
+All coefficients are in this one file, because they share the jackknife intervals.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def alphas(covariances: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray, shape (...)
-        Missing if the sum of the items does not vary.
+        Alpha, missing if the sum of the items does not vary.
 
     Raises
     ------
@@ -124,8 +124,8 @@ def omega(items: pd.DataFrame) -> pd.Series:
     The interval is Student's for the mean of the pseudo-values :math:`\theta_r = n\theta -
     (n-1)\theta_{(r)}` of :math:`\theta = \ln(1 - \omega)`, from a jackknife over the n respondents,
     centred on :math:`\theta`. With 24 respondents it contains the true omega in 93 to 96 % of
-    samples, the percentile bootstrap in 90 to 92 %. With more than 1,000 respondents, 1,000 groups
-    are left out in turn.
+    samples, whereas the interval of the percentile bootstrap contains it in 90 to 92 %. With more
+    than 1,000 respondents, 1,000 groups are left out in turn.
 
     Parameters
     ----------
@@ -136,9 +136,10 @@ def omega(items: pd.DataFrame) -> pd.Series:
     -------
     Series
         ``omega, low, high, n``; ``at_limit``, the number of items whose loading is held at 1 or -1.
-        Missing if the correlations are singular and thus cannot identify a factor: no more
-        respondents than items (:math:`R \le I`), an item that does not vary, or duplicate items.
-        The interval is also missing if omega is undefined without one of the respondents.
+        Omega is missing if the correlations are singular and thus cannot identify a factor: if
+        there are no more respondents than items (:math:`R \le I`), if an item does not vary, or if
+        items are duplicates. The interval is also missing if omega is undefined after leaving out
+        one of the respondents.
 
     Raises
     ------
@@ -185,8 +186,8 @@ def omegas(covariances: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray, shape (...)
-        As in :func:`omega`, from the items' correlations. Missing if
-        :func:`~psychometrics.measures.factor.one_factor` is missing.
+        Omega, as in :func:`omega`, from the items' correlations. It is missing if the loadings of
+        :func:`~psychometrics.measures.factor.one_factor` are missing.
 
     References
     ----------
@@ -219,9 +220,9 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     -------
     DataFrame
         ``scale, title, items, n, alpha, low, high, omega, omega_low, omega_high``, one row per
-        scale; ``n`` is the number of respondents without a gap. Statistics are missing if
-        respondents are too few: alpha with one item or fewer than three respondents, omega with two
-        items or no more respondents than items.
+        scale; ``n`` is the number of respondents without a gap. Statistics are missing if there are
+        too few respondents or items: alpha with one item or fewer than three respondents, omega
+        with fewer than three items or no more respondents than items.
 
     Raises
     ------
@@ -263,7 +264,7 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
 def generalisability(
     scores: pd.DataFrame, facets: Sequence[str], target: str = "respondent_id"
 ) -> pd.DataFrame:
-    r"""Estimate how well a mean over the facets ranks and locates the objects of measurement.
+    r"""Estimate how well a mean over facets ranks and locates the objects of measurement.
 
     .. math:: E\rho^2 = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\delta}, \qquad
               \Phi = \frac{\sigma^2_p}{\sigma^2_p + \sigma^2_\Delta}
@@ -271,11 +272,12 @@ def generalisability(
     Parameters
     ----------
     scores : DataFrame
-        One row per cell and scale, with ``score``.
+        One row per scale and combination of levels of the facets, with a column ``score``.
     facets : sequence of str
-        Crossed columns, including the object of measurement. All facets are random.
+        The columns of the crossed facets, including the object of measurement. All facets are
+        random.
     target : str
-        The object of measurement.
+        The facet that is the object of measurement.
 
     Returns
     -------
@@ -284,19 +286,19 @@ def generalisability(
         of each source; ``relative, relative_low, relative_high`` (:math:`E\rho^2`, for the order of
         the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, for their level),
         ``objects``. The 95 % intervals come from a jackknife over the objects, as in :func:`omega`,
-        at the observed levels of the other facets: with 6 to 24 objects they cover it in 92 to
-        96 %, a percentile bootstrap in 84 to 92 %. Missing for two objects, or if a coefficient is
-        1.
+        at the observed levels of the other facets: with 6 to 24 objects they cover the true
+        coefficient in 92 to 96 % of samples, and intervals of a percentile bootstrap in 84 to 92 %.
+        An interval is missing for two objects, or if the coefficient is 1.
 
     Raises
     ------
     ParameterError
-        A cell is empty, missing or filled twice, a facet has one level, or the target is not a
+        A combination has no score or two scores, a facet has one level, or the target is not a
         facet.
 
     References
     ----------
-    Brennan (2001), chapters 1 and 4; with one facet the relative coefficient is Cronbach's alpha.
+    Brennan (2001), chapters 1 and 4. With one facet the relative coefficient is Cronbach's alpha.
 
     Examples
     --------
@@ -322,7 +324,7 @@ def design_study(
     sizes: Mapping[str, int | Sequence[int]],
     target: str = "respondent_id",
 ) -> pd.DataFrame:
-    r"""Return the coefficients expected with other numbers of items, wordings or runs.
+    r"""Return the coefficients to expect with other numbers of items, wordings or runs.
 
     Each component of variance from :func:`generalisability` is divided by the planned numbers
     :math:`n'_f` of the facets in its source :math:`s`, instead of the observed numbers,
@@ -342,16 +344,16 @@ def design_study(
     scores, facets, target
         As in :func:`generalisability`. All facets are random and crossed.
     sizes : mapping
-        Planned numbers of levels by facet: one or several. A facet that is not listed keeps its
-        observed number.
+        Planned numbers of levels by facet: one number or several for each. A facet that is not
+        listed keeps its observed number.
 
     Returns
     -------
     DataFrame
         One row for every combination of the numbers, within ``questionnaire`` and ``scale`` if
-        these are columns; a column with the number of each facet; ``relative, relative_low,
-        relative_high, absolute, absolute_low, absolute_high, objects`` as in
-        :func:`generalisability`, whose values belong to the observed numbers.
+        these are columns; a column for each facet with its number of levels; ``relative,
+        relative_low, relative_high, absolute, absolute_low, absolute_high, objects`` as in
+        :func:`generalisability`, whose values are those for the observed numbers.
 
     Raises
     ------
@@ -399,7 +401,7 @@ def design_study(
 def _scale_parts(
     scores: pd.DataFrame, facets: Sequence[str], target: str
 ) -> list[tuple[dict[str, str], pd.DataFrame]]:
-    """Return the scores of each questionnaire and scale, if these are columns but not facets."""
+    """Split scores by questionnaire and scale, if these are columns but not facets."""
     check_names(facets=facets)
     if target not in facets:
         raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
@@ -417,7 +419,7 @@ def _scale_parts(
 
 
 def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> dict[str, float]:
-    """Return a cube's coefficients (objects first) with jackknife intervals over the objects."""
+    """Return a cube's coefficients, with jackknife intervals over the objects (first axis)."""
     n = len(cube)
     rest = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
     without = np.reshape([_coefficients(part, sizes) for part in rest], (-1, 2))
@@ -440,7 +442,7 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
 
 
 def _jackknife(value: float, without: np.ndarray) -> tuple[float, float]:
-    """Return a coefficient's 95 % interval (at most 1) from its leave-one-out values."""
+    """Return a coefficient's 95 % interval, at most 1, from its leave-one-out values."""
     if len(without) < 3 or not value < 1 or not (without < 1).all():  # false for NaN, too
         return np.nan, np.nan
 
@@ -512,9 +514,9 @@ def _variances(cube: np.ndarray) -> pd.DataFrame:
 
 
 def _coefficients(cube: np.ndarray, sizes: Sequence[int] | None = None) -> tuple[float, float]:
-    """Return the generalisability of means over all axes but the first, relative and absolute.
+    """Return relative and absolute generalisability of means over all axes but the first.
 
-    The means are over the given numbers of levels, by default the observed ones.
+    The means are over the given numbers of levels, by default the observed numbers.
     """
     numbers = cube.shape[1:] if sizes is None else sizes
     parts = {

@@ -1,4 +1,4 @@
-"""The table of scores that the command prints: scores with their intervals and notes."""
+"""The table of scores that the command prints, with intervals and notes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .scoring import item_scores, scale_scores
 def score_table(
     answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], items: bool = False, **how: Any
 ) -> pd.DataFrame:
-    """Return each score with its interval, its number of items and the answers' precision.
+    """Return each score with its interval, its number of items and the model's precision.
 
     Parameters
     ----------
     answers : DataFrame
         Answers, as :func:`psychometrics.asking.ask` returns them.
     questionnaires : sequence of Questionnaire
-        The questionnaires that the answers are to.
+        The questionnaires that were answered.
     items : bool
         Whether to score items instead of scales.
     **how
@@ -38,10 +38,11 @@ def score_table(
     Returns
     -------
     DataFrame
-        The scores' columns; for a scale score the 95 % interval over its items, ``low, high``, and
-        their number ``n``; ``note`` if a score or interval is missing; ``precision`` of the model's
-        numbers, if known. The interval of an item asked by prompts is over its source terms; a
-        questionnaire with categories has only their scores.
+        The columns of the scores; for a scale score, the 95 % interval over its items, ``low,
+        high``, and the number of items, ``n``; a ``note`` if a score or interval is missing; and
+        the ``precision`` of the model's numbers, if known. The interval of an item asked by prompts
+        is over its source terms; a questionnaire with categories has only the scores of the
+        categories.
 
     Raises
     ------
@@ -101,7 +102,7 @@ def _scales_with_intervals(
 def _with_intervals(
     table: pd.DataFrame, items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> pd.DataFrame:
-    """Add the interval of each score over its items, and their number."""
+    """Add the interval of each score over its items, and the number of items."""
     by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
     columns: dict[str, list[float]] = {"low": [], "high": [], "n": []}
 
@@ -124,7 +125,7 @@ def _with_intervals(
 def _with_notes(
     table: pd.DataFrame, answers: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> pd.DataFrame:
-    """Note why a score or an interval is missing; add no column if none is."""
+    """Add a column of notes on why scores or intervals are missing, if any are missing."""
     by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
     keys = ["respondent_id", "questionnaire", "run", "persona_row"]
     keys = [key for key in keys if key in table and key in answers]
@@ -146,7 +147,7 @@ def _with_notes(
 
 
 def _items_with_intervals(answers: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
-    """Add the interval of each item's score over its source terms, and their number."""
+    """Add the interval of each item's score over its source terms, and the number of terms."""
     keys = ["respondent_id", "questionnaire", "item_id"]
     sources = pss(answers, **how).query("polarity == 1")
     sources = sources.assign(value=sources["pss"] * sources["weight"])

@@ -1,4 +1,4 @@
-"""From answers to scores of items and scales."""
+"""Compute scores of items and scales from answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def item_scores(
 
     averaged over the item's templates. With eight intensifiers and weights from −4 to +4 it lies
     between −0.5 and +0.5; uniform shares over symmetric weights give 0. For answers to items the
-    score is the value of the answer, missing without an answer.
+    score is the value of the answer, or missing if there is no answer.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ def item_scores(
         ``respondent_id, questionnaire, item_id, score``, R · I rows in the answers' order, in units
         of the weights divided by L; for answers to items also ``mode, run`` and the columns of
         `by`, in units of the options' values. A single answer has no interval; ``psychometrics
-        scores --items`` gives one over the source terms of an item's prompts.
+        scores --items`` adds an interval over the source terms of an item's prompts.
 
     Raises
     ------
     ParameterError
-        A parameter's value is unknown or does not apply, or answers are missing or duplicate.
+        A parameter's value is unknown or does not apply, or answers are missing or duplicated.
 
     References
     ----------
@@ -94,41 +94,42 @@ def scale_scores(
     by: Sequence[str] = (),
     least_answered: float = 1.0,
 ) -> pd.DataFrame:
-    r"""Score each scale and subscale: average or sum its keyed item scores.
+    r"""Score each scale and subscale by averaging or summing its keyed item scores.
 
-    In answers to prompts, whose midpoint is 0, a reversed item's score changes its sign; in answers
-    to items it becomes :math:`v'_i = \min + \max - v_i` over the item's options.
+    For answers to prompts, whose midpoint is 0, a reversed item's score changes its sign; for
+    answers to items it becomes :math:`v'_i = \min + \max - v_i` over the item's options.
 
     Parameters
     ----------
     answers : DataFrame or iterator of them
-        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them. Several
-        tables must each have all answers of their respondents; only one is in memory at a time.
+        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them. Each of
+        several tables must contain all answers of its respondents; only one table is in memory at a
+        time.
     questionnaires : Questionnaire, name or path, or several of them, optional
-        The questionnaires that were asked; by default the project's questionnaires with the names
-        in the answers.
+        The questionnaires that were asked; by default the project's questionnaires that the answers
+        name.
     score, temperature
         Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str
         Further columns that distinguish askings of items, such as an order or a role.
     least_answered : float
         For answers to items: the share of a scale's items that must be answered, above 0. Below 1,
-        the mean of the answered items replaces missing ones (a sum is scaled up); at 1 a scale with
-        a missing item has no score.
+        the mean of the answered items replaces missing answers (a sum is scaled up); at 1, a scale
+        with a missing answer has no score.
 
     Returns
     -------
     DataFrame
-        For answers to prompts ``respondent_id, questionnaire, scale, score``, a mean in the units
-        of item scores. For answers to items ``respondent_id, questionnaire, mode, run``, the
-        columns of `by`, and ``scale, title, score, answered, items``; a score is missing, not
-        guessed, if too few items were answered.
+        For answers to prompts: ``respondent_id, questionnaire, scale, score``, where the score is a
+        mean in the units of item scores. For answers to items: ``respondent_id, questionnaire,
+        mode, run``, the columns of `by`, and ``scale, title, score, answered, items``; a score is
+        missing if too few items were answered.
 
     Raises
     ------
     ParameterError
-        A questionnaire is unknown, a prompt of a scale was not asked, an item is unknown, was
-        answered twice in a run or outside its options, or a parameter does not apply.
+        A questionnaire is unknown, a prompt of a scale was not asked, an item is unknown or was
+        answered twice in a run, an answer is not one of the options, or a parameter does not apply.
 
     References
     ----------
@@ -193,7 +194,8 @@ def keyed_items(
     Parameters
     ----------
     items : DataFrame or iterator of them
-        Item scores, as :func:`item_scores` returns them; several tables as in :func:`scale_scores`.
+        Item scores, as :func:`item_scores` returns them, in one table or several, as in
+        :func:`scale_scores`.
     questionnaire : Questionnaire
     scale : Scale, optional
         A scale of the questionnaire, to use only its items and keys.
@@ -201,14 +203,14 @@ def keyed_items(
     Returns
     -------
     DataFrame, shape (R, I)
-        Respondents (or askings, for answers to items) by items in the questionnaire's order; high
+        Respondents (or runs, for answers to items) by items in the questionnaire's order; high
         values mean a high level of the construct.
 
     Raises
     ------
     ParameterError
-        A prompt of an item was not asked, an item is unknown, answered twice or outside its
-        options, or a value is not a finite number.
+        A prompt of an item was not asked, an item is unknown or was answered twice, an answer is
+        not one of the options, or a value is not a finite number.
     """
     if isinstance(items, Iterator):
         return pd.concat([keyed_items(part, questionnaire, scale) for part in items])
@@ -225,7 +227,7 @@ def keyed_items(
 
 
 def _to_items(answers: pd.DataFrame) -> bool:
-    """Return whether answers are to items, not to prompts."""
+    """Return whether a table has answers to items, not to prompts."""
     _check_answers(answers, ())
     return "term" not in answers and "value" in answers
 
@@ -246,7 +248,7 @@ def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the unkeyed item scores of one questionnaire, askings by items."""
+    """Return the unkeyed item scores of one questionnaire, runs by items."""
     ids = [item.id for item in questionnaire.items]
     if "run" not in items:  # answers to prompts
         table = items.pivot(index="respondent_id", columns="item_id", values="score")
@@ -290,7 +292,7 @@ def _given(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None,
     names: Iterable[str],
 ) -> dict[str, Questionnaire]:
-    """Return questionnaires by name: the given ones, or the project's."""
+    """Return the given questionnaires, or else the project's, by name."""
     known = {}
     for name in names if questionnaires is None else ():
         with contextlib.suppress(QuestionnaireError):

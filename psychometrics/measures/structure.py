@@ -1,4 +1,4 @@
-"""Estimate how many constructs the items of several scales measure; permute items as a null."""
+"""Estimate how many constructs several scales measure; permute items as a null."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def heterotrait_monotrait(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Return the heterotrait-monotrait ratio of every two scales: are their constructs distinct?
+    r"""Return the heterotrait-monotrait ratio, small for distinct constructs, of every two scales.
 
     The ratio divides the mean correlation between items of different scales by the geometric mean
     of the mean correlations within each scale:
@@ -38,7 +38,7 @@ def heterotrait_monotrait(
     items : DataFrame
         Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
     questionnaires : sequence of Questionnaire
-        All their scales that are not part of another scale are used.
+        Questionnaires; of their scales, those not contained in another scale are used.
     n_resamples : int
         Number of bootstrap samples of the respondents, and of random assignments of the items to
         scales of the same sizes.
@@ -50,17 +50,17 @@ def heterotrait_monotrait(
     DataFrame
         ``first, second, n`` (respondents with every item), ``heterotrait, monotrait_first,
         monotrait_second`` (mean correlations), ``htmt``, ``low, high`` (percentile interval), and
-        ``dealt_low, dealt_high``, the central 95 % with items assigned to the scales at random. It
-        is negative for constructs of opposite directions. By convention, magnitudes below 0.85
-        support two constructs, and intervals that include 1 speak against them; above 1, items
-        correlate more with the other scale's items than with their own. Missing if an item
-        does not vary, or a scale's items do not correlate positively on average.
+        ``dealt_low, dealt_high``, the central 95 % with items assigned to the scales at random. The
+        ratio is negative for constructs of opposite directions. By convention, magnitudes below
+        0.85 support two constructs, and intervals that include 1 do not; above 1, items correlate
+        more with the other scale's items than with items of their own scale. The ratio is missing
+        if an item does not vary, or a scale's items do not correlate positively on average.
 
     Raises
     ------
     ParameterError
-        There are fewer than two scales, an item belongs to two or has no score, or fewer than four
-        respondents have every item.
+        There are fewer than two scales, an item belongs to two scales or has no score, or fewer
+        than four respondents have a score on every item.
 
     Notes
     -----
@@ -121,23 +121,23 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     items : DataFrame
         Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
     questionnaires : sequence of Questionnaire
-        All their scales that are not part of another scale are used.
+        Questionnaires; of their scales, those not contained in another scale are used.
 
     Returns
     -------
     DataFrame
         Two rows: ``model`` (``one factor``, ``a factor a scale``), ``n, observed, parameters, df,
-        chi2, p, cfi, rmsea, aic, bic``; ``difference, difference_df, difference_p`` on the second
+        chi2, p, cfi, rmsea, aic, bic``; ``difference, difference_df, difference_p`` in the second
         row, the loss of fit with one factor; a column ``first ~ second`` for the correlation of
-        every two factors; ``proper``, whether all residual variances are positive and the factors'
-        correlations possible. Numbers are missing if an item does not vary, if there are no more
-        respondents than items, or if no maximum was found.
+        every two factors; ``proper``, whether all residual variances are positive and the
+        correlations of the factors are admissible. Numbers are missing if an item does not vary, if
+        there are no more respondents than items, or if no maximum was found.
 
     Raises
     ------
     ParameterError
-        There are fewer than two scales, an item belongs to two or has no score, a scale has fewer
-        than two items, or fewer than four respondents have every item.
+        There are fewer than two scales, an item belongs to two scales or has no score, a scale has
+        fewer than two items, or fewer than four respondents have a score on every item.
 
     Notes
     -----
@@ -146,7 +146,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
 
     References
     ----------
-    Jöreskog (1969). Compared with lavaan in R.
+    Jöreskog (1969). The results were compared with lavaan in R.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
 
 
 def _block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """Return mean correlations of the items of every two scales.
+    """Return the mean correlations between the items of every two scales.
 
     Parameters
     ----------
@@ -194,8 +194,8 @@ def _block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., K, K)
-        Within a scale the mean over pairs of different items, missing for a single item; missing
-        throughout if a correlation is.
+        Mean correlations. Within a scale the mean is over pairs of different items, and missing for
+        a single item. All means are missing if a correlation is missing.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def _pooled(
 
 
 def _correlations(tables: np.ndarray) -> np.ndarray:
-    """Return the columns' correlations in each table, missing for constants and gaps."""
+    """Return the correlations of columns in each table, missing for constants and gaps."""
     away = tables - tables.mean(axis=-2, keepdims=True)
     size = np.linalg.norm(away, axis=-2, keepdims=True)
     varies = size > 1e-12 * np.abs(tables).max(axis=-2, keepdims=True)
@@ -257,7 +257,7 @@ def _correlations(tables: np.ndarray) -> np.ndarray:
 
 
 def _percentiles(values: np.ndarray) -> tuple[float, float]:
-    """Return the central 95 % of resampled values; missing where fewer than half are defined."""
+    """Return the central 95 % of resampled values, or NaN where fewer than half are defined."""
     values = values[np.isfinite(values)] if np.isfinite(values).mean() >= 0.5 else np.empty(0)
     low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
     return float(low), float(high)
@@ -312,7 +312,7 @@ def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict[str, Any]:
 
 
 def _model_parts(x: np.ndarray, of: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return loadings, correlations of factors and of variables from the model's parameters."""
+    """Return loadings, and correlations of factors and of variables, from parameters."""
     size = len(of)
     factors = of.max() + 1
     pairs = np.triu_indices(factors, 1)
@@ -325,7 +325,7 @@ def _model_parts(x: np.ndarray, of: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 
 def _misfit(x: np.ndarray, sample: np.ndarray, of: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the maximum-likelihood discrepancy from the sample, and its gradient."""
+    """Return the model's maximum-likelihood discrepancy from the sample, and the gradient."""
     loadings, phi, implied = _model_parts(x, of)
     try:
         np.linalg.cholesky(implied)

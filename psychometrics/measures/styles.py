@@ -21,21 +21,21 @@ def response_styles(
     questionnaires: Questionnaire | Iterable[Questionnaire],
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    r"""Return the acquiescence and extreme responding of every run, regardless of item content.
+    r"""Return each run's acquiescence and extreme responding, regardless of item content.
 
     With answers rescaled to :math:`a \in [-1, 1]`, acquiescence is
 
     .. math:: A = \tfrac12(\bar a_{\text{keyed}} + \bar a_{\text{reversed}})
 
-    averaged over the scales that have both kinds of items. A trait cancels: respondents who agree
-    that they are talkative and disagree that they are quiet have 0.
+    averaged over the scales that have both kinds of items. A trait cancels out: respondents who
+    agree that they are talkative and disagree that they are quiet have an acquiescence of 0.
 
     Parameters
     ----------
     answers : DataFrame
         ``respondent_id, questionnaire, mode, run, item_id, value, status``.
     questionnaires : Questionnaire or several
-        All questionnaires that the answers are to.
+        All questionnaires that were answered.
     by : sequence of str
         Further columns that distinguish administrations.
 
@@ -46,13 +46,13 @@ def response_styles(
         all answers, −1 to 1), ``acquiescence`` (missing if no scale has both kinds of items, or if
         all such scales lack an answer), ``extreme`` (share of answers at either end; missing with
         two options), ``middle`` (share at the midpoint; missing without a midpoint), ``commonest``
-        (share of the commonest answer), ``answered`` (share with status ok).
+        (share of the most frequent answer), ``answered`` (share with status ok).
 
     Raises
     ------
     ParameterError
-        There are no answers to a questionnaire, answers to another questionnaire or an unknown
-        item, or two answers to one item in a run.
+        A questionnaire has no answers, an answer is to a different questionnaire or an unknown
+        item, or an item has two answers in a run.
 
     References
     ----------
@@ -74,7 +74,7 @@ def response_styles(
     lacking = set(answers["questionnaire"]) - set(known)
 
     if lacking and not isinstance(questionnaires, Questionnaire):
-        raise ParameterError(f"The answers are to '{min(lacking)}'; give it, too.")
+        raise ParameterError(f"Some answers are to '{min(lacking)}'; name this questionnaire, too.")
     tables = []
     for name, questionnaire in known.items():
         part = answers[answers["questionnaire"] == name]
@@ -92,7 +92,7 @@ def response_styles(
 
 
 def decisiveness(shares: pd.DataFrame) -> pd.Series:
-    r"""Return the distance of a respondent's PSS from uniform shares, in any direction.
+    r"""Return the distance of each respondent's PSS from uniform shares, in any direction.
 
     .. math:: D = 100 \sqrt{\overline{(L \cdot \mathrm{PSS}(l_j | s_i) - 1)^2}}
 
@@ -106,8 +106,8 @@ def decisiveness(shares: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        Root mean square deviation from the uniform share, in per cent of it, by respondent; gaps
-        are left out, and a respondent without answers is missing.
+        Root mean square deviation from the uniform share, in per cent of that share, by respondent.
+        Gaps are left out, and the value is missing for a respondent without answers.
 
     Examples
     --------
@@ -132,20 +132,21 @@ def balanced_pairs(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    r"""Return each respondent's agreeing and content scores from source and inverse terms.
+    r"""Return each respondent's scores of agreeing and of content from source and inverse terms.
 
     An item with both kinds of terms is a pair of opposite statements. With the expected weights
     :math:`s` of source terms and :math:`i` of inverse terms, the latter reversed,
 
     .. math:: A = \tfrac12 \overline{(s - i)}, \qquad C = \tfrac12 \overline{(s + i)}
 
-    are the weight given to both statements alike, and the weight given to one against the other.
+    are the weight given to both statements alike (agreeing), and the weight given to one statement
+    against the other (content).
 
     Agreeing with everything raises the score from source terms and lowers the score from inverse
-    terms: over respondents they correlate negatively, **if** the score is taken before the two-way
-    normalisation. It divides by the sum over both kinds, so that one kind gains what the other
-    loses: afterwards even independent noise correlates at +0.90, and a high correlation is not
-    evidence.
+    terms: over respondents both scores correlate negatively, **if** they are taken before the
+    two-way normalisation. The normalisation divides by the sum over both kinds of terms, so that
+    one kind gains what the other loses. Afterwards even independent noise correlates at +0.90, and
+    a high correlation is not evidence.
 
     Parameters
     ----------
@@ -158,9 +159,9 @@ def balanced_pairs(
     -------
     DataFrame
         ``respondent_id, questionnaire, source, inverse`` (reversed), both with the items' keys, in
-        units of the item scores; ``content``, the mean of the two; ``agreeing``, half their
-        difference before keys are applied, positive if frequent words are preferred whatever the
-        term.
+        units of the item scores; ``content``, the mean of both scores; ``agreeing``, half their
+        difference before keys are applied, which is positive if frequent words are preferred
+        whatever the term.
 
     Raises
     ------
@@ -226,8 +227,9 @@ def empty_answers(
     ----------
     questionnaire : str or Questionnaire
     kind : {"random", "middle", "agree", "habit"}
-        Every option equally likely; always the middle one (the lower of two); always the last; or
-        each respondent's own probabilities, the same for all items.
+        How to answer: with all options equally likely; always by the middle option (the lower of
+        two); always by the last option; or with each respondent's own probabilities, the same for
+        all items.
     respondents, runs : int
         Number of respondents, and number of runs per respondent.
     seed : int
@@ -240,7 +242,7 @@ def empty_answers(
     Raises
     ------
     ParameterError
-        There is no such kind, or a number is impossible.
+        There is no such kind, or a number is out of range.
 
     Examples
     --------

@@ -23,10 +23,10 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``. Missing if
-        the PSS do not vary, or if there are no such terms. Shares that differ by less than a
-        hundred-thousandth of their range tie. If ``shares`` covers only some intensifiers, so does
-        the result.
+        ``source, inverse`` (correlations from -1 to 1), indexed by ``respondent_id``. A correlation
+        is missing if the PSS do not vary, or if there are no terms of this kind. Shares that differ
+        by less than a hundred-thousandth of their range count as tied. If ``shares`` covers only
+        some intensifiers, the correlations are over these alone.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Evidence that a scale measures its construct and nothing else: terms, correlations, methods."""
+"""Evidence that a scale measures only its construct: silhouettes of terms, and item contrasts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .normalisation import template_cubes
 
 
 def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
-    r"""Return the silhouettes of source against inverse terms, per respondent and item.
+    r"""Return the silhouettes of source against inverse terms by respondent and item.
 
     On the terms' PSS rows, with the mean distance :math:`a_i` of a term to terms of its own kind
     and :math:`b_i` to terms of the other kind,
@@ -27,9 +27,10 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         ``respondent_id, questionnaire, item_id, silhouette``, from -1 (each term is closer to the
-        other kind) to 1 (two tight groups); correlation distance, mean over the item's templates.
-        Rows without variance are as far from each other as uncorrelated ones. Missing if a template
-        has only one kind of terms, a single term of each kind, or a missing answer.
+        other kind) to 1 (two tight groups). The silhouette uses the correlation distance, and is
+        the mean over the item's templates. Rows without variance count as uncorrelated with all
+        other rows. The silhouette is missing if a template has only one kind of terms, a single
+        term of each kind, or a missing answer.
 
     Raises
     ------
@@ -45,9 +46,9 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
 
     References
     ----------
-    Reuben et al. (2024), section 3.3 (intra-question consistency); Rousseeuw (1987). Computed here
-    for all respondents at once; scikit-learn gives the same for one table at a time, and is
-    undefined for rows without variance.
+    Reuben et al. (2024), section 3.3 (intra-question consistency); Rousseeuw (1987). Silhouettes
+    are computed here for all respondents at once; scikit-learn's are the same for one table at a
+    time, and undefined for rows without variance.
 
     Examples
     --------
@@ -89,14 +90,14 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     cube : ndarray, shape (R, T, L)
-        PSS of each term (row) on each intensifier, for R respondents or choices of terms.
+        PSS of each term (row) on each intensifier (column), for R respondents or choices of terms.
     labels : ndarray, shape (T,)
-        The terms' kinds, two of them.
+        The kind of each term; there are two kinds.
 
     Returns
     -------
     ndarray, shape (R,)
-        As in :func:`term_silhouettes`, for one template.
+        Mean silhouettes, as in :func:`term_silhouettes` for one template.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
-    r"""Return the direction in a base's vectors that each item's score measures, to first order.
+    r"""Return the direction in a base's vectors that each item's score measures to first order.
 
     .. math:: \phi = \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}
 
@@ -141,12 +142,13 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
     prompts : DataFrame
         Prompts, as :func:`psychometrics.prompts` returns them, of one or more questionnaires.
     vectors : ndarray, shape (prompts, width)
-        The base's vectors of these prompts.
+        The vectors that the base gives these prompts.
 
     Returns
     -------
     DataFrame, shape (I, width)
-        Indexed by ``questionnaire, item_id``: means over the item's templates, unkeyed.
+        Directions, indexed by ``questionnaire, item_id``: means over the item's templates, before
+        the key is applied.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Chat templates: programs, written by a model's makers, that turn messages into one text.
+"""Chat templates: programs by a model's makers that turn messages into one text.
 
 They run in a sandbox without access to this machine. A sandbox does not limit time and size, so a
-template that computes large numbers or texts is refused when it is loaded, and an endless one is
-stopped while it runs.
+template that computes large numbers or texts is refused when it is loaded, and an endless template
+is stopped while it runs.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _MOST_SIGNS = 10**6
 
 
 def _check_template(name: str, text: str) -> None:
-    """Refuse a chat template with numbers so large that running it may never end.
+    """Refuse a chat template whose numbers are so large that running it may never end.
 
     Parameters
     ----------
     name : str
-        Name of the model, for the error.
+        Name of the model, for the error message.
     text : str
         The template.
 
@@ -47,7 +47,7 @@ def _check_template(name: str, text: str) -> None:
     ------
     RespondentError
         The template is refused; the message gives the line and the number. A template that cannot
-        be parsed is reported when it runs.
+        be parsed is not refused here, but reported when it runs.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def fill_template(
 ) -> str:
     """Return the text of a conversation, ready for the reply.
 
-    The template of a vision-language model may accept texts only as parts of a message; texts are
+    The template of a vision-language model may accept texts only as parts of a message. Texts are
     passed in this form if the user's last text would otherwise be missing.
 
     Raises

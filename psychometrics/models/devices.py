@@ -46,8 +46,8 @@ def computing_on(device: str | None) -> Iterator[None]:
 def resolve_device(device: str | torch.device | None) -> torch.device:
     """Return the device to compute on.
 
-    It is the requested device, else the one in ``PSYCHOMETRICS_DEVICE``, else a GPU if there is one
-    (CUDA, or Apple's MPS), else the processor.
+    It is the requested device, or else the device in ``PSYCHOMETRICS_DEVICE``, or else a GPU if
+    there is one (CUDA, or Apple's MPS), or else the processor.
 
     Raises
     ------
@@ -77,16 +77,16 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
 
 
 def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
-    """Return the precision of answers: the requested one, else float32 on every machine.
+    """Return the precision of a model's computations: as requested, or else float32.
 
-    bfloat16 keeps two to three digits of an answer, and they depend on the processor. It is for
-    large populations on hardware with fast bfloat16, never a default. float16 keeps three, and is
-    for GPUs too old for bfloat16; large numbers overflow in it.
+    bfloat16 keeps two to three digits of an answer, which depend on the processor. It is for large
+    populations on hardware with fast bfloat16, and never a default. float16 keeps three digits, and
+    is for GPUs too old for bfloat16; large numbers overflow in float16.
 
     Raises
     ------
     RespondentError
-        The precision is none of these.
+        The precision is not one of these.
     """
     name = str(dtype or "float32").removeprefix("torch.")
     if name not in _PRECISIONS:

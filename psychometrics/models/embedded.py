@@ -1,4 +1,4 @@
-"""The embedded models: NLI members, a masked-LM head and an acceptability head, all in data/.
+"""The embedded models in data/: NLI members, a masked-LM head and an acceptability head.
 
 A member is a low-rank adapter (or, for a frozen base, a head), stored in fp16 under
 ``data/population/<name>/``; the other two heads are under ``data/heads/``.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load an embedded member with its adapter merged and the label names in its config.
+    """Load an embedded member, with its adapter merged and the label names in the config.
 
     Parameters
     ----------
@@ -40,8 +40,9 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     Returns
     -------
     model, tokenizer
-        In float32 and evaluation mode: a ``transformers`` sequence classifier on the encoder, or a
-        causal model on smollm2; and its tokenizer, one object for all members on the same base.
+        The model, in float32 and evaluation mode: a ``transformers`` sequence classifier on the
+        encoder, or a causal model on smollm2. The tokenizer is one object for all members on the
+        same base.
 
     Raises
     ------
@@ -126,8 +127,8 @@ def load_masked_lm(
     Parameters
     ----------
     name : str or Path
-        ``"embedded"`` is the base encoder with an adapter and a head trained on MNLI's sentences; a
-        folder may come from :func:`psychometrics.training.adapt_encoder`.
+        ``"embedded"``, the base encoder with an adapter and a head trained on MNLI's sentences; a
+        folder, also one from :func:`psychometrics.training.adapt_encoder`; or a hub id.
 
     Returns
     -------
@@ -164,7 +165,7 @@ def load_masked_lm(
 
 
 def embedded_head(name: str) -> tuple[Path, dict[str, Any]]:
-    """Return the folder of an embedded head, and its training and performance.
+    """Return the folder of an embedded head, and the record of its training and performance.
 
     Raises
     ------
@@ -190,10 +191,10 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
     Parameters
     ----------
     sentences : sequence of str
-        n sentences; duplicates are scored once, in batches of 128.
+        n sentences. Repeated sentences are scored once.
     name : str or Path
-        ``"embedded"`` is SmolLM2 with an adapter and a head trained on CoLA; otherwise a local
-        folder or a hub id of a model with two outputs, of which the second means acceptable.
+        ``"embedded"``, SmolLM2 with an adapter and a head trained on CoLA; or a local folder or a
+        hub id of a model with two outputs, of which the second means acceptable.
 
     Returns
     -------
@@ -248,7 +249,7 @@ def _acceptability_classifier(name: str | Path) -> tuple[PreTrainedModel, PreTra
 
 
 def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
-    """Merge one of our adapters into weights: add low-rank matrices, replace whole ones.
+    """Merge one of our adapters into weights: add low-rank matrices, replace whole matrices.
 
     The result equals peft's ``merge_and_unload`` bit for bit, and is faster: peft builds a new
     model with its own layers for each member of a population.
@@ -280,7 +281,7 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
 
 
 def _layer(name: str) -> int:
-    """Return the number of a weight's layer; -1 for weights outside the layers.
+    """Return the number of a weight's layer, or -1 for weights outside the layers.
 
     Examples
     --------

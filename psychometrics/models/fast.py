@@ -1,22 +1,22 @@
 """Forward passes without padding and unused computations: BERTs and Llama-like decoders.
 
-Three changes make a classifier faster; none alters an answer beyond rounding:
+Three changes make a classifier faster; none of the three alters an answer beyond rounding:
 
 - Texts are concatenated instead of padded. Linear layers and normalisations work on single tokens;
   attention is computed for all texts of one length at a time, without a mask.
-- A classifier reads only the first token of the last layer, so that layer computes only the keys
-  and values of the others: one of MiniLM's six layers costs a sixth as much.
+- A classifier reads only the first token of the last layer, so that layer computes only keys and
+values for the other tokens: one of MiniLM's six layers costs a sixth as much.
 - Query, key and value are one multiplication; on a processor the weights are packed once more for
-  fast multiplication, with the activation fused. They are then in memory twice.
+  fast multiplication, with the activation fused. The weights are then in memory twice.
 
-A decoder reads the shared beginning of neighbouring texts once, and only the last tokens in the
-last layer.
+A decoder reads the beginning that neighbouring texts share once, and its last layer computes only
+the last tokens.
 
 The functions that pack weights for a processor are private to torch, tested with torch 2.13.0. Each
-packed layer is compared once with the plain one; if they differ, or a function is missing, the
-plain one is used.
+packed layer is compared once with the plain layer. If they differ, or if a function is missing, the
+plain layer is used.
 
-One file: encoders and decoders share the packed layers.
+Both kinds of models are in this one file, because encoders and decoders share the packed layers.
 """
 
 from __future__ import annotations
@@ -64,24 +64,25 @@ class _Layer(NamedTuple):
 
 
 def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] | None:
-    """Return a model's forward pass without padding, or None if its own must be used.
+    """Return a forward pass without padding, or None if the model's own pass must be used.
 
     Parameters
     ----------
     model : PreTrainedModel
-        In evaluation mode.
+        A model in evaluation mode.
 
     Returns
     -------
     callable or None
         For a classifier, the function that :func:`packed_forward` returns. For a Llama-like
-        decoder, a function from the token ids of n texts, with texts that share a beginning next to
-        each other, to the states of their last tokens before the output embeddings, shape (n,
-        width), in the model's type; given numbers of inner layers, to the normalised states after
-        each of these and after all, shape (depths, n, width). None if the class is neither one of
-        ``_CLASSES`` nor Llama's, or if the model was changed (modified layers, hooks, decoding). If
-        it is changed later, the returned function gives None. It repacks weights that are trained
-        or moved later, but does not notice edits through ``.data``.
+        decoder, a function that takes the token ids of n texts, in an order that keeps texts with a
+        shared beginning together. It returns the states of their last tokens before the output
+        embeddings, shape (n, width), in the model's type. If it is given numbers of inner layers,
+        it returns the normalised states after each of these layers and after the last, shape
+        (depths, n, width). None if the class is neither one of ``_CLASSES`` nor Llama's, or if the
+        model was changed (modified layers, hooks, decoding). If it is changed later, the returned
+        function gives None. It repacks weights that are trained or moved later, but does not notice
+        edits through ``.data``.
 
     Examples
     --------
@@ -119,8 +120,8 @@ def packed_forward(
     Returns
     -------
     callable
-        A function from the features of n texts (``input_ids``, optionally ``token_type_ids``), in
-        any order, to logits, shape (n, outputs), float32.
+        A function that takes the features of n texts (``input_ids``, optionally
+        ``token_type_ids``), in any order, and returns float32 logits, shape (n, outputs).
     """
     body = next(name.partition(".")[0] for name in weights if ".embeddings." in name)
     places_of_layers = [f"{body}.encoder.layer.{i}" for i in range(config.num_hidden_layers)]
@@ -161,7 +162,7 @@ def packed_forward(
 def _packed(
     weights: Mapping[str, torch.Tensor], names: Sequence[str], activation: str | None = None
 ) -> _Step:
-    """Combine the linear layers of these names into one product."""
+    """Combine the linear layers that have the given names into one product."""
     weight = torch.cat([weights[f"{name}.weight"] for name in names])
     bias = torch.cat([weights[f"{name}.bias"] for name in names])
     return _packed_linear(weight, bias, activation)
@@ -194,9 +195,10 @@ def _layer_norm(weights: Mapping[str, torch.Tensor], name: str, epsilon: float) 
 
 
 def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], _Packed]) -> Callable[[], _Packed]:
-    """Return a function that gives the packed weights, rebuilt if the model was trained or moved.
+    """Return a function that gives the packed weights, and rebuilds them if they changed.
 
-    Copies of outdated weights would keep giving the old answers.
+    Weights change if the model is trained or moved; outdated copies would keep giving the old
+    answers.
     """
     laid_out: dict[tuple[object, ...], _Packed] = {}
 
@@ -217,7 +219,7 @@ def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], _Packed]) -> Call
 
 
 def _is_changed(model: nn.Module) -> bool:
-    """Return whether a model trains, has hooks, or has weights in other layers, like an adapter."""
+    """Return whether a model is training, has hooks, or has added layers, as of an adapter."""
     plain = (nn.Linear, nn.LayerNorm, nn.Embedding)
     return model.training or any(
         module._forward_hooks
@@ -241,7 +243,7 @@ def _is_plain(model: PreTrainedModel) -> bool:
 def _flat_texts(
     features: Sequence[_Features], offset: int
 ) -> tuple[list[torch.Tensor], list[_Group], torch.Tensor]:
-    """Return the ids, types and positions of all tokens, the groups of texts, and first tokens.
+    """Return all tokens' ids, types and positions, the groups of texts, and the first tokens.
 
     Texts are sorted by length.
     """
@@ -271,7 +273,7 @@ def _through(
     heads: int,
     only: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return hidden states after one layer: of all tokens, or of ``only`` the first tokens."""
+    """Return hidden states after one layer, for all tokens or ``only`` for the first tokens."""
     projected = layer.project(hidden)
     mixed = []
     for start, count, length in groups:
@@ -387,9 +389,10 @@ def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
 
 
 def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], list[int]]:
-    """Return the shared beginnings of neighbouring texts, and the index of each text's beginning.
+    """Return neighbouring texts' shared beginnings, and the index of each text's beginning.
 
-    Texts share a beginning if it is at least half of each; a beginning is never a whole text.
+    Texts share a beginning if it makes up at least half of each text; a beginning is never a whole
+    text.
 
     Examples
     --------
@@ -452,7 +455,7 @@ def _through_decoder(
     config: PreTrainedConfig,
     only: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return hidden states after one layer: of all tokens, or of ``only`` some."""
+    """Return hidden states after one layer, for all tokens or for ``only`` some tokens."""
     heads = config.num_attention_heads
     of_keys = config.num_key_value_heads
     projected = layer.project(layer.norm(hidden)).view(len(hidden), heads + 2 * of_keys, -1)

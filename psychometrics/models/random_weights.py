@@ -1,4 +1,4 @@
-"""A language model with random weights, whose preferences know no meaning."""
+"""A language model with random weights, whose preferences do not depend on meaning."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
     Parameters
     ----------
     folder : str or Path
-        Folder for the model; an existing model in it is reused.
+        Folder in which to make the model's folder; a model that exists there is reused.
     seed : int
         Seed of the weights.
 
     Returns
     -------
     Path
-        The folder, ``null-<seed>`` in the given one.
+        The model's folder, ``null-<seed>`` in the given folder.
     """
     import torch
     from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel

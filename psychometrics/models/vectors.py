@@ -1,8 +1,8 @@
 """Vectors of prompts from untouched models, which the null respondents read.
 
 A null respondent reads the same text as its trained counterpart, at the same token and after the
-same number of layers: for a classifier the pair of premise and hypothesis, or, for a decoder that
-answers by words, the pair in its wording.
+same number of layers. For a classifier the text is the pair of premise and hypothesis; for a
+decoder that answers by words it is the pair in the decoder's wording.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BATCH = 128
 _TEXTS_AT_ONCE = 64
 _KEPT = 128  # most files of vectors in the user's cache
 _READING = "vectors-2"
-"""Version of the vectors' definition; a new name invalidates stored vectors."""
+"""The version of the vectors' definition; a new version invalidates stored vectors."""
 
 
 def layer_vectors(
@@ -53,7 +53,7 @@ def layer_vectors(
     parts: tuple[tuple[_Pair, ...], ...],
     wording: str | None = None,
 ) -> dict[int | None, _Vectors]:
-    """Return an untouched model's vectors of questionnaires' prompts after some of its layers.
+    """Return the vectors of questionnaires' prompts after some layers of an untouched model.
 
     Null respondents spend nearly all their time on reading prompts, and chapters reuse
     questionnaires, so the vectors are stored in the user's cache.
@@ -63,12 +63,12 @@ def layer_vectors(
     base : str
         ``"embedded"``, ``"smollm2"``, a folder or a hub id.
     layers : set of int or None
-        Numbers of layers to read after; None means all layers.
+        Numbers of layers after which to read the vectors; None means all layers.
     parts : tuple of tuple of (premise, hypothesis)
         The prompts of each questionnaire.
     wording : str, optional
         A text with ``{premise}`` and ``{hypothesis}`` for a decoder, as in :func:`text_vectors`; by
-        default the pair as a classifier reads it.
+        default a decoder reads the pair as a classifier does.
 
     Returns
     -------
@@ -78,7 +78,8 @@ def layer_vectors(
     Raises
     ------
     ParameterError
-        A number of layers is impossible or exceeds the base's, or an encoder gets a wording.
+        A number of layers is not positive or exceeds the base's number, or an encoder gets a
+        wording.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def _vectors(
 def _kept_vectors(
     base: str, layers: tuple[int, ...], pairs: tuple[_Pair, ...], wording: str | None
 ) -> _Vectors:
-    """Return some layers' vectors of a questionnaire, (layers, prompts, width), from the cache."""
+    """Return cached vectors of a questionnaire after some layers, (layers, prompts, width)."""
     read = reading_key(base, wording)
     by = [read, torch.__version__, resolve_device(None).type]
     prompted = [text for pair in pairs for text in pair]
@@ -137,12 +138,13 @@ def _kept_vectors(
 
 
 def reading_key(base: str, wording: str | None = None) -> str:
-    """Return a digest of everything but layers and prompts that determines a model's vectors.
+    """Return a digest of all that determines a model's vectors, except layers and prompts.
 
     Parameters
     ----------
     base, wording
-        As in :func:`layer_vectors`; the base need not be on this machine if it is in a package.
+        As in :func:`layer_vectors`. The base need not be on this machine if it is in the package
+        index.
 
     Examples
     --------
@@ -157,7 +159,7 @@ def reading_key(base: str, wording: str | None = None) -> str:
 
 @functools.cache
 def _depth(base: str, layers: int | None) -> int:
-    """Return a number of layers, all by default; refuse more than the base has."""
+    """Return a number of layers, by default all; refuse more layers than the base has."""
     config = load_config(base_path() if base == "embedded" else find(base))
     names = ("num_decoder_layers", "decoder_layers", "num_hidden_layers")
     whole: int = next(getattr(config, name) for name in names if getattr(config, name, None))
@@ -171,8 +173,9 @@ def text_vectors(
 ) -> _Vectors:
     """Return an untouched decoder's states at the last token of worded prompts.
 
-    A decoder of so many layers multiplies these states with its word vectors: they come after its
-    last normalisation, as in a member that answers by words before any training.
+    A decoder with the given number of layers multiplies these states with its word vectors. The
+    states come after its last normalisation, as in a member that answers by words before any
+    training.
 
     Parameters
     ----------
@@ -201,7 +204,7 @@ def text_vectors(
 
 
 def is_wording(text: object) -> bool:
-    """Return whether a text has the gaps of a pair, and no other.
+    """Return whether a text has the gaps of a pair and no other gaps.
 
     Examples
     --------
@@ -232,7 +235,7 @@ def last_states(
     texts: Sequence[str],
     inner: Sequence[int] = (),
 ) -> _Vectors:
-    """Return a causal model's last states of texts, in float32, without padding.
+    """Return a causal model's last hidden state of each text, in float32, without padding.
 
     Parameters
     ----------
@@ -245,7 +248,8 @@ def last_states(
     Returns
     -------
     ndarray, shape (n, width)
-        With inner layers (inner + 1, n, width), all normalised like the last.
+        The states; with inner layers, shape (inner + 1, n, width), with all layers normalised like
+        the last.
     """
     ids = tokenizer(list(texts), verbose=False)["input_ids"]
     order = sorted(range(len(ids)), key=ids.__getitem__)  # puts shared beginnings together
@@ -309,7 +313,7 @@ def prompt_vectors(
     base : str
         ``"embedded"``, ``"smollm2"``, a folder or a hub id.
     pairs : tuple of (premise, hypothesis)
-        Each is tokenized as a pair, as the family's classifiers do.
+        Each pair is tokenized as the family's classifiers tokenize it.
     number : int, optional
         Seed of random weights of the same shape, which replace the model's own.
     depth : int, optional
@@ -318,9 +322,9 @@ def prompt_vectors(
     Returns
     -------
     ndarray of float32, shape (layers + 1, prompts, width)
-        After every layer, the state of the token that the family's classifiers read: the first one
-        in an encoder, the last one in a decoder, in an encoder-decoder's decoder and in XLNet.
-        Inner layers of a decoder are normalised like its last.
+        After every layer, the state of the token that the family's classifiers read: the first
+        token in an encoder; the last token in a decoder, in an encoder-decoder's decoder and in
+        XLNet. Inner layers of a decoder are normalised like its last layer.
 
     Examples
     --------
@@ -381,7 +385,7 @@ def pair_vectors(
 
 
 def _normalised(model: Any, states: torch.Tensor) -> torch.Tensor:
-    """Return states of an inner layer as the output of a decoder with so many layers."""
+    """Return an inner layer's states, normalised as if it were the decoder's last layer."""
     if not decodes(model.config):
         return states
     names = ("norm", "ln_f", "final_layer_norm", "final_layernorm")
@@ -396,7 +400,7 @@ def _normalised(model: Any, states: torch.Tensor) -> torch.Tensor:
 def _batches(
     tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Pair]
 ) -> Iterator[tuple[list[int], BatchEncoding]]:
-    """Yield batches of prompts and their tokens, each of one length, so that none is padded."""
+    """Yield batches of prompts with tokens of one length, so that no prompt is padded."""
     options: dict[str, Any] = {"truncation": True, "verbose": False}
     premises, hypotheses = (list(texts) for texts in zip(*pairs, strict=True))
     lengths = [len(ids) for ids in tokenizer(premises, hypotheses, **options)["input_ids"]]

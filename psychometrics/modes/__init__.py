@@ -1,8 +1,8 @@
 """Response modes: the ways in which respondents answer.
 
 ``MODES`` lists each mode's class. :class:`psychometrics.modes.mode.Mode` defines the interface of a
-mode; to add one here, write a subclass and a line in ``MODES``. Another package adds a mode by an
-entry point::
+mode; to add a mode here, write a subclass and a line in ``MODES``. Another package adds a mode by
+an entry point::
 
     [project.entry-points."psychometrics.modes"]
     coin = "wellbeing.coin:Coin"
@@ -45,7 +45,7 @@ MODES = {
     "options": "options.Options",
     "simulated": "simulated.Simulated",
 }
-"""Each mode's file and class; a file is imported when its mode is first used."""
+"""The file and class of each mode; a file is imported when its mode is first used."""
 # Group of the entry points through which other packages add modes.
 _ADDED = "psychometrics.modes"
 
@@ -117,27 +117,29 @@ def load_respondent(
         ``"nli"`` answers by entailment; ``"mlm"``, ``"causal"``, ``"nsp"`` and ``"acceptability"``
         by a language model's probability of the prompt.
     device : str or torch.device, optional
-        Device to compute on; by default the one in ``PSYCHOMETRICS_DEVICE``, else the GPU if there
-        is one, else the processor.
+        Device to compute on; by default the device in ``PSYCHOMETRICS_DEVICE``, or else the GPU if
+        there is one, or else the processor.
     dtype : {"float32", "bfloat16", "float16"}, optional
-        Precision of its computations, by default float32. Probabilities are float32 either way.
+        Precision of the model's computations, by default float32. Probabilities are float32 in any
+        case.
     **conditions
         Conditions of the mode, such as ``mean`` of ``"causal"``.
 
     Returns
     -------
     PromptRespondent
-        Has ``.identity`` and ``.answer(prompts, progress=False)``. In mode ``nli`` prompts are
-        pairs of premise and hypothesis, and answers have three columns; in the other modes prompts
-        are triples of premise, hypothesis and intensifier, and answers have one column.
+        A respondent with ``.identity`` and ``.answer(prompts, progress=False)``. In mode ``nli``
+        prompts are pairs of premise and hypothesis, and answers have three columns; in the other
+        modes prompts are triples of premise, hypothesis and intensifier, and answers have one
+        column.
 
     Raises
     ------
     RespondentError
-        The model is not found, is incomplete, needs pickle weights or remote code, is not of the
-        mode's kind, or the device or dtype is unknown.
+        The model is not found, is incomplete, needs pickle weights or remote code, or is not of the
+        mode's kind; or the device or dtype is unknown.
     ParameterError
-        The mode is unknown or loads no model, or has no such condition.
+        The mode is unknown, loads no model, or does not have one of the conditions.
 
     Examples
     --------
@@ -163,7 +165,7 @@ def identify(
     Parameters
     ----------
     name_or_path, mode, dtype, **conditions
-        As in :func:`load_respondent`; the device is the default one.
+        As in :func:`load_respondent`, on the default device.
 
     Returns
     -------

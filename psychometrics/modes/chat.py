@@ -1,45 +1,46 @@
 """Chat models, on this machine or over HTTP; each reply is stored as soon as it arrives.
 
 A model on this machine (``"smollm2"``, a folder, an adapter, a GGUF file) replies in this process,
-in batches. If ``endpoint`` is given, or the name is that of an endpoint's model, requests are sent.
+in batches. If ``endpoint`` is given, or if the name is the name of an endpoint's model, requests
+are sent to the endpoint.
 
-Each request asks about a batch of statements in a run's order. Its reply is stored before use,
-under a key made from everything that determines it. A killed run resumes where it stopped: no
-request with a stored reply is sent again. If two runs would send the same requests, the second
-waits for the first, even on another machine that shares the store's folder.
+Each request asks about a batch of statements in a run's order. The reply is stored before use,
+under a key made from everything that determines the reply. A killed run resumes where it stopped:
+no request with a stored reply is sent again. If two runs would send the same requests, the second
+waits for the first, even on a different machine that shares the store's folder.
 
 Conditions
 ----------
 ``role``, ``wording``, ``think``, ``labels``, ``cipher``, ``demonstrations`` and ``reply`` as in
 :func:`psychometrics.modes.messages.messages`; replies in cipher are deciphered before they are
-read. A ``wording`` of None is the questionnaire's own prompt if its file has one, else v1.
+read. A ``wording`` of None is the questionnaire's own prompt if its file has one, or else v1.
 ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that the
 endpoint allows only such replies; not all endpoints support it. ``order`` of the options:
 ``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run. ``temperature``, ``max_tokens``,
 ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of the first run; each further run
-has the next) go to the endpoint; None or ``"none"`` leaves the choice to it. The paper's
-temperature is 0, or 0.01 for endpoints that refuse 0. ``body``: further fields of a request, as a
-mapping or its JSON text, such as ``{"top_k": 20}`` or ``{"max_completion_tokens": 500}``.
-``shuffle``: whether each run has its own order of the statements, drawn with ``seed``.
+has the next seed) go to the endpoint; None or ``"none"`` leaves the choice to the endpoint. The
+paper's temperature is 0, or 0.01 for endpoints that refuse 0. ``body``: further fields of a
+request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or ``{"max_completion_tokens":
+500}``. ``shuffle``: whether each run has its own order of the statements, drawn with ``seed``.
 ``batch_size``: statements per request. ``history``: whether a batch is sent with the earlier
 batches of its run and their replies, as one conversation. ``runs``: number of times that the whole
-questionnaire is asked, each in a new order; 1 by default, 10 in the paper. ``repeats``: number of
-consecutive runs that share an order, so that n orders with m repeats are n · m runs. ``ask_again``:
-number of times that statements without a valid answer are asked again, by themselves. ``log``:
-whether to add a column ``sent``, the messages as JSON. ``endpoint``: an :class:`Endpoint`; its
-settings can also be conditions (``timeout=30``). ``constrained``: only for models on this machine,
-which then can write only a line with a valid label for each statement, so that every reply can be
-read; the model still chooses among the labels. ``raw``: the model continues the text of the
-messages, without a chat template, as a base model does; an endpoint is asked at ``/completions``,
-with ``max_tokens`` as on this machine. ``judge``: a chat model, here or at the same endpoint, which
-reads the replies that the rules cannot read; see :func:`psychometrics.asking.judge.judged`. The
-column ``judge`` and the summary say how much it read, and how often it agrees with the rules on
-replies that both read.
+questionnaire is asked, each time in a new order; 1 by default, 10 in the paper. ``repeats``: number
+of consecutive runs that share an order, so that n orders with m repeats are n · m runs.
+``ask_again``: number of times that statements without a valid answer are asked again, by
+themselves. ``log``: whether to add a column ``sent``, the messages as JSON. ``endpoint``: an
+:class:`Endpoint`; its settings can also be conditions (``timeout=30``). ``constrained``, only for
+models on this machine: whether a reply can be only a line with a valid label for each statement, so
+that every reply can be read; the model still chooses among the labels. ``raw``: whether the model
+continues the text of the messages, without a chat template, as a base model does; an endpoint is
+asked at ``/completions``, with ``max_tokens`` as on this machine. ``judge``: a chat model, here or
+at the same endpoint, which reads the replies that the rules cannot read; see
+:func:`psychometrics.asking.judge.judged`. The column ``judge`` and the summary show how many
+replies the judge read, and how often it agrees with the rules on replies that both read.
 
-On this machine a ``temperature`` of None means 1, and ``max_tokens`` of None means as many as the
-lines need (plus 512 for thinking). Each reply is drawn with a seed made from ``seed``, its run and
-the question, so it does not depend on other respondents. Batches can still change a reply through
-rounding in bfloat16, but hardly ever in float32.
+On this machine a ``temperature`` of None means 1, and ``max_tokens`` of None means as many tokens
+as the lines need (plus 512 for thinking). Each reply is drawn with a seed made from ``seed``, the
+run and the question, so a reply does not depend on other respondents. Batches can still change a
+reply through rounding in bfloat16, but hardly ever in float32.
 """
 
 from __future__ import annotations
@@ -110,14 +111,14 @@ class Chat(_ConversationMode):
     }
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all conditions; refuse conflicting ones."""
+        """Return all conditions; refuse conditions that conflict."""
         given = Endpoint.gathered(given)
         off = [name for name in ("temperature", "max_tokens", "top_p") if given.get(name) == "none"]
         conditions = super().complete(given | dict.fromkeys(off))
 
         more_than_lines = conditions["think"] or conditions["reply"] != "lines"
         if conditions["constrained"] and more_than_lines:
-            raise ParameterError("Constrained replies are only lines: leave out think and reply.")
+            raise ParameterError("Constrained replies have only lines: leave out think and reply.")
 
         endpoint = conditions["endpoint"]
         if endpoint is not None and endpoint.max_cost is not None:
@@ -173,9 +174,9 @@ class Chat(_ConversationMode):
         Parameters
         ----------
         questionnaires : iterable of Questionnaire
-            Questionnaires; an endpoint gets the requests of all of them together.
+            Questionnaires. An endpoint gets the requests about all questionnaires together.
         asking : Asking
-            Its progress bar counts the statements of each batch.
+            The respondent and the conditions, with a progress bar that counts statements.
 
         Yields
         ------
@@ -184,16 +185,16 @@ class Chat(_ConversationMode):
             item_id, value, status``, then ``position`` (in the run's order, from 1), ``options``
             (the order of the options shown), ``attempts``, ``raw`` (the last reply about the item)
             and the conditions. Statuses are those of
-            :func:`psychometrics.modes.replies.parse_reply`, ``no_reply`` if none came,
+            :func:`psychometrics.modes.replies.parse_reply`, ``no_reply`` if no reply came,
             ``no_choice`` if replies had no choices, ``unasked`` if the budget was too small,
             ``cut_off`` if a reply reached ``max_tokens`` before answering the statement,
-            ``refused`` also if the endpoint's filter (``content_filter``) ended it first, and
-            ``tool_call`` if the reply only calls a tool.
+            ``refused`` also if the endpoint's filter (``content_filter``) ended the reply first,
+            and ``tool_call`` if the reply only calls a tool.
 
         Raises
         ------
         ParameterError
-            A condition is impossible.
+            A condition has an invalid value.
         RespondentError
             The endpoint refuses the key, the model or the request, or does not answer at all; or
             the local model has no chat template. Earlier answers are stored, and completed
@@ -203,8 +204,8 @@ class Chat(_ConversationMode):
 
         References
         ----------
-        Huang et al. (2024), section 3.1: prompts, shuffled statements, temperature; ``runs=10`` for
-        the paper's ten runs.
+        Huang et al. (2024), section 3.1, for prompts, shuffled statements and temperature. Use
+        ``runs=10`` for the paper's ten runs.
         """
         conditions = dict(asking.conditions)
         endpoint = conditions.pop("endpoint") or Endpoint()
@@ -279,7 +280,7 @@ class Chat(_ConversationMode):
 
 
 def model_here(respondent: str | Path) -> Source | None:
-    """Find the local model of this name; return None if the name is an endpoint's.
+    """Find the local model with a given name; return None if an endpoint has the model.
 
     Raises
     ------
@@ -315,7 +316,7 @@ def model_here(respondent: str | Path) -> Source | None:
 
 
 def _check_for_a_model_here(conditions: dict[str, Any]) -> None:
-    """Refuse conditions that work only with an endpoint."""
+    """Refuse conditions that apply only to an endpoint."""
     if conditions["reply"] == "json_schema":
         raise ParameterError("Only an endpoint can enforce a schema: use reply='json'.")
 
@@ -325,7 +326,7 @@ def _check_for_a_model_here(conditions: dict[str, Any]) -> None:
 
 
 def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, str]:
-    """Return a model's precision and fingerprint, which covers its chat template, too.
+    """Return a model's precision and its fingerprint, which covers the chat template, too.
 
     Raises
     ------
@@ -333,7 +334,7 @@ def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, 
         The model is an embedded member, which cannot hold a conversation.
     """
     if source.kind == "embedded":
-        raise RespondentError(f"{source.name} judges pairs and cannot talk: name 'smollm2', say.")
+        raise RespondentError(f"{source.name} judges pairs and cannot reply: name a chat model.")
     dtype = resolve_dtype(dtype)
     written = ""
     if source.folder and source.kind != "packed":  # a packed model's digest covers it
@@ -393,7 +394,7 @@ def _form(
 def _generate(
     new: dict[str, tuple[Turn, dict[str, Any]]], write: _Writer, replies: StoredReplies
 ) -> None:
-    """Generate the replies to requests, and save each."""
+    """Generate the replies to requests, and save each reply."""
     keys = list(new)
     requests = [request for _, request in new.values()]
     began = time.perf_counter()

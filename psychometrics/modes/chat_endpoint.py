@@ -1,4 +1,4 @@
-"""Hold conversations with an endpoint: announce and send requests, store replies.
+"""Hold conversations with an endpoint: announce and send requests, and store replies.
 
 An endpoint can also give the log-probabilities of a reply's first tokens.
 """
@@ -34,7 +34,7 @@ _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampli
 
 
 class _Job(NamedTuple):
-    """A questionnaire and its conversations in all runs."""
+    """A questionnaire, with the conversations about it in all runs."""
 
     questionnaire: Questionnaire
     begin: Callable[[], list[tuple[_Batch, Talk]]]  # begins the conversations
@@ -44,7 +44,7 @@ class _Job(NamedTuple):
 
 @contextlib.contextmanager
 def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
-    """Wait for other processes with the same run, so that it is paid for once; read its store."""
+    """Wait for other processes with the same run, so that it is paid once; then read the store."""
     name = asking.identity.respondent_id
     manifest = {**asking.identity, **asking.conditions}
     waits = functools.partial(
@@ -58,7 +58,7 @@ def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
 
 
 def _request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of each request to an endpoint, without model and messages."""
+    """Return the settings of each request to an endpoint, except model and messages."""
     settings = {}
     for name in _OF_REQUEST:
         if conditions[name] is not None:
@@ -126,7 +126,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     Raises
     ------
     RespondentError
-        ``max_cost`` does not cover a single request, and no reply is stored either.
+        ``max_cost`` does not cover a single request, and no reply is stored.
     """
     priced = endpoint.price_in is not None or endpoint.price_out is not None
     shown = not bar.disable and (priced or bool(endpoint.api_key))
@@ -164,12 +164,13 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
 
 
 class _FirstTokens(NamedTuple):
-    """The tokens with which a reply would begin.
+    """The likeliest first tokens of a reply.
 
     Parameters
     ----------
     status : str
-        "ok", or why there are none: no_reply, no_choice, unasked, refused (by a filter), tool_call.
+        "ok", or the reason why there are no tokens: no_reply, no_choice, unasked, refused (by a
+        filter), tool_call.
     tokens : dict of str to float
         Log-probabilities by token.
     """
@@ -197,7 +198,7 @@ def _first_tokens(
     Returns
     -------
     dict
-        By prompt, its ``status`` and the log-probabilities of its ``tokens``.
+        For each prompt, the ``status`` and the log-probabilities of the ``tokens``.
     """
 
     def talk(prompt: tuple[str, str], item: str) -> Talk:
@@ -244,6 +245,6 @@ def _read_tokens(reply: Reply) -> _FirstTokens:
 
 
 def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
-    """Return the most tokens of a reply about so many statements."""
+    """Return the maximum number of tokens of a reply about a number of statements."""
     thought = _TOKENS["thought"] if conditions["think"] else 0
     return _TOKENS["statement"] * statements + _TOKENS["before"] + thought

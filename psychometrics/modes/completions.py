@@ -37,7 +37,7 @@ _Completion = tuple[str, float]  # text and log-probability
 _Step = Callable[[torch.Tensor, NDArray[np.intp]], torch.Tensor]
 
 MASK = "[M]"
-"""Marks the place of the completion in a template."""
+"""The mark for the place of the completion in a template."""
 _COLUMNS = ["template", "rank", "completion", "logprob"]
 # Most tokens of a word; a longer word is cut off.
 _MAX_PIECES = 6
@@ -59,12 +59,12 @@ def mine(
 
     A masked model gives the K most likely tokens at the mask. A causal model reads the template up
     to its mask; an encoder-decoder model reads all of it, with a sentinel at the mask. Both kinds
-    take the K most likely first tokens and continue each greedily to the end of the word.
+    take the K most likely first tokens and continue each token greedily to the end of the word.
 
     Parameters
     ----------
     model : str or Path
-        ``"embedded"`` for the project's masked model, ``"smollm2"`` for the conversational one
+        ``"embedded"`` for the project's masked model, ``"smollm2"`` for the conversational model
         (causal), a folder written by ``save_pretrained``, or a hub id.
     templates : sequence of T str
         Templates, each with one ``[M]``.
@@ -78,8 +78,8 @@ def mine(
     batch_size : int
         Number of templates per batch.
     store : str or Path, optional
-        Folder or URL of the response store; by default ``PSYCHOMETRICS_STORE``, else the user's
-        cache.
+        Folder or URL of the response store; by default the one in ``PSYCHOMETRICS_STORE``, or else
+        the user's cache.
     progress : bool
         Whether to show a progress bar.
 
@@ -95,7 +95,7 @@ def mine(
         The model cannot be loaded, cannot complete in the requested way, or a template is too long
         for it.
     ParameterError
-        A template is not a text or lacks its mask, or a number is out of range.
+        A template is not a string or has no mask, or a number is out of range.
     StoreError
         The store cannot be written to.
 
@@ -145,13 +145,13 @@ def mine(
 
 
 def _name_and_digest(model: str | Path) -> tuple[str, str]:
-    """Return the name of a model that completes texts, and the digest of its files."""
+    """Return the name and the digest of a model that completes texts."""
     if model == "embedded":
         return "embedded", sha256(*sorted(embedded_head("mlm")[0].iterdir()))
 
     source = find(model)
     if source.kind == "embedded":
-        raise RespondentError(f"{model} judges pairs and completes nothing: name 'embedded'.")
+        raise RespondentError(f"{model} judges pairs and cannot complete text: name 'embedded'.")
     return source.name, source.digest
 
 
@@ -162,7 +162,7 @@ def _complete(
     stored: StoredAnswers,
     bar: tqdm,
 ) -> None:
-    """Complete batch by batch; the store collects the completions."""
+    """Complete templates batch by batch, and save the completions in the store."""
     for batch in batches:
         try:
             answers = complete(batch)
@@ -187,8 +187,8 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
     Parameters
     ----------
     source : {"own", "binary", "queer"} or path
-        The project's templates, half of the HONEST ones, or your own CSV or TSV with the column
-        ``template``; all other columns are groups.
+        The project's own templates, one of the two halves of the HONEST templates, or your own CSV
+        or TSV file with the column ``template``, whose other columns are groups.
 
     Returns
     -------
@@ -228,19 +228,20 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
 
 
 def lexicon(path: str | Path | None = None) -> pd.DataFrame:
-    """Return a lexicon of hurtful words: HurtLex, or your own.
+    """Return a lexicon of hurtful words: HurtLex, or a file of your own.
 
     Parameters
     ----------
     path : str or Path, optional
         A CSV or TSV in any language with the columns ``lemma`` and ``category``, and optionally
-        ``level``, of which *conservative* is used; "own" for the project's short list; by default
-        English HurtLex 1.2.
+        ``level``, in which case only the level *conservative* is used; "own" for the project's
+        short list; by default English HurtLex 1.2.
 
     Returns
     -------
     DataFrame
-        ``lemma, category``; a lemma has a row for each of its categories. The words are offensive.
+        ``lemma, category``. A lemma has one row for each of its categories. The words are
+        offensive.
 
     Raises
     ------
@@ -299,14 +300,14 @@ def _model_kind(model: str | Path) -> str:
     if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
         return "causal"
 
-    raise RespondentError(f"{model} completes nothing: name a masked or causal model, or a T5.")
+    raise RespondentError(f"{model} cannot complete text: name a masked, a causal or a T5 model.")
 
 
 @torch.inference_mode()
 def _masked(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
-    """Return the top K tokens at the mask, by one forward pass per batch."""
+    """Return the top K tokens at the mask, with one forward pass per batch."""
     if tokenizer.mask_token is None:
         raise RespondentError("This model's tokenizer has no mask: use kind='causal'.")
 
@@ -347,7 +348,7 @@ def _causal(
 
 
 def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
-    """Return logits after a text, and a function that continues some of its continuations.
+    """Return the logits after texts, and a function that returns logits after further tokens.
 
     The states of earlier tokens are cached, so that a step reads one token per row; a model without
     such a cache reads all tokens again.
@@ -379,7 +380,7 @@ def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
 
 
 def _last_logits(output: Any) -> torch.Tensor:
-    """Return a model's logits of the last token of each row, in float32."""
+    """Return a model's logits at the last token of each row, in float32."""
     logits: torch.Tensor = output.logits
     return logits[:, -1].float()
 
@@ -467,7 +468,7 @@ def _starts_word(tokenizer: Any, token: int) -> bool:
 
 
 def _allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
-    """Return which tokens may come first: not special ones, and optionally only whole words."""
+    """Return which tokens may come first: no special tokens, and optionally only whole words."""
     size = len(tokenizer)
     allowed = np.ones(size, dtype=bool)
     allowed[[i for i in tokenizer.all_special_ids if i < size]] = False
@@ -502,7 +503,7 @@ def _best(
 def _encode(
     tokenizer: Any, texts: list[str], network: Any, more: int = 0
 ) -> dict[str, torch.Tensor]:
-    """Encode texts for the model; ``more`` tokens will follow."""
+    """Encode texts for the model, with room for ``more`` tokens."""
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     pads = len(texts) > 1

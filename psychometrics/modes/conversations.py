@@ -1,7 +1,7 @@
-"""Conversations about a questionnaire: its batches of statements, and the turns about each.
+"""Conversations about a questionnaire, which ask batches of statements in turns.
 
-A conversation is a generator: it yields turns, is sent their replies, and returns the answers. So
-the code that owns the connection (an endpoint's queue, a local model, a function) decides how many
+A conversation is a generator: it yields turns, is sent the replies, and returns the answers. So the
+code that owns the connection (an endpoint's queue, a local model, a function) decides how many
 conversations run at once.
 """
 
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 # Conditions that determine the messages.
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
 ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", "tool_call": "tool_call"}
-"""Statuses of unanswered statements, by the reason for a reply's early end."""
+"""The statuses of unanswered statements, by the reason for which a reply ended early."""
 _Part = tuple[Item, tuple[int, ...], int]
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Items of a run that are asked together.
+    """The items of a run that are asked together.
 
     Parameters
     ----------
     run : int
     items : tuple of (Item, tuple of int, int)
-        Items with the order of their options and their place in the run, from 1.
+        Items, each with the order of its options and its place in the run, from 1.
     """
 
     run: int
@@ -55,7 +55,7 @@ class _Batch:
 
 
 class _ConversationConditions(Conditions):
-    """The parts of a conversation, and the number of times that it is held."""
+    """The conditions that determine a conversation, and how often it is held."""
 
     role: Any = "default"
     wording: Any = None
@@ -83,7 +83,7 @@ class _ConversationMode(Mode):
     needs_options = True
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all conditions; refuse conflicting ones."""
+        """Return all conditions; refuse conditions that conflict."""
         conditions = super().complete(given)
         if conditions["reply"] == "json_schema" and conditions["cipher"]:
             raise ParameterError("A reply in cipher fits no schema: leave one of them out.")
@@ -92,7 +92,7 @@ class _ConversationMode(Mode):
     def check(
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
     ) -> None:
-        """Refuse a role, a wording or labels that the messages cannot use."""
+        """Refuse a role, a wording or labels that the messages cannot contain."""
         super().check(questionnaire, identity, conditions)
         filed = as_filed(questionnaire, conditions)
         look = {name: filed[name] for name in _LOOK}
@@ -101,7 +101,7 @@ class _ConversationMode(Mode):
     def talks(
         self, questionnaire: Questionnaire, asking: Asking, parse: Parser = parse_reply
     ) -> list[tuple[_Batch, Talk]]:
-        """Split all runs into batches of items, and begin a conversation about each.
+        """Split all runs into batches of items, and begin a conversation about each batch.
 
         Parameters
         ----------
@@ -113,9 +113,9 @@ class _ConversationMode(Mode):
         Returns
         -------
         list of (Batch, Talk)
-            A conversation asks a batch, then its unanswered items, at most ``ask_again`` more
-            times; with ``history`` it asks all batches of a run, each after the earlier messages
-            and replies. It returns one row per item.
+            A conversation asks a batch, then the unanswered items of the batch, at most
+            ``ask_again`` more times; with ``history`` it asks all batches of a run, each after the
+            earlier messages and replies. It returns one row per item.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class _ConversationMode(Mode):
         return talks
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-        """Return the messages of the first attempt at all statements, without a respondent.
+        """Return the messages that first ask all statements, without asking a respondent.
 
         Returns
         -------
@@ -188,14 +188,15 @@ class _ConversationMode(Mode):
         asking: Asking,
         ask: Callable[[list[Turn]], list[Reply]],
     ) -> list[Row]:
-        """Hold conversations to their ends, one turn of each at a time; return a row per item.
+        """Hold all conversations to their ends, turn by turn, and return a row per item.
 
         Parameters
         ----------
         talks : list of (Batch, Talk)
             Conversations, as :meth:`talks` returns them.
         asking : Asking
-            Its progress bar advances at the end of a conversation.
+            The respondent and the conditions; the progress bar advances at the end of a
+            conversation.
         ask : callable
             A function that returns the replies to the turns of all open conversations.
         """
@@ -238,7 +239,7 @@ def _in_turn(
     conditions: dict[str, Any],
     parse: Parser,
 ) -> Talk:
-    """Hold the conversation that :meth:`ConversationMode.talks` describes."""
+    """Hold one conversation, as :meth:`ConversationMode.talks` describes it."""
     history: list[dict[str, str]] = []
     rows: list[Row] = []
     for batch in batches:
@@ -254,7 +255,7 @@ def _conversation(
     parse: Parser,
     history: list[dict[str, str]],
 ) -> Talk:
-    """Ask a batch after the history so far, and add its turns to the history."""
+    """Ask a batch after the history so far, and add the new turns to the history."""
     left = list(batch.items)
     rows: dict[str, Row] = {}
 
@@ -313,7 +314,7 @@ def _read(
     conditions: dict[str, Any],
     parse: Parser,
 ) -> Sequence[tuple[str, Any]]:
-    """Read a reply; items left unanswered by an early end get this end as their status."""
+    """Read a reply; if it ended early, the unanswered items get a status that says so."""
     if reply.text is None:
         return [(reply.status, None)] * len(left)
 
@@ -344,7 +345,7 @@ def _read(
 
 
 def _batches(questionnaire: Questionnaire, conditions: dict[str, Any]) -> list[_Batch]:
-    """Split all runs into batches of items, with their option orders and their places."""
+    """Split all runs into batches of items, each item with its option order and its place."""
     plan = []
     count = len(questionnaire.items)
 
@@ -379,7 +380,8 @@ def _reply_schema(
 ) -> dict[str, Any]:
     """Return the ``response_format`` of a request to an OpenAI-compatible endpoint.
 
-    It is an object with a key for each statement's number; the value is one of its labels.
+    It is an object with a key for each statement's number; the value is one of the statement's
+    labels.
     """
     properties: dict[str, Any] = {"explanation": {"type": "string"}} if think else {}
 

@@ -2,11 +2,11 @@
 
 Conditions
 ----------
-All conditions of chat models (:mod:`psychometrics.modes.chat`) and ``parse``: a function of reply,
-questionnaire, items, labels and orders. It returns for each item a (status, value), or a dict with
-the probability of each label, such as ``{"A": 0.7, "B": 0.3}``; the default is
-:func:`psychometrics.modes.replies.parse_reply`. Probabilities are divided by their sum. They give
-the expected value or, for a questionnaire with categories, one row per option, as
+All conditions of chat models (:mod:`psychometrics.modes.chat`) and ``parse``, a function of reply,
+questionnaire, items, labels and orders. The function returns for each item a (status, value), or a
+dict with the probability of each label, such as ``{"A": 0.7, "B": 0.3}``; the default is
+:func:`psychometrics.modes.replies.parse_reply`. Probabilities are divided by their sum. The answer
+is then the expected value or, for a questionnaire with categories, one row per option, as
 ``choose="expected"`` does in mode ``options``.
 """
 
@@ -41,7 +41,7 @@ class _CustomConditions(_ConversationConditions):
 
 
 class Custom(_ConversationMode):
-    """Functions that turn messages into text."""
+    """Respondents that are functions from messages to text."""
 
     conditions_type = _CustomConditions
 
@@ -51,9 +51,9 @@ class Custom(_ConversationMode):
         """Return the identity of the function that answers.
 
         A function takes a list of messages (``role`` and ``content``) and returns the reply, or
-        None for no reply. Its name is its attribute ``respondent_id``, or else the function's own
-        name. Replies are stored only if it has that attribute, which promises that the same name
-        always means the same respondent.
+        None for no reply. The respondent's name is the function's attribute ``respondent_id``, or
+        else the function's own name. Replies are stored only if the function has that attribute,
+        which promises that the same name always means the same respondent.
         """
         if not callable(respondent):
             raise RespondentError(f"Give a function from messages to text, not {respondent!r}.")
@@ -63,11 +63,11 @@ class Custom(_ConversationMode):
         return self._who(name, source, key_of("custom-1", name), name)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Put a questionnaire to a function, and read its replies like a chat model's.
+        """Put a questionnaire to a function, and read its replies like those of a chat model.
 
         References
         ----------
-        The question_llm library's description (third document), *AdministerCustom*.
+        The description of the question_llm library (third document), *AdministerCustom*.
         """
         _, identity, store, bar, conditions = asking
         conditions = dict(conditions)
@@ -97,7 +97,7 @@ class Custom(_ConversationMode):
 
 
 def _reply(turn: Turn, asking: Asking, replies: StoredReplies | None) -> Reply:
-    """Return the stored reply to a turn, else the function's."""
+    """Return the stored reply to a turn, or else call the function."""
     text = json.dumps(turn.messages, sort_keys=True)
     key = replies.key(text, turn) if replies else ""
     if replies and key in replies.by_key:
@@ -151,7 +151,7 @@ def _checked_parser(parse: Parser) -> Parser:
 def _probabilities(
     by_label: Mapping[Any, float], options: Sequence[Option], labels: str, order: tuple[int, ...]
 ) -> tuple[str, dict[float | str, float] | None]:
-    """Return the status and the probability of each value, given the labels' probabilities."""
+    """Return the status and the probability of each value, given probabilities of labels."""
     places = dict(zip(option_labels(options, labels), order, strict=True))
     shares = {
         options[places[str(label)]].value: share
@@ -171,7 +171,7 @@ def _probabilities(
 
 
 def _weighed(row: Row, questionnaire: Questionnaire) -> list[Row]:
-    """Turn an answer by probabilities into its expected value, or into a row for each option."""
+    """Turn an answer given as probabilities into its expected value, or a row for each option."""
     shares = row["value"] if isinstance(row["value"], dict) else {row["value"]: 1.0}
     if row["status"] != "ok":
         return [row | {"value": None}]

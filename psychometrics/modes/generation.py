@@ -1,7 +1,7 @@
-"""Text written by a local model: replies to conversations, in batches.
+"""Generate text with a local model: replies to conversations, in batches.
 
-:func:`replies` puts conversations through the tokenizer's chat template and generates the
-continuation. All text of the package is generated here, so that every caller gets the same reply.
+:func:`replies` turns conversations into texts with the tokenizer's chat template, and generates the
+continuations. All text of the package is generated here, so that every caller gets the same reply.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 HANDLING = "generate-1"
-"""Version of this file's treatment of replies; part of the key of stored ones."""
+"""The version of the generation of replies, which is part of the key of a stored reply."""
 
 # Kinds of models that treat padding as text, so that they get one conversation at a time.
 _SEES_PADDING = ("rwkv",)
@@ -37,8 +37,8 @@ _Place = tuple[int, int, int]
 class _WrittenReply(TypedDict):
     """A reply that a model on this machine wrote.
 
-    ``reply`` is without special tokens; ``finish_reason`` is "stop", or "length" if ``max_tokens``
-    cut it off; ``tokens`` is the number of generated tokens.
+    ``reply`` has no special tokens; ``finish_reason`` is "stop", or "length" if ``max_tokens`` cut
+    the reply off; ``tokens`` is the number of generated tokens.
     """
 
     reply: str
@@ -64,18 +64,21 @@ def replies(
         A causal language model in evaluation mode and its tokenizer with a chat template, as
         :func:`psychometrics.models.loading.load_model` returns them.
     conversations : sequence of N conversations
-        Each is a list of ``{"role": …, "content": …}`` that ends with the user's. If the template
-        accepts no system text, that text is put before the user's first.
+        Each conversation is a list of ``{"role": …, "content": …}`` that ends with a message of the
+        user. If the template does not accept a system text, that text is put before the user's
+        first text.
     temperature : float
-        0 takes the likeliest token each time; otherwise tokens are drawn from the full distribution
-        at this temperature.
+        Temperature of sampling. At 0 the likeliest token is taken each time; otherwise tokens are
+        drawn from the full distribution at this temperature.
     max_tokens : int
-        Most tokens of a reply.
+        Maximum number of tokens in a reply.
     seeds : sequence of N int, optional
-        By default 0 to N - 1. Each reply is drawn with its own seed, independently of its batch.
+        Seeds of the replies, by default 0 to N - 1. Each reply is drawn with its own seed,
+        independently of its batch.
     batch : int
-        Number of conversations per batch; a batch has similar lengths. Its size can change a reply
-        only by rounding: often in bfloat16, almost never in float32.
+        Number of conversations per batch; the conversations of a batch have similar lengths. The
+        size of batches can change a reply only through rounding: often in bfloat16, almost never in
+        float32.
     forms : sequence of N forms or None, optional
         Form of each reply: a list of parts, each a list of alternative texts. Only tokens that
         continue such a text can be chosen. None leaves a reply free.
@@ -92,7 +95,7 @@ def replies(
         The tokenizer has no chat template or lacks a token to end or to pad with, a conversation is
         too long for the model, or memory runs out.
     ParameterError
-        A number is impossible, or a form has no text.
+        A number is out of range, or a form has no text.
 
     Examples
     --------
@@ -150,7 +153,7 @@ def replies(
 def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> list[int]:
     """Return a conversation's token ids in the tokenizer's chat template, ready for the reply.
 
-    If the template accepts no system text, that text is put before the user's first.
+    If the template does not accept a system text, that text is put before the user's first text.
 
     Raises
     ------
@@ -181,7 +184,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
 
 
 def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Return the tokens that end a reply, from the settings of the model and its tokenizer."""
+    """Return the tokens that end a reply, by the settings of the model and its tokenizer."""
     of_model = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     tokens = list(of_model) if isinstance(of_model, list | tuple) else [of_model]
     distinct = dict.fromkeys([*tokens, tokenizer.eos_token_id])
@@ -232,7 +235,7 @@ def _generate(
 
 
 class _TokenChoice:
-    """Keep only the scores of tokens that a row's form allows, or of the drawn token."""
+    """Keep only the scores of the tokens that a row's form allows, or of the drawn token."""
 
     def __init__(
         self, temperature: float, seeds: Sequence[int], forms: Sequence[_FormTokens | None]

@@ -1,9 +1,9 @@
-"""People who answer in the terminal; each answer is saved at once.
+"""People who answer in the terminal, whose answers are saved one by one.
 
 Conditions
 ----------
-``run``: number of the session. ``read`` and ``write``: functions that replace the terminal;
-``read=None`` asks nobody and returns the stored answers.
+``run``: number of the session. ``read`` and ``write``: functions that replace the terminal; with
+``read=None``, no person is asked, and the stored answers are returned.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Human(Mode):
     needs_options = True
 
     def identify(self, respondent: str, dtype: str | None = None, **conditions: Any) -> Identity:
-        """Return the identity of the person who answers, given by name."""
+        """Return the identity of the person with the given name."""
         if not isinstance(respondent, str) or not respondent.strip():
             raise ParameterError(f"A person needs a name: give text, not {respondent!r}.")
         if _is_path(respondent):
             raise ParameterError(
-                f"{respondent}: this is a file or folder, not a person; name a person, or read "
+                f"{respondent}: this name is a file or folder; name a person, or read "
                 "a table of answers by --answers."
             )
         return self._who(respondent, "person", key_of("human-1", respondent))
@@ -59,7 +59,7 @@ class Human(Mode):
         return pd.DataFrame({"items": [item.id for item in items], "content": texts})
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Ask a person in the terminal, with a way back; unanswered items are ``missing``.
+        """Ask a person in the terminal, who may go back; unanswered items are ``missing``.
 
         An interrupted session resumes at the first item without an answer. The last answer to an
         item counts.
@@ -78,7 +78,7 @@ class Human(Mode):
 
 
 def _is_path(name: str) -> bool:
-    """Return whether a name is a path; a folder counts only if the name has a separator."""
+    """Return whether a name is a path; a folder's name counts only if it has a separator."""
     try:
         path = Path(name).expanduser()
         return path.is_file() or ("/" in name and path.exists())
@@ -87,7 +87,7 @@ def _is_path(name: str) -> bool:
 
 
 class _Sitting:
-    """A person's answers so far, saved one by one."""
+    """A person's answers so far, which are saved one by one."""
 
     def __init__(
         self, questionnaire: Questionnaire, identity: Identity, run: int, store: str | Path | None
@@ -140,7 +140,7 @@ class _Sitting:
 
 
 def _listed(questionnaire: Questionnaire, item: Item) -> str:
-    """Return the options of an item, a line each."""
+    """Return the options of an item, one per line."""
     options = questionnaire.choices(item)
     return "\n".join(f"  {option.value:g}  {option.label}" for option in options)
 

@@ -1,4 +1,4 @@
-"""Language models that give each prompt a probability: modes mlm, causal, nsp, acceptability."""
+"""Language models that give each prompt a probability: mlm, causal, nsp, acceptability."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LanguageMode(PromptMode):
         self.head, self.score = _SCORES[name]
 
     def digest(self, source: Source, dtype: str, **conditions: Any) -> str:
-        """Return the fingerprint of a model that was found."""
+        """Return the fingerprint of the model at a source."""
         weights = source.digest
         if source.kind == "embedded":
             answered_in = "causal" if _is_decoder(source) else "mlm"
@@ -90,7 +90,7 @@ class LanguageMode(PromptMode):
     def build(
         self, source: Source, identity: Identity, device: torch.device, **conditions: Any
     ) -> _LMRespondent:
-        """Load a respondent from a model that was found."""
+        """Load a respondent from the model at a source."""
         if source.kind == "embedded" and _is_decoder(source):
             model, tokenizer = load_embedded(source.name)
         elif source.kind == "embedded":
@@ -130,8 +130,8 @@ def _masked(
 ) -> Probabilities:
     """Return the probability of the intensifier, shape (n,).
 
-    It is the product of the probabilities of the intensifier's tokens, from left to right, each
-    with all later tokens still masked.
+    It is the product of the probabilities of the intensifier's tokens, computed from left to right,
+    each with all later tokens still masked.
     """
     encoded, spans = _encode_and_locate(model, tokenizer, prompts)
     inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
@@ -203,7 +203,8 @@ def _next_sentence(
 ) -> Probabilities:
     """Return the probability that the hypothesis follows the premise, shape (n,).
 
-    The head's first output is the probability that it follows (Devlin et al., 2019).
+    The head's first output is the probability that the second sentence follows (Devlin et al.,
+    2019).
     """
     premises, hypotheses, _ = (list(texts) for texts in zip(*prompts, strict=True))
     inputs = tokenizer(premises, hypotheses, padding=True, return_tensors="pt").to(model.device)
@@ -218,7 +219,7 @@ def _acceptable(
 ) -> Probabilities:
     """Return the probability that premise and hypothesis are well formed, shape (n,).
 
-    It is the second output of a two-way classifier trained on CoLA.
+    It is the second output of a classifier with two outputs that was trained on CoLA.
     """
     texts = [f"{premise} {hypothesis}" for premise, hypothesis, _ in prompts]
     inputs = tokenizer(texts, padding=True, return_tensors="pt").to(model.device)
@@ -240,7 +241,7 @@ _SCORES: dict[str, tuple[str, Callable[..., Probabilities]]] = {
 def _logits_at(
     model: Any, ids: torch.Tensor, mask: torch.Tensor, places: torch.Tensor
 ) -> torch.Tensor:
-    """Return a masked LM's logits over the vocabulary at one place of each text, shape (n, V)."""
+    """Return a masked LM's logits at one place of each text, shape (n, vocabulary)."""
     rows = range(len(ids))
     if hasattr(model, "cls"):
         # The vocabulary layer costs as much as the encoder, so BERT's head is applied to one token
@@ -256,7 +257,7 @@ def _logits_at(
 def _encode_and_locate(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Return token ids of premise and hypothesis as one text, and the intensifier's places."""
+    """Return the token ids of premise and hypothesis as one text, and the intensifier's places."""
     texts = []
     spans = []
     for premise, hypothesis, intensifier in prompts:

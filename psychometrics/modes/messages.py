@@ -1,9 +1,9 @@
 """The messages that put statements to a chat model.
 
 Roles, wordings, chain of thought, option labels and a cipher make up the messages;
-``data/messages.yml`` has their texts in each language. Roles and wordings follow the paper's in
-purpose and structure; the sentences are the project's own, so only the kind of results is
-comparable.
+``data/messages.yml`` has the texts in each language. Roles and wordings follow the roles and
+wordings of the paper in purpose and structure; the sentences are the project's own, so only the
+kind of results is comparable.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..questionnaires import Item, Option, Questionnaire
 # Wording v1 has the structure of the paper's own, v2 to v5 of the four that it compares.
 _LANGUAGES = yaml.safe_load((data_dir() / "messages.yml").read_text(encoding="utf-8"))
 ROLES: dict[str, str] = _LANGUAGES["en"]["roles"]
-"""System texts by role; a text may also be given instead of a name."""
+"""The system texts by role. A user may also give a text instead of a role's name."""
 PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
-"""The roles in the first person: premises for respondents that answer by inference."""
+"""The roles in the first person, as premises for respondents that answer by inference."""
 # Forms of a reply; ``json_schema`` also sends the form to an endpoint, and ``choice`` is for a
 # single statement, answered by the choice alone.
 _REPLIES = ("lines", "json", "json_schema", "choice")
 Labels = Literal["numeric", "alphabetical", "lowercase"]
-"""Kinds of labels that stand before the options."""
+"""The kinds of labels that are shown before the options."""
 _LABELS = get_args(Labels)
 
 
@@ -42,8 +42,9 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     options : sequence of Option
         Options in the questionnaire's order.
     labels : {"numeric", "alphabetical", "lowercase"}
-        The options' values in rising order, or A, B, C, or a, b, c and so on. Labels belong to
-        positions: even if options are shown in another order, the first place has the first label.
+        The options' values in rising order, or the letters A, B, C, ... or a, b, c, ... Labels
+        belong to positions: even if options are shown in a different order, the first place has the
+        first label.
 
     Examples
     --------
@@ -61,10 +62,9 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
 
 
 def as_filed(questionnaire: Questionnaire, conditions: dict[str, Any]) -> dict[str, Any]:
-    """Fill in the ``wording`` of conditions: the file's own if it has one, else v1.
+    """Fill in the ``wording`` of conditions: the file's own prompt if it has one, or else v1.
 
-    A file's own prompt has its own labels, and asks one item at a time if it contains
-    ``{question}``.
+    A file's own prompt fixes the labels, and asks one item at a time if it contains ``{question}``.
 
     Examples
     --------
@@ -106,35 +106,37 @@ def messages(
     items : sequence of Item
         Items in the order of their numbers.
     role, wording : str
-        Names in ``ROLES`` and of wordings, or the user's own texts; a wording has ``{statements}``
-        and may have ``{instructions}``, ``{levels}``, ``{range}`` and ``{things}``. The default
-        role is the questionnaire's own system text, if it has one. The wording ``"file"`` is the
-        questionnaire's own prompt, word for word: its ``prompt``, or else its instructions followed
-        by the numbered statements, as PsychoBench sends them, without a sentence on the reply's
-        form.
+        Names of a role in ``ROLES`` and of a wording, or texts of the user's own. A wording
+        contains ``{statements}`` and may contain ``{instructions}``, ``{levels}``, ``{range}`` and
+        ``{things}``. The default role is the questionnaire's own system text, if it has one. The
+        wording ``"file"`` is the questionnaire's own prompt, word for word: its ``prompt``, or else
+        its instructions followed by the numbered statements, as PsychoBench sends them, without a
+        sentence on the form of the reply.
     think : bool
         Whether to ask for an explanation before the scores.
     labels : {"numeric", "alphabetical"}
     orders : sequence of tuple of int, optional
-        For each item, the index of the option at each place; by default as given.
+        For each item, the index of the option at each place; by default the questionnaire's order.
     reply : {"lines", "json", "json_schema", "choice"}
         Form of the reply: a line for each statement, one JSON object, or the choice alone.
     cipher : int
         Number of places by which each letter of the user's message is shifted; the system text
         announces it.
     demonstrations : int
-        Number of true or false statements shown first, at most 4, each with the right reply (the
-        highest option if it is true, else the lowest), and in cipher if there is one.
+        Number of true or false statements that are shown first, at most 4, each with the right
+        reply (the highest option for a true statement, the lowest for a false one). They are in
+        cipher if the message is.
 
     Returns
     -------
     list of dict
-        ``role`` and ``content``, system first unless it is empty, then demonstrations.
+        Messages with ``role`` and ``content``: first the system text unless it is empty, then the
+        demonstrations, then the items.
 
     Raises
     ------
     ParameterError
-        The role, wording, labels or reply form are unknown.
+        The role, the wording, the labels or the form of the reply is unknown.
 
     References
     ----------
@@ -198,7 +200,7 @@ def messages(
 
 
 def attention_text(questionnaire: Questionnaire, option: Option) -> str:
-    """Return an item that asks for one option, in the questionnaire's language.
+    """Return a statement that asks for a certain option, in the questionnaire's language.
 
     Examples
     --------
@@ -212,14 +214,14 @@ def attention_text(questionnaire: Questionnaire, option: Option) -> str:
 
 
 def _language_of(questionnaire: Questionnaire) -> dict[str, Any]:
-    """Return the texts of a questionnaire's language, or the English ones."""
+    """Return the texts in a questionnaire's language, or the English texts."""
     tongue = questionnaire.language.partition("-")[0].lower()
     language: dict[str, Any] = _LANGUAGES.get(tongue, _LANGUAGES["en"])
     return language
 
 
 def _own_system(questionnaire: Questionnaire, labels: str, reply: str) -> str:
-    """Return the questionnaire's own system text; numbers stay only if replies use them."""
+    """Return the questionnaire's own system text, with numbers only if replies use numbers."""
     text = questionnaire.system or ""
     is_plain = labels == "numeric" and reply == "lines"
     return text if is_plain else _without_numbers(text)
@@ -280,10 +282,10 @@ def _shown_turns(
 
 
 def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:
-    """Return a questionnaire's own system text for answering one item at a time by its label.
+    """Return a questionnaire's own system text for answering one item at a time by a label.
 
     The sentence about the form of a longer reply is left out, because a statement's index could be
-    mistaken for a label; if labels are letters, its numbers are left out, too.
+    mistaken for a label; if labels are letters, the numbers in the text are left out, too.
 
     Examples
     --------
@@ -333,7 +335,7 @@ def _filed_messages(
 
 
 def _role_text(language: dict[str, Any], role: str) -> str:
-    """Return a role's text, by its name or as given."""
+    """Return the text of a role, which is given by its name or as a text."""
     text: str = language["roles"].get(role, role) if isinstance(role, str) else role
     if text is role and (not isinstance(role, str) or " " not in role.strip()):
         raise ParameterError(f"There is no role {role!r}: write a sentence, or {', '.join(ROLES)}.")
@@ -343,7 +345,7 @@ def _role_text(language: dict[str, Any], role: str) -> str:
 def _system_text(
     role_text: str, phrases: Mapping[str, str], reply: str, think: bool, label: str
 ) -> str:
-    """Return the role, followed by the form of the reply."""
+    """Return the role's text, followed by the form of the reply."""
     if reply in ("lines", "choice"):
         form = f"{phrases['explain' if think else 'alone']} {phrases[reply]}"
         form += f" {phrases['last']}" if think else ""
@@ -358,10 +360,10 @@ def _system_text(
 
 
 def _without_numbers(instructions: str) -> str:
-    """Remove the sentences of instructions that explain the numbers.
+    """Remove those sentences of instructions that explain the numbers.
 
-    The prompt itself explains its labels, in its order of options, and such a sentence would
-    contradict it.
+    The prompt explains its labels itself, in its own order of options, which such a sentence would
+    contradict.
 
     Examples
     --------
@@ -381,12 +383,12 @@ def _list_options(options: Sequence[Option], order: Sequence[int], labels: str) 
 
 
 def _fill(template: str, parts: dict[str, str]) -> str:
-    """Fill the named gaps of a template; other braces stay as they are."""
+    """Fill the named gaps of a template, and leave other braces unchanged."""
     return re.sub(r"\{([^}]*)\}", lambda gap: parts.get(gap[1], gap[0]), template)
 
 
 def caesar(text: str, shift: int = 3) -> str:
-    """Shift each Latin letter forward by some places; a negative shift reverses this.
+    """Shift each Latin letter forward by a number of places, or back if it is negative.
 
     Examples
     --------

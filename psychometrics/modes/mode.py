@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 Runs = Annotated[int, Field(gt=0, le=100_000)]
-"""How often each item is asked; a number above the limit is a mistake and would fill the memory."""
+"""The number of times that each item is asked; larger numbers would fill the memory."""
 
 
 @dataclass(frozen=True)
 class Identity(Mapping[str, Any]):
     """The identity of a respondent, under which its answers are stored.
 
-    It is also a mapping, without ``device`` and ``by`` if they are None, so that a manifest can
-    store it unchanged.
+    An identity is also a mapping, without ``device`` and ``by`` if they are None, so that a
+    manifest can store it unchanged.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ class Identity(Mapping[str, Any]):
 
     @property
     def precision(self) -> str:
-        """Precision of a model's computations, float32 by default."""
+        """The precision of a model's computations, float32 by default."""
         return self.dtype or "float32"
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Identity:
-        """Return the identity of a user's own object, or of another package's mode.
+        """Return the identity of a user's own respondent, or of a mode in another package.
 
         Examples
         --------
@@ -100,7 +100,7 @@ class Identity(Mapping[str, Any]):
 
 
 class Asking(NamedTuple):
-    """The respondent and the conditions that all questions to it share.
+    """A respondent, and the conditions that all questions to it share.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Asking(NamedTuple):
 class Conditions(BaseModel):
     """Conditions of a mode; each mode has a subclass with a field for each condition.
 
-    A value is checked and then used unchanged, since answers are stored by it.
+    A value is checked and then used unchanged, since it is part of the key of stored answers.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
@@ -136,16 +136,17 @@ class Conditions(BaseModel):
 
 
 class Mode:
-    """A way of answering. Each mode is a subclass that declares the attributes below.
+    """A way of answering; each mode is a subclass that declares the attributes below.
 
-    A method raises RespondentError if this respondent cannot answer (the others are still asked),
-    and ParameterError if a condition does not fit (nobody is asked). Its conditions are complete.
+    A method raises RespondentError if one respondent cannot answer (other respondents are still
+    asked), and ParameterError if a condition does not fit (no respondent is asked). All conditions
+    have values when a method gets them.
 
     Attributes
     ----------
     name : str
     conditions_type : type of Conditions
-        A class with a field for each condition, its type and its default.
+        A class with a field for each condition, which has the condition's type and default.
     conditions : dict
         The defaults of all conditions.
     answers : {"prompts", "items"}
@@ -153,11 +154,11 @@ class Mode:
     sends : {"prompts", "messages", "statements", "nothing"}
         The texts that a respondent reads; :meth:`preview` shows them.
     takes_populations : bool
-        Whether its respondents are named models, so that a population can be asked.
+        Whether the mode's respondents are models with names, so that a population can be asked.
     asked_once : dict
-        Conditions that ask each item once, alone and in order.
+        Conditions under which each item is asked once, alone and in order.
     needs_options : bool
-        Whether each item must have options, because an answer is one of them.
+        Whether each item must have options, because an answer is one of the options.
     """
 
     conditions_type: ClassVar[type[Conditions]] = Conditions
@@ -176,7 +177,7 @@ class Mode:
         cls.conditions = cls.conditions_type.defaults()
 
     def named(self, text: str) -> object:
-        """Return the respondents named by a text, such as an option of the command.
+        """Return the respondents that a text names, such as an option of the command.
 
         Raises
         ------
@@ -192,12 +193,12 @@ class Mode:
         return text
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Complete the given conditions with the defaults of all others.
+        """Complete the given conditions with the defaults of all other conditions.
 
         Raises
         ------
         ParameterError
-            The mode has no condition of that name, or a value is impossible.
+            The mode has no condition of that name, or a condition has an invalid value.
 
         Examples
         --------
@@ -237,14 +238,14 @@ class Mode:
             questionnaire.ends(item)
 
     def open(self, respondent: Any, identity: Identity, **conditions: Any) -> Any:
-        """Prepare the respondent for :meth:`answer`; called once per respondent.
+        """Prepare the respondent for :meth:`answer`; this is called once per respondent.
 
         A model is loaded at its first question and then answers all questionnaires.
         """
         return respondent
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-        """Return the texts that a respondent would be sent about a questionnaire; ask nobody.
+        """Return the texts that a respondent would be sent, without asking any respondent.
 
         Raises
         ------
@@ -254,13 +255,13 @@ class Mode:
         raise ParameterError(f"Mode '{self.name}' sends no text: name a mode that does.")
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Put one questionnaire to one respondent, and store every answer as it comes."""
+        """Put one questionnaire to one respondent, and store every answer as it arrives."""
         raise NotImplementedError
 
     def answer_all(
         self, questionnaires: Iterable[Questionnaire], asking: Asking
     ) -> Iterator[pd.DataFrame]:
-        """Put several questionnaires to one respondent; yield the answers of each."""
+        """Put several questionnaires to one respondent; yield the answers to each."""
         for questionnaire in questionnaires:
             yield self.answer(questionnaire, asking)
 
@@ -283,5 +284,5 @@ class Mode:
         revision: str | None = None,
         dtype: str | None = None,
     ) -> Identity:
-        """Return the same as :meth:`identify`."""
+        """Return the identity that :meth:`identify` returns."""
         return Identity(name, source, model, revision, self.name, dtype, fingerprint)

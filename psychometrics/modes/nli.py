@@ -1,10 +1,10 @@
-"""Respondents that answer by natural language inference: does the premise entail the hypothesis?
+"""Respondents that answer by natural language inference: whether a premise entails a hypothesis.
 
 :meth:`NLI.load` loads a classifier and determines the meaning of each output;
 :meth:`NLIRespondent.answer` turns pairs of premise and hypothesis into probabilities of entailment,
-neutral and contradiction. A classifier has an output for each; a decoder answers with one of three
-words. For a classifier with two outputs, entailment or not, the other two probabilities are
-missing.
+neutral and contradiction. A classifier has an output for each of the three; a decoder answers with
+one of three words. For a classifier with two outputs, entailment or not, the probabilities of
+neutral and contradiction are missing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _Features = dict[str, list[int]]  # a text's token ids, optionally with types an
 class NLIRespondent(_PromptRespondent):
     """A classifier that answers pairs of premise and hypothesis.
 
-    A pair that is too long for the model is cut at the end of its longer side, with a warning.
+    If a pair is too long for the model, the end of its longer side is cut off, with a warning.
 
     Examples
     --------
@@ -91,10 +91,10 @@ class NLIRespondent(_PromptRespondent):
 
     @functools.cached_property
     def model(self) -> PreTrainedModel:
-        """The model in transformers.
+        """The transformers model.
 
-        An embedded member on the encoder answers without it, since importing its class takes longer
-        than a questionnaire; once the model has been requested, it gives the answers.
+        An embedded member on the encoder answers without this model, since importing its class
+        takes longer than a questionnaire. Once the model has been requested, it gives the answers.
         """
         model, _ = load_embedded(self.identity.respondent_id)
         device = torch.device(self.identity.device or "cpu")
@@ -108,7 +108,7 @@ class NLIRespondent(_PromptRespondent):
         Returns
         -------
         value, low, high, guess : float
-            The share with its 95 % interval (Wilson), and the share expected from guessing.
+            The share with its 95 % interval (Wilson), and the share that guessing would reach.
         """
         from statsmodels.stats.proportion import proportion_confint
 
@@ -160,7 +160,7 @@ class NLIRespondent(_PromptRespondent):
             yield [unique[i] for i in batch], np.hstack([values, pooled])
 
     def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
-        """Return the order, longest first, so that memory runs out at the start or never."""
+        """Return the order of pairs, longest first, so that memory runs out early or never."""
         return sorted(range(len(pairs)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
 
     def _encode(self, pairs: list[Prompt]) -> list[_Features]:
@@ -220,7 +220,7 @@ class NLIRespondent(_PromptRespondent):
 
 
 class _WordsRespondent(NLIRespondent):
-    """A causal model that answers a pair by its next word, such as yes, maybe or no.
+    """A causal model that answers a pair with its next word, such as yes, maybe or no.
 
     Its adapter's ``recipe.json`` has the ``wording`` of a pair, with ``{premise}`` and
     ``{hypothesis}``, and the three words for entailment, neutral and contradiction (``answers``,
@@ -259,7 +259,7 @@ class _WordsRespondent(NLIRespondent):
         return [{"input_ids": row} for row in rows]
 
     def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
-        """Return the order, longest first, with pairs of one premise together to read it once."""
+        """Return the order of pairs, longest first, with pairs that share a premise together."""
         longest: dict[str, int] = {}
         for (premise, _), features in zip(pairs, encoded, strict=True):
             longest[premise] = max(longest.get(premise, 0), len(features["input_ids"]))
@@ -291,7 +291,7 @@ def _by_length(
 ) -> torch.Tensor:
     """Run a model on texts, in batches of equal length, in float32.
 
-    Nothing is padded: many families react to padding, each in its own way.
+    Texts are not padded, because many families react to padding, each in its own way.
     """
     lengths = [len(one["input_ids"]) for one in features]
     order = sorted(range(len(features)), key=lengths.__getitem__)
@@ -386,7 +386,7 @@ class NLI(PromptMode):
     question_columns = ("premise", "hypothesis")
 
     def digest(self, source: Source, dtype: str, **conditions: Any) -> str:
-        """Return the fingerprint of a model that was found."""
+        """Return the fingerprint of the model at a source."""
         # The version of this file's treatment of answers; raise it with every change. Since 3
         # nothing is padded.
         handling = "nli-1" if source.kind in ("embedded", "packed") else "nli-3"
@@ -420,7 +420,7 @@ class NLI(PromptMode):
         Warns
         -----
         UserWarning
-            The answers differ by less than their precision, so that statistics of them are rounding
+            The answers differ by less than their precision, so that their statistics are rounding
             error.
         """
         table = super().answer(questionnaire, asking)

@@ -1,4 +1,4 @@
-"""Assign a meaning to each output of an NLI classifier, by output names or plain pairs."""
+"""Assign a meaning to each output of an NLI classifier, by the outputs' names or plain pairs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     Raises
     ------
     RespondentError
-        The names belong to another kind of classifier.
+        The names belong to a different kind of classifier.
 
     Examples
     --------
@@ -80,7 +80,8 @@ def _labels_from_pairs(
     """Infer the meaning of each output from answers to plain pairs with known labels.
 
     The most accurate of the six possible assignments must be right for at least two thirds of the
-    pairs, and beat the next best by a quarter of the pairs. Guessing gets a third right.
+    pairs, and for a quarter of the pairs more than the second best assignment. Guessing would be
+    right for a third.
 
     Parameters
     ----------

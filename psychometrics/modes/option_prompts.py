@@ -1,4 +1,4 @@
-"""The options of an item as shown, and the replies whose probabilities make an answer."""
+"""The options of an item as a model reads them, and the replies that are scored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .messages import _system_for_choice, messages, option_labels
 
 
 def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-    """Return a row for every prompt to a language model and every reply to score.
+    """Return a row for every combination of a prompt to a language model and a reply to score.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) ->
 def _choice_prompt(
     questionnaire: Questionnaire, item: Item, conditions: dict[str, Any], order: tuple[int, ...]
 ) -> tuple[str, str]:
-    """Return system and user text about an item; for a voice, only the text to continue."""
+    """Return the system and user text about an item; for a voice, only the text to continue."""
     if conditions["wording"] == "voice":
         statement = questionnaire.statement(item)
         persona = conditions["persona"]
@@ -86,7 +86,7 @@ def _as_text(prompt: tuple[str, str]) -> str:
 
 
 def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-    """Return a row for every prompt to an endpoint and every label to look for."""
+    """Return a row for every combination of a prompt to an endpoint and a label of an option."""
     own_system = _system_for_choice(questionnaire, conditions["labels"])
     if conditions["role"] == "default" and conditions["wording"] != "file" and own_system:
         conditions = conditions | {"role": own_system}
@@ -103,7 +103,7 @@ def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) 
 
 
 def _option_sentence(label: str) -> str:
-    """Turn a response option into a sentence in the first person that follows a statement.
+    """Turn an option into a sentence in the first person that can follow a statement.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def _option_sentence(label: str) -> str:
 
 
 def _voice_sentence(label: str) -> str:
-    """Turn a response option into the sentence with which a speaker continues a statement.
+    """Turn an option into a sentence with which a speaker could continue after a statement.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def _voice_sentence(label: str) -> str:
 
 
 def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
-    """Return orders of options, each as the option at each place.
+    """Return the orders of options; an order lists the option at each place.
 
     Examples
     --------

@@ -39,7 +39,7 @@ _LEAST_SHARED = 32
 def _by_entailment(
     questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return options with their probabilities by an NLI classifier."""
+    """Return options with their probabilities from an NLI classifier."""
     rows = pd.DataFrame(
         [
             (item.id, questionnaire.statement(item), place, option.label, option.value)
@@ -77,7 +77,7 @@ def _by_entailment(
 def _option_pairs(
     statements: Iterable[str], labels: Iterable[str], conditions: dict[str, Any]
 ) -> list[tuple[str, str]]:
-    """Return the pairs that an NLI classifier judges; those of a baseline come last."""
+    """Return the pairs that an NLI classifier judges, with the pairs of a baseline at the end."""
     if conditions["persona"] is not None:
         return [(conditions["persona"], statement) for statement in statements]
 
@@ -97,7 +97,7 @@ def _option_pairs(
 def _by_logits(
     questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return options with their probabilities as a model's next words, by permutation."""
+    """Return each option's probability as the model's next words, for each permutation."""
     model = asking.respondent
     bar = asking.bar
     rows = _scored_replies(questionnaire, conditions)
@@ -127,9 +127,9 @@ def _by_logits(
 def _by_endpoint(
     questionnaire: Questionnaire, asking: Asking, conditions: dict[str, Any], endpoint: Endpoint
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return options with the probabilities of their labels, and the statuses of failed items.
+    """Return options with their labels' probabilities, and the statuses of failed items.
 
-    If there is no reply about an item, its rows have the prompt but no probabilities.
+    If there is no reply about an item, the item's rows have the prompt but no probabilities.
     """
     rows = _endpoint_replies(questionnaire, conditions)
     items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
@@ -170,7 +170,7 @@ def _label_shares(
     Returns
     -------
     dict of str to float
-        Log-probabilities of the labels; an absent label gets the last token's.
+        Log-probabilities of the labels; an absent label gets the log-probability of the last token.
     float
         Probability of the labels that are present.
     float
@@ -220,7 +220,7 @@ def _shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]
 
 
 def _shares(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.float64]:
-    """Divide values by the sum of their group."""
+    """Divide each value by the sum of its group."""
     series = pd.Series(np.asarray(values, dtype=float))
     shares: NDArray[np.float64] = (series / series.groupby(by).transform("sum")).to_numpy()
     return shares
@@ -277,7 +277,7 @@ class _ReplyScorer:
         return ids, "" if user[-1:].isspace() else " "
 
     def _causal(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
-        """Score replies; replies of one token share a single pass over their prompt."""
+        """Score replies; replies of a single token share one pass over their prompt."""
         groups: dict[tuple[int, ...], list[int]] = {}
         for number, (context, ids) in enumerate(sequences):
             groups.setdefault(tuple(context + ids[:-1]), []).append(number)
@@ -301,7 +301,7 @@ class _ReplyScorer:
         return [scored[number] for number in range(len(sequences))]
 
     def _logits_from(self, rows: list[tuple[int, ...]], first: int) -> torch.Tensor:
-        """Return the logits from one place on, (rows, places, V), since the vocabulary is large.
+        """Return only the logits from one place on, (rows, places, V), since V is large.
 
         The common beginning of all rows is read once: prompts differ only in their last line.
         """

@@ -1,44 +1,47 @@
 """Answers without a conversation: a probability for every option of every item.
 
-For a language model it is the probability that the option comes next; for an NLI classifier, that a
-sentence made from the option follows. A chat endpoint that gives the log-probabilities of its
-likeliest first tokens (``logprobs``, ``top_logprobs``) is asked for the options' labels; a label
-that is not among the 20 likeliest counts as the last of them. ``mass`` is the probability of all
-labels seen, averaged over the orders of options; ``labels_seen`` is their number, in the order with
-the fewest. An answer is the most probable option, a random draw, or the mean of all. An endpoint's
-reply is not an answer if the unseen labels could have more than a twentieth of the labels'
-probability (status ``unseen_labels``), if fewer than a tenth of its replies would begin with a
-label (``little_mass``), or if, with ``"argmax"``, its most probable options are tied after
-averaging over all orders, as for an endpoint that prefers a label whatever its meaning (``tied``).
-``choose="none"`` always returns the probabilities. The questionnaire's own system text, if it has
-one, replaces the role ``"default"`` for an endpoint.
+For a language model it is the probability that the option comes next; for an NLI classifier, the
+probability that a sentence made from the option follows. A chat endpoint that gives the
+log-probabilities of its likeliest first tokens (``logprobs``, ``top_logprobs``) is asked for the
+options' labels; a label that is not among the 20 likeliest tokens gets the probability of the last
+of these. ``mass`` is the probability of all labels seen, averaged over the orders of options;
+``labels_seen`` is the number of labels seen, in the order with the fewest. An answer is the most
+probable option, a randomly drawn option, or the mean of all options. An endpoint's reply is not an
+answer if the unseen labels could have more than a twentieth of the labels' probability (status
+``unseen_labels``), if fewer than a tenth of its replies would begin with a label (``little_mass``),
+or if, with ``"argmax"``, its most probable options are tied after averaging over all orders, as for
+an endpoint that prefers a label whatever its meaning (``tied``). ``choose="none"`` always returns
+the probabilities. The questionnaire's own system text, if it has one, replaces the role
+``"default"`` for an endpoint.
 
 Conditions
 ----------
-For both kinds of respondent: ``choose``, ``"argmax"`` for the most probable option (the first of
-equals), ``"draw"`` for one drawn with ``seed`` in each of ``runs``, ``"expected"`` for the mean of
-the values weighted by their probabilities, ``"none"`` for the probabilities themselves, one row per
-option (all respondents share one random stream); ``baseline``, a sentence without content to
-replace the item: each option's score is divided by its baseline score, which removes a preference
-for the option's words, label or place that does not depend on the item.
+For both kinds of respondents: ``choose``, which is ``"argmax"`` for the most probable option (the
+first of equally probable options), ``"draw"`` for an option drawn with ``seed`` in each of
+``runs``, ``"expected"`` for the mean of the values weighted by their probabilities, ``"none"`` for
+the probabilities themselves, one row per option (all respondents share one random stream);
+``baseline``, a sentence without content to replace the item: each option's score is divided by its
+baseline score, which removes a preference for the option's words, label or place that does not
+depend on the item.
 
 For language models: ``role``, ``wording`` and ``labels`` as in
 :func:`psychometrics.modes.messages.messages`; ``permutations``, the orders of the options shown,
 ``"given"``, ``"reversed"`` or ``"cyclic"`` (each option is at every place once); ``score``, the
-text scored as the reply: the option's ``"label"``, its ``"text"``, or ``"text_mean"``, the mean
-over the text's tokens, which does not penalise long texts. ``wording="voice"`` asks no question: a
-text begins with the statement and continues with a sentence for each option, without the chat
-template. A ``persona``, sentences in the first person, then precedes the statement and the
-``baseline``. An endpoint shows labels of one character, and takes ``endpoint``, ``body`` and
-``raw`` as in mode chat: with ``raw`` it continues a text that ends in *Answer:*, as a local base
-model does; ``body={"top_logprobs": 5}`` asks for fewer tokens if it does not return 20.
+text that is scored as the reply: the option's ``"label"``, its ``"text"``, or ``"text_mean"``, the
+mean over the text's tokens, which does not penalise long texts. With ``wording="voice"`` no
+question is asked: a text begins with the statement and continues with a sentence for each option,
+without the chat template. A ``persona``, sentences in the first person, then precedes the statement
+and the ``baseline``. An endpoint shows labels of one character, and takes ``endpoint``, ``body``
+and ``raw`` as in mode chat: with ``raw`` it continues a text that ends in *Answer:*, as a local
+base model does; ``body={"top_logprobs": 5}`` requests fewer tokens from an endpoint that does not
+return 20.
 
-For NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default one that
-fits the label; ``score``, the probability of ``"entailment"``, or ``"contrast"``, entailment over
-entailment and contradiction; ``persona``, which changes the question: the persona is the premise,
-the item the hypothesis, and the answer is the persona's own. With :math:`p = (1 + P_e - P_c) / 2`
-the options have the probabilities of a binomial distribution over their ranks. This rule is the
-project's own and not from the papers.
+For NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default a sentence
+that fits the label; ``score``, the probability of ``"entailment"``, or ``"contrast"``, entailment
+over entailment and contradiction; ``persona``, which changes the question: the persona is the
+premise, the item the hypothesis, and the answer is the persona's own. With :math:`p = (1 + P_e -
+P_c) / 2` the options have the probabilities of a binomial distribution over their ranks. This rule
+is the project's own and not from the papers.
 """
 
 from __future__ import annotations
@@ -78,7 +81,7 @@ _MOST_UNSEEN = 0.05
 
 
 class _OptionsConditions(Conditions):
-    """Conditions of mode options: prompts, scores, the choice of an option, the endpoint."""
+    """The conditions of mode options: prompts, scores, the choice of an option, the endpoint."""
 
     role: Any = "default"
     wording: Any = None
@@ -105,13 +108,13 @@ class Options(Mode):
     needs_options = True
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return all conditions, with an endpoint's settings gathered into one."""
+        """Return all conditions, with an endpoint's settings gathered into one condition."""
         return super().complete(Endpoint.gathered(given))
 
     def identify(
         self, respondent: str | Path | NLIRespondent, dtype: str | None = None, **conditions: Any
     ) -> Identity:
-        """Return the respondent's identity by kind, and refuse conditions that do not fit.
+        """Return the identity of a respondent of any kind; refuse conditions that do not fit.
 
         A classifier answers by entailment, a causal or an encoder-decoder model by its logits,
         which are computed in float32 unless ``dtype`` says otherwise.
@@ -145,7 +148,7 @@ class Options(Mode):
     def check(
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
     ) -> None:
-        """Refuse a role, a wording or labels that the prompts cannot use."""
+        """Refuse a role, a wording or labels that the prompts cannot contain."""
         super().check(questionnaire, identity, conditions)
         item = questionnaire.items[0]
         order = tuple(range(len(questionnaire.choices(item))))
@@ -156,8 +159,8 @@ class Options(Mode):
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the messages about each item, for each order of its options.
 
-        These are the messages to an endpoint if the environment or a condition names one, else the
-        messages to a local language model; NLI classifiers get other sentences.
+        These are the messages to an endpoint if the environment or a condition names one, or else
+        the messages to a local language model. NLI classifiers get different sentences.
 
         Returns
         -------
@@ -188,7 +191,7 @@ class Options(Mode):
         return pd.DataFrame(rows)
 
     def open(self, respondent: Any, identity: Identity, **conditions: Any) -> Any:
-        """Return the respondent, which is loaded at its first question and then kept."""
+        """Return the respondent, which is loaded at its first question and then stays loaded."""
         if identity.by == "endpoint":
             return None
         if identity.by == "entailment":
@@ -211,7 +214,7 @@ class Options(Mode):
 
         References
         ----------
-        The question_llm library's description (third document), the local HuggingFace module.
+        The description of the question_llm library (third document), its local HuggingFace module.
         """
         identity = asking.identity
         conditions = asking.conditions
@@ -252,7 +255,7 @@ class Options(Mode):
         conditions: dict[str, Any],
         endpoint: Endpoint,
     ) -> tuple[pd.DataFrame, dict[str, str]]:
-        """Return options with their probabilities, and the statuses of items without any."""
+        """Return options with their probabilities, and the statuses of unanswered items."""
         identity = asking.identity
         left: dict[str, str] = {}
 
@@ -293,7 +296,7 @@ def _answers(
 
 
 def _shown(conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the conditions to show in the table of answers."""
+    """Return the conditions that the table of answers shows."""
     hidden = ["runs", "seed", "log"]
     hidden += [name for name in ("body", "raw") if not conditions.get(name)]
     return {name: value for name, value in conditions.items() if name not in hidden}
@@ -311,13 +314,13 @@ def _has_endpoint() -> bool:
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
     """Average log-probabilities over the permutations of options shown to a language model.
 
-    A constant that the model adds to a place's log-probability is the same for all options over all
-    cyclic shifts, and so cancels exactly.
+    If the model adds a constant to the log-probability of a place, each option receives it once
+    over all cyclic shifts, so the constant cancels out exactly.
 
     Parameters
     ----------
     shares : DataFrame
-        Result of ``ask(..., mode="options", choose="none")``.
+        The result of ``ask(..., mode="options", choose="none")``.
 
     Returns
     -------
@@ -366,7 +369,7 @@ def _choose(
 
 
 def _check_conditions(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the conditions for this kind of respondent, with its own defaults."""
+    """Return the conditions for a kind of respondent, with the defaults for this kind."""
     own = dict(conditions)
     if by != "endpoint" and any([own.pop(name) for name in ("endpoint", "body", "raw")]):
         raise ParameterError("endpoint, body and raw are only for an endpoint: leave them out.")
@@ -380,7 +383,7 @@ def _check_conditions(by: str | None, conditions: dict[str, Any]) -> dict[str, A
 
 
 def _complete_logits(conditions: dict[str, Any], scores: tuple[str, ...]) -> None:
-    """Check the conditions of a language model, and fill in its defaults."""
+    """Check the conditions of a language model, and fill in their defaults."""
     is_voice = conditions["wording"] == "voice"
     conditions["score"] = conditions["score"] or ("text" if is_voice else "label")
     conditions["wording"] = conditions["wording"] or "v1"
@@ -393,7 +396,7 @@ def _complete_logits(conditions: dict[str, Any], scores: tuple[str, ...]) -> Non
 
 
 def _complete_entailment(conditions: dict[str, Any]) -> None:
-    """Check the conditions of an NLI classifier, and fill in its defaults."""
+    """Check the conditions of an NLI classifier, and fill in their defaults."""
     for name in ("role", "labels", "permutations"):
         if conditions.pop(name) != Options.conditions[name]:
             raise ParameterError(f"{name} is a condition of a language model: leave it out.")
@@ -441,14 +444,14 @@ def _with_unanswered(
 def _usable(
     shares: pd.DataFrame, left: dict[str, str], choose: str
 ) -> tuple[pd.DataFrame, dict[str, str], pd.DataFrame]:
-    """Separate the items with sufficiently visible labels at an endpoint from the others.
+    """Separate the items whose labels are sufficiently visible at an endpoint from the others.
 
     Returns
     -------
     DataFrame
         The options of the usable items.
     dict of str to str
-        The statuses of the others.
+        The statuses of the other items.
     DataFrame
         ``mass`` and ``labels_seen`` of all items with a reply.
     """

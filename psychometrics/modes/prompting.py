@@ -1,4 +1,4 @@
-"""Common code of the modes that answer prompts one by one: nli, mlm, causal, nsp, acceptability."""
+"""Common code of modes that answer prompts one by one: nli, mlm, causal, nsp, acceptability."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PromptMode(Mode):
     Attributes
     ----------
     question_columns, answer_columns : tuple of str
-        Columns of the prompt table that make up a question, and columns of an answer.
+        The columns of the prompt table that make up a question, and the columns of an answer.
     """
 
     answers = "prompts"
@@ -65,17 +65,17 @@ class PromptMode(Mode):
     answer_columns: tuple[str, ...] = ("probability",)
 
     def digest(self, source: Source, dtype: str, **conditions: Any) -> str:
-        """Return the fingerprint of a model that was found."""
+        """Return the fingerprint of the model at a source."""
         raise NotImplementedError
 
     def build(
         self, source: Source, identity: Identity, device: torch.device, **conditions: Any
     ) -> _PromptRespondent:
-        """Load a respondent from a model that was found."""
+        """Load a respondent from the model at a source."""
         raise NotImplementedError
 
     def identify(self, respondent: Any, dtype: str | None = None, **conditions: Any) -> Identity:
-        """Return the respondent's identity for this mode, version and precision; load nothing."""
+        """Return the respondent's identity for this mode and precision, without loading it."""
         if hasattr(respondent, "answer"):
             identity = Identity.of(respondent.identity)
             if identity.mode != self.name:
@@ -114,12 +114,12 @@ class PromptMode(Mode):
         answer: Callable[[PreTrainedTokenizerBase, list[Prompt]], Probabilities],
         tokenizer: PreTrainedTokenizerBase,
     ) -> bool:
-        """Return whether padding leaves prompts' answers unchanged on one of the two sides.
+        """Return whether padding on one side, left or right, leaves all answers unchanged.
 
-        A decoder that counts positions from the left needs its padding on the right, XLNet needs it
-        on the left, the convolutions of ConvBERT react to it anywhere, and Funnel, which pools
-        tokens, reacts at some lengths only. The tokenizer is set to that side; ``answer`` is called
-        with it and n prompts.
+        A decoder that counts positions from the left needs padding on the right, XLNet needs it on
+        the left, the convolutions of ConvBERT react to padding anywhere, and Funnel, which pools
+        tokens, reacts only at some lengths. The tokenizer is set to the side that works; ``answer``
+        is called with the tokenizer and n prompts.
         """
         parts = slice(len(self.question_columns))
         probes = [probe[parts] for probe in _PROBES]
@@ -144,7 +144,7 @@ class PromptMode(Mode):
         return self._when_asked(lambda: load().batches)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-        """Return the prompt table; its premises and hypotheses are the texts sent."""
+        """Return the prompt table, whose premises and hypotheses are the texts to be sent."""
         self.complete(conditions)
         return prompt_table(questionnaire)
 
@@ -154,7 +154,8 @@ class PromptMode(Mode):
         Warns
         -----
         UserWarning
-            All answers are the same number, so the respondent does not read the prompts.
+            All answers are the same number, which means that the respondent does not read the
+            prompts.
         """
         table, questions, keys, stored = self._open_store(questionnaire, asking)
         columns = list(self.answer_columns)
@@ -184,7 +185,7 @@ class PromptMode(Mode):
         return table.assign(**asking.conditions)
 
     def answer_part(self, questionnaire: Questionnaire, asking: Asking, part: slice) -> None:
-        """Ask one part of the distinct questions, while others may ask the other parts."""
+        """Ask one part of the distinct questions, while other processes may ask the other parts."""
         table, questions, keys, stored = self._open_store(questionnaire, asking)
         distinct = dict(zip(questions, keys, strict=True))
         asked = dict(list(distinct.items())[part])
@@ -202,10 +203,10 @@ class PromptMode(Mode):
         ----------
         asking : Asking
         keys : dict
-            Key of the answer to each question.
+            The key of the answer to each question.
         stored : StoredAnswers
         count : int
-            Number of questions for the progress bar, including repeated ones.
+            Number of questions for the progress bar, including repeated questions.
         """
         respondent = asking.respondent
         bar = asking.bar
@@ -244,7 +245,7 @@ class PromptMode(Mode):
 
 
 class _PromptRespondent:
-    """A model that answers prompts; made by :func:`psychometrics.modes.load_respondent`.
+    """A model that answers prompts, as :func:`psychometrics.modes.load_respondent` returns it.
 
     Attributes
     ----------
@@ -265,8 +266,8 @@ class _PromptRespondent:
         """Return the probabilities for each prompt.
 
         Identical prompts are asked once. Answers do not depend on the order of the prompts. In
-        float32 they do not depend on the other prompts either, up to rounding (1e-6); bfloat16 has
-        about three decimal digits.
+        float32 answers do not depend on the other prompts either, up to rounding (1e-6); bfloat16
+        has only about three decimal digits.
 
         Parameters
         ----------
@@ -279,8 +280,9 @@ class _PromptRespondent:
         Returns
         -------
         ndarray of float32, shape (n, 3) or (n, 1)
-            In input order: in mode nli entailment, neutral and contradiction, summing to one (the
-            last two missing for a model with two outputs); in the other modes one probability.
+            Probabilities in the order of the prompts: in mode nli of entailment, neutral and
+            contradiction, which sum to one (neutral and contradiction are missing for a model with
+            two outputs); in the other modes one probability.
 
         Raises
         ------
@@ -300,13 +302,13 @@ class _PromptRespondent:
         return np.array([answers[prompt] for prompt in checked], dtype=np.float32)
 
     def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
-        """Yield prompts with their answers, batch by batch; each distinct prompt once."""
+        """Yield prompts with their answers, batch by batch, each distinct prompt once."""
         raise NotImplementedError
 
     def compute_first(
         self, rows: list[_Row], compute: Callable[[list[_Row]], _Computed]
     ) -> tuple[list[_Row], _Computed]:
-        """Compute as many of the first rows as memory allows; return the number and result."""
+        """Compute as many rows from the first on as memory allows; return the number and result."""
         while True:
             try:
                 return rows, compute(rows)
@@ -332,7 +334,7 @@ class _PromptRespondent:
 
 
 def _all_equal(answers: pd.Series) -> bool:
-    """Return whether several answers are one number, up to rounding in float32.
+    """Return whether several answers are the same number, up to rounding in float32.
 
     Examples
     --------
@@ -344,7 +346,7 @@ def _all_equal(answers: pd.Series) -> bool:
 
 
 def _checked_prompts(prompts: Iterable[object], parts: tuple[str, ...]) -> list[Prompt]:
-    """Return prompts as tuples of strings; name the first invalid one.
+    """Return prompts as tuples of strings; an error names the first invalid prompt.
 
     A hypothesis may be empty if the intensifier is a separate part.
     """

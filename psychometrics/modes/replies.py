@@ -97,21 +97,22 @@ def parse_reply(
     option (or both, if they agree), and nothing else but the statement's own text, marks of
     emphasis, the highest label (``4/5``), words such as *I rate it* before it, and a remark in
     brackets or after a comma, dash, colon or stop that contains no number, doubt, refusal or other
-    option. A label may be a word, *four*. A line may open with *Sure!* and the like. Several such
-    answers may share a line, separated by commas; in a table, a row has the number and one answer.
-    Labels alone answer the statements in order if there are as many lines as statements, and the
-    labels are not 1, 2, 3 and so on. For a single statement, the label or text alone suffices. A
-    statement with two different answers is ``ambiguous``, even if the second is a correction; a
-    number that is not a label is ``out_of_range``; a line with the statement's number and anything
-    else is ``unreadable``. Text in ``<think>`` is never an answer, even if the thinking does not
-    end. Other statements are ``refused`` if the reply has words of refusal, and otherwise
-    ``missing``; a reply without any answer, or with more than 100,000 characters besides its
-    thinking, is ``unreadable``; an empty one is ``missing``.
+    option. A label may be a word, such as *four*. A line may begin with *Sure!* or the like.
+    Several such answers may share a line, separated by commas; in a table, a row has the number and
+    one answer. Labels alone answer the statements in order if there are as many lines as
+    statements, and the labels are not 1, 2, 3 and so on. For a single statement, the label or text
+    alone suffices. A statement with two different answers is ``ambiguous``, even if the second is a
+    correction; a number that is not a label is ``out_of_range``; a line with the statement's number
+    and anything else is ``unreadable``. Text in ``<think>`` is never an answer, even if the
+    thinking does not end. Other statements are ``refused`` if the reply has words of refusal, and
+    otherwise ``missing``; a reply without any answer, or with more than 100,000 characters besides
+    its thinking, is ``unreadable``; an empty reply is ``missing``.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
-    its text, also within an object (``{"answers": {"1": 4}}``), or a list's entry that has both
-    (``[{"id": 1, "answer": 4}]``). A value may be an object with an ``answer``. A repeated key
-    counts twice; a truncated object's complete entries count.
+    its text, also within an object (``{"answers": {"1": 4}}``), or a list entry that holds both the
+    statement's identifier and the answer (``[{"id": 1, "answer": 4}]``). A value may be an object
+    with an ``answer``. A repeated key counts twice. The complete entries of a truncated object
+    count.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def _answers_by_number(
 
 
 def _labels_in_order(text: str, readers: list[_Reader]) -> list[_Answer]:
-    """Return the answers of lines with only a label, one per statement; otherwise none."""
+    """Return the answers of lines with only a label, if there is one line per statement."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(readers) == 1:
         lines = [text]
@@ -274,7 +275,7 @@ class _Reader:
         return "unreadable", None
 
     def _before_a_remark(self, text: str) -> set[float | str]:
-        """Return the values of an answer whose remark does not revoke it."""
+        """Return the values of an answer before a remark, if the remark does not revoke it."""
         text = re.sub(_SAID_BEFORE, "", _bare(text))
         beginning = _REMARK.search(text)
         if not beginning:
@@ -305,7 +306,7 @@ _reader = functools.lru_cache(maxsize=4096)(_Reader)  # an item has many replies
 
 
 def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]:
-    """Return a reply without its JSON, and the answers in the JSON."""
+    """Return a reply without the JSON in it, and the answers in the JSON."""
     rest = ""
     answers: list[_Numbered] = []
     start = 0
@@ -326,7 +327,7 @@ def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]
 
 
 def _decoded(text: str, begin: int) -> tuple[Any, int]:
-    """Decode JSON at a place, and return its end; of a truncated object, the complete entries."""
+    """Decode JSON at a place, of a truncated object the complete entries; return its end, too."""
     try:
         return _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
@@ -371,7 +372,7 @@ def _is_object(content: object) -> bool:
 
 
 def _number_of(name: object, readers: list[_Reader]) -> int | None:
-    """Return the statement that a key or entry of JSON names, by number, id or text."""
+    """Return the number of the statement that a key or entry of JSON names."""
     text = str(name).strip()
     match = re.fullmatch(
         r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
@@ -405,7 +406,7 @@ def _json_answer(number: int, value: Any, readers: list[_Reader]) -> list[_Numbe
 
 
 def _numbered(line: str, readers: list[_Reader]) -> list[_Numbered]:
-    """Return the answers on a line: as a table's row, as a whole, or between its commas."""
+    """Return the answers on a line, read as a table's row, as a whole, or between commas."""
     cells = [cell.strip() for cell in _bare(line).strip("|").split("|")]
     number = _number_of(cells[0], readers) if len(cells) > 1 else None
     if number:
@@ -453,6 +454,6 @@ def _bare(text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)  # each reply has the same statements and options
 def _plain(text: str) -> str:
-    """Return a text for comparison: lower case, only words and signs."""
+    """Return a text in a form for comparison: only words and signs, in lower case."""
     text = re.sub(r"[()\[\]:;,.!?=–—]|\s-\s", " ", _bare(text).lower())
     return re.sub(r"\s+", " ", text).strip()

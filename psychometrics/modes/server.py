@@ -1,8 +1,9 @@
 """A local chat endpoint with a simulated respondent behind it.
 
-It implements the part of the OpenAI protocol that asking needs, reads the prompt as a model would,
-and answers from known traits, with known bad habits. So everything from prompt to score can be
-checked against known values. It is a real server for any client and any process.
+The endpoint implements the part of the OpenAI protocol that asking needs, reads the prompt as a
+model would, and answers from known traits, with known bad habits. So everything from prompt to
+score can be checked against known values. The endpoint is a real server for any client and any
+process.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def simulated_endpoint(
     traits : DataFrame, shape (respondents, scales)
         Traits from :func:`psychometrics.modes.simulated.draw_traits`; the index names the models.
     refuses : float
-        Share of requests that get a refusal.
+        Share of requests that the respondents refuse.
     seed : int
 
     Yields
@@ -105,7 +106,7 @@ def simulated_endpoint(
 
 
 def _lines(questionnaire: Questionnaire, user: str, values: pd.Series) -> str:
-    """Return an answer to each numbered statement of the prompt, with the prompt's labels."""
+    """Return an answer to each numbered statement of a prompt, with the prompt's labels."""
     lines = []
     for item in questionnaire.items:
         statement = re.escape(questionnaire.statement(item))

@@ -1,17 +1,17 @@
 """Simulated respondents with known traits.
 
-Computing their answers from the seed is faster than reading them, so they are not stored.
+Their answers are not stored, since computing them from the seed is faster than reading them.
 
 Conditions
 ----------
 ``discrimination``: slope of the items. ``difficulty_sd``: standard deviation over items of the
 shift of their thresholds. ``acquiescence``: standard deviation over respondents of a tendency to
 agree, whatever the key. ``missing``: share of answers left out at random. ``runs``: number of times
-each respondent is asked; traits stay the same, and ``seed`` gives each run new draws.
+that each respondent is asked; traits stay the same, and each run has new draws from ``seed``.
 
-With the same seed, more respondents leave the first ones unchanged, and more runs leave the first
-runs unchanged: traits, items, answers and gaps each have a separate stream of random numbers, in
-the order of the respondents.
+With the same seed, adding respondents leaves the first respondents unchanged, and adding runs
+leaves the first runs unchanged: traits, items, answers and gaps each have a separate stream of
+random numbers, in the order of the respondents.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OWN_TRAITS, _COMMON_TRAIT, _STYLES, _SHIFTS, _ANSWERS, _GAPS = range(1, 7)
 
 
 class _SimulatedConditions(Conditions):
-    """Properties of the items and of the respondents' ways to answer."""
+    """The properties of the items, and the respondents' ways of answering."""
 
     discrimination: FiniteFloat = 1.5
     difficulty_sd: Annotated[FiniteFloat, Field(ge=0)] = 0.5
@@ -49,15 +49,15 @@ class _SimulatedConditions(Conditions):
 class Simulated(Mode):
     """Simulated respondents with known traits.
 
-    Respondents are given as a number, and their traits drawn, or as a DataFrame of their trait
-    levels in standard units, as :func:`draw_traits` returns it.
+    Respondents are given as a number, in which case their traits are drawn, or as a DataFrame of
+    their trait levels in standard units, as :func:`draw_traits` returns it.
     """
 
     conditions_type = _SimulatedConditions
     needs_options = True
 
     def named(self, text: str) -> int:
-        """Return the number of respondents in a text."""
+        """Return the number of respondents that a text gives."""
         if not text.isdecimal():
             raise ParameterError(f"Simulated --respondents must be a number, got '{text}'.")
         return int(text)
@@ -65,7 +65,7 @@ class Simulated(Mode):
     def identify(
         self, respondent: int | pd.DataFrame, dtype: str | None = None, **conditions: Any
     ) -> Identity:
-        """Return the identity of the simulated respondents, and refuse impossible traits."""
+        """Return the identity of the simulated respondents, and refuse invalid traits."""
         if isinstance(respondent, pd.DataFrame):
             _check_traits(respondent)
             content = respondent.to_csv()
@@ -76,7 +76,7 @@ class Simulated(Mode):
         return self._who("simulated", "simulated", fingerprint, "graded response")
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Draw the answers of :func:`answers`, with three of the conditions as columns."""
+        """Return answers drawn by :func:`answers`, with three of the conditions as columns."""
         traits = asking.respondent
         conditions = asking.conditions
         if not isinstance(traits, pd.DataFrame):
@@ -107,13 +107,13 @@ def draw_traits(
     Returns
     -------
     DataFrame, shape (respondents, scales)
-        Standard normal levels; columns are the scales' ids (the categories' if answers add to
-        categories, ``trait`` if there are neither), the index names the respondents.
+        Standard normal levels. The columns are the ids of the scales (of the categories if answers
+        add to categories; ``trait`` if there are neither), and the index names the respondents.
 
     Raises
     ------
     ParameterError
-        A number is impossible.
+        A number is out of range.
 
     Examples
     --------
@@ -142,9 +142,9 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
 
     Items follow the graded-response model: the same slope for all, reversed for reverse-keyed
     items, and evenly spread thresholds with a random shift for each item. If answers add to
-    categories instead of scales, an option's log-odds are the sum over categories of trait times
-    the option's score (a nominal model). An item in several scales follows the first scale that has
-    it; an item without a scale follows chance alone.
+    categories instead of scales, an option's log-odds are the sum, over categories, of the trait
+    times the option's score (a nominal model). An item in several scales depends on the first scale
+    that contains it; an item without a scale is answered by chance alone.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
 def _check_covered(
     questionnaire: Questionnaire, traits: pd.DataFrame, places: list[tuple[str | None, int]]
 ) -> None:
-    """Refuse traits that lack a scale of the items, or a category that items add to."""
+    """Refuse traits that lack a scale of the items, or a category to which items add."""
     needed = {scale for scale, _ in places if scale is not None}
     if any(scale is None for scale, _ in places):  # some items add to categories
         needed |= set(questionnaire.categories)
@@ -237,7 +237,7 @@ def _options(
     style: NDArray[np.float64],
     shift: float,
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the values of an item's options, and each respondent's chance to choose them."""
+    """Return the values of an item's options, and respondents' probabilities of choosing them."""
     scale, sign = place
     values = np.array([option.value for option in questionnaire.choices(item)])
     if scale is None and questionnaire.categories:

@@ -33,7 +33,7 @@ from .runs import _execute_notebook
 
 
 def _notebook_names() -> list[str]:
-    """Return the names of the book's chapters in order; other notebooks make reports."""
+    """Return the names of the book's chapters, in order, without the notebooks for reports."""
     return sorted(path.stem for path in notebooks_dir().glob("[0-9b]*.ipynb"))
 
 
@@ -52,7 +52,7 @@ def build_book() -> Path:
     ------
     PsychometricsError
         A notebook or the build failed (a warning of the build is a failure), or a number
-        contradicts its sentence, which is reported after the pages are written.
+        contradicts a sentence, which is reported after the pages are written.
     """
     book = book_dir()
     chapters = book / "chapters"
@@ -82,7 +82,7 @@ def build_book() -> Path:
 
 
 def _wrong(chapters: Path) -> list[str]:
-    """Return the mistakes of executed chapters in prose, exercises and sentences.
+    """Return the mistakes in the prose, exercises and sentences of executed chapters.
 
     Parameters
     ----------
@@ -116,14 +116,15 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     """Execute all changed chapters, two at a time, and write them into a folder.
 
     A chapter mostly uses one core, and two chapters fit into the memory of a small machine. The
-    slowest come first: one fills the store that later chapters read, the other trains. A notebook
-    whose metadata list chapters under ``reads`` (names in which a star matches any text) comes
-    after all others, in order; it is executed again if one of these chapters has changed.
+    slowest chapters come first: one fills the store that later chapters read, the other trains
+    models. A notebook whose metadata list chapters under ``reads`` (names in which a star matches
+    any text) comes after all others, in order; it is executed again if one of these chapters has
+    changed.
 
     Parameters
     ----------
     folder : Path
-        Folder of the executed copies, each with a folder of its tables.
+        Folder of the executed copies, each of which gets a folder with its tables.
     progress : bool
         Whether to show a progress bar over the chapters.
 
@@ -177,13 +178,13 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
 
 def _chapters_read(text: str, names: Sequence[str]) -> list[str]:
-    """Return the chapters that a notebook's metadata say it reads, in alphabetical order."""
+    """Return the chapters that a notebook reads by its metadata, in alphabetical order."""
     patterns = json.loads(text)["metadata"].get("reads", [])
     return sorted({name for pattern in patterns for name in fnmatch.filter(names, pattern)})
 
 
 def _seconds_of_unchanged(folder: Path, inputs: dict[str, str]) -> dict[str, float]:
-    """Return the seconds of executed copies with unchanged inputs; remove the others."""
+    """Return the seconds of executed copies whose inputs are unchanged; remove other copies."""
     seconds = {}
     for path in folder.glob("*.ipynb"):
         metadata = json.loads(path.read_text("utf-8"))["metadata"]
@@ -197,7 +198,7 @@ def _seconds_of_unchanged(folder: Path, inputs: dict[str, str]) -> dict[str, flo
 
 
 def _await_chapters(running: list[Future], bar, pool: ProcessPoolExecutor) -> dict[str, float]:
-    """Return the seconds of each chapter; if one fails, cancel the waiting ones."""
+    """Return the seconds of each chapter; if a chapter fails, cancel those not yet started."""
     seconds = {}
     try:
         for done in as_completed(running):
@@ -217,7 +218,7 @@ def _share_cores() -> None:
 
 
 def _digest_of_what_is_read() -> str:
-    """Return a digest of all files that chapters read, other than chapters."""
+    """Return a digest of all files that chapters read, except chapters."""
     root = notebooks_dir().parent
     found = []
     for folder in (
@@ -237,7 +238,7 @@ def _digest_of_what_is_read() -> str:
 
 
 def _digest_of_file(path: Path) -> str:
-    """Return the digest of a file; comments and docstrings of a program do not count."""
+    """Return the digest of a file, for a program without its comments and docstrings."""
     if path.suffix != ".py":
         return sha256(path)
 
@@ -277,7 +278,7 @@ def _write_example(page: Path) -> None:
 # Number of chapters executed at the same time.
 _AT_ONCE = 2
 _LONGEST = ("06-other-explanations", "07-interventions")
-"""Chapters that are executed first."""
+"""The chapters that are executed first."""
 
 
 def _verdicts() -> str:

@@ -4,7 +4,7 @@
 sentences of the book that depend on a number. Both refer to cells of the displayed tables by the
 addresses of :mod:`psychometrics.publishing.record`.
 
-One file: claims of papers and sentences of the book are judged by the same rules.
+Both are in this one file, because claims and sentences are judged by the same rules.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BASES = {
     "feature parity": "features of this package",
 }
 SENTENCE_VERDICTS = ("holds here", "cannot be said here", "does not hold here")
-"""Verdict on a sentence of the book for another run, from the mildest to the worst."""
+"""The verdicts on a sentence of the book in a different run, from the mildest to the worst."""
 _LEVELS = {"psychobench": 0.01}  # a paper's own level of significance; otherwise .05
 _RULES = ("equal", "above", "below", "untestable")
 _NULL = ["null", "null_low", "null_high"]
@@ -55,20 +55,20 @@ _FOUND = ["value", "low", "high", *_NULL, "p"]
 
 
 def published() -> pd.DataFrame:
-    """Return the claims in the order of the studies.
+    """Return all claims in the order of the studies.
 
     Returns
     -------
     DataFrame
-        Indexed by ``claim_id``: ``study, claim, source`` (citation key), its ``place`` there,
-        ``published`` (the number, if it has one), ``rule`` with its ``bar`` and ``tolerance``,
-        ``bar_of`` (``paper`` or ``ours``), ``made`` (whether the rule was committed ``before`` or
-        ``after`` its result), ``cluster`` (the sentence or table that claims share), ``chapter``,
-        ``reason`` (why it cannot be tested), ``basis`` (of :data:`BASES`), ``support``
-        (``arithmetic`` on published numbers or a ``feature`` needs no interval), ``no_null`` (why a
-        null that reaches the value does not count against the claim, for example a claim that
-        something is absent), ``cell``, the address of the chapter's result, and ``level`` of
-        significance.
+        Indexed by ``claim_id``: ``study, claim, source`` (citation key), the claim's ``place`` in
+        the source, ``published`` (the number, if the claim has one), ``rule`` with its ``bar`` and
+        ``tolerance``, ``bar_of`` (``paper`` or ``ours``), ``made`` (whether the rule was committed
+        ``before`` or ``after`` its result), ``cluster`` (the sentence or table that claims share),
+        ``chapter``, ``reason`` (why the claim cannot be tested), ``basis`` (of :data:`BASES`),
+        ``support`` (``arithmetic`` on published numbers, or a ``feature``; neither needs an
+        interval), ``no_null`` (why a null that reaches the value does not count against the claim,
+        for example a claim that something is absent), ``cell``, the address of the chapter's
+        result, and the ``level`` of significance.
 
     Raises
     ------
@@ -122,13 +122,13 @@ def published() -> pd.DataFrame:
 def verdicts(claims: pd.DataFrame) -> pd.Series:
     r"""Return the verdict on each claim.
 
-    A claim ``above`` (``below``) a bar is *reproduced* if the whole 95 % interval lies on this side
-    and the test reaches the ``level``, *contradicted* if the interval lies on the other side, and
-    *inconclusive* otherwise. With a ``support`` the value alone decides. A claim ``equal`` to a
-    number is reproduced within the ``tolerance``, inconclusive if an interval still contains the
-    number, and otherwise contradicted. A reproduced claim is *also in the null* if the null's
-    central 95 % reaches the value, or, for ``equal``, contains it. If ``no_null`` gives a reason,
-    such a null is *set aside*, which is a separate verdict.
+    A claim ``above`` (or ``below``) a bar is *reproduced* if the whole 95 % interval lies on the
+    claimed side and the test reaches the ``level``, *contradicted* if the interval lies on the
+    other side, and *inconclusive* otherwise. With a ``support`` the value alone decides. A claim
+    ``equal`` to a number is reproduced within the ``tolerance``, inconclusive if an interval still
+    contains the number, and otherwise contradicted. A reproduced claim is *also in the null* if the
+    null's central 95 % reaches the value, or, for ``equal``, contains it. If ``no_null`` gives a
+    reason to disregard such a null, the null is *set aside*, which is a separate verdict.
 
     Parameters
     ----------
@@ -181,15 +181,17 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     Parameters
     ----------
     runs : str or Path
-        The folder of executed chapters; ``"book"`` is where ``psychometrics book`` puts them.
-        Claims of chapters that are neither there nor being executed are not tested.
+        The folder of executed chapters; ``"book"`` is the folder into which ``psychometrics book``
+        writes them. Claims of chapters that are neither in the folder nor being executed are not
+        tested.
 
     Returns
     -------
     DataFrame
         The columns of :func:`published`, with ``value, low, high, null, null_low, null_high``,
         ``verdict`` and ``p``, two-sided against the bar (the chapter's ``p of the claim``, or a
-        normal approximation from the interval) and 1 on the side not claimed.
+        normal approximation from the interval) and 1 if the value lies on the side that is not
+        claimed.
 
     Raises
     ------
@@ -236,11 +238,11 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
         captions; ``cell``, in which a star matches any label; ``rule``, which is ``above``,
         ``below``, ``at least``, ``below a hundredth of``, ``within a tenth of``, ``equal``, ``has
         the sign of``, ``nearer zero than`` or ``farther from zero than``, or, for the cell's
-        interval, ``excludes`` or ``includes``; ``bar``, a number or an address, whose stars get the
-        labels of the cell's; and ``needs``, external data that change the chapter's result. Also
-        ``value`` (None if the chapter does not show the cell) and ``holds``. A cell with stars has
-        a row for each match. Sentences whose chapter is not in the folder, or whose data are
-        missing, are left out.
+        interval, ``excludes`` or ``includes``; ``bar``, a number or an address, whose stars are
+        replaced by the labels that the cell's stars match; and ``needs``, external data that change
+        the chapter's result. Also ``value`` (None if the chapter does not show the cell) and
+        ``holds``. A cell with stars has one row for each match. Sentences whose chapter is not in
+        the folder, or whose data are missing, are left out.
 
     Examples
     --------
@@ -263,17 +265,17 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
 
 
 def own_parameters(executed: str | Path) -> dict[str, object]:
-    """Return the parameters of an executed chapter that differ from the published ones.
+    """Return an executed chapter's parameters that differ from the published run's.
 
     Parameters
     ----------
     executed : str or Path
-        A copy that papermill wrote.
+        An executed copy that papermill wrote.
 
     Returns
     -------
     dict
-        Values by name; empty for the book's own parameters, or if papermill recorded none.
+        Values by name; empty for the book's own parameters, or if papermill recorded no parameters.
     """
     notebook = _notebook(executed)
     given = notebook.get("metadata", {}).get("papermill", {}).get("parameters") or {}
@@ -287,7 +289,7 @@ def own_parameters(executed: str | Path) -> dict[str, object]:
 
 
 def judged_sentences(executed: str | Path) -> pd.DataFrame:
-    """Judge which of the book's sentences about a chapter hold for another run of it.
+    """Judge which of the book's sentences about a chapter hold for a different run of it.
 
     Parameters
     ----------
@@ -300,7 +302,7 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
         One row per sentence of ``data/expectations.csv`` about this chapter: ``sentence``,
         ``verdict`` (of :data:`SENTENCE_VERDICTS`; a sentence holds if it holds in each of its
         cells), ``why`` (the first decisive cell) and ``shown``, the table or figure of that cell.
-        Empty for a notebook that is not a chapter.
+        The table is empty for a notebook that is not a chapter.
 
     Examples
     --------
@@ -333,8 +335,8 @@ def _chapter_of(executed: Path) -> str:
 def counts(table: pd.DataFrame) -> pd.DataFrame:
     """Count claims, or clusters, by study and verdict, separately for each kind of data.
 
-    A number recomputed from the authors' data and a finding sought in other models are different
-    tests, so there is no total over them.
+    Recomputing a number from the authors' data and looking for a finding in other models are
+    different tests, so there is no total over the kinds of data.
 
     Parameters
     ----------
@@ -373,7 +375,7 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def listed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return claims for readers: the paper's number, ours, the null's and the verdict.
+    """Return claims for readers: the paper's number, ours, the null's, and the verdict.
 
     Parameters
     ----------
@@ -438,7 +440,7 @@ def _folder(runs: str | Path) -> Path:
 
 
 def _p_values(claims: pd.DataFrame) -> pd.Series:
-    """Return the two-sided p against the bar (1 on the side not claimed), computed if missing."""
+    """Return two-sided p values against the bar (1 on the side not claimed)."""
     from scipy.special import ndtr  # slow to load
 
     value = claims["value"]
@@ -479,7 +481,7 @@ def _holds(value: float | str, rule: str, bar: float | str) -> bool:
 
 
 def _judged_cells(row: tuple, executed: Path) -> list[tuple[str, str, str]]:
-    """Return the verdict on each cell of a rule, the reason, and the table it is in."""
+    """Return the verdict on each cell of a rule, the reason, and the cell's table."""
     address = _within(row.cell, row.chapter)
     shown = address.partition("[")[0]
 
@@ -507,7 +509,7 @@ def _judged_cell(row: tuple, executed: Path) -> tuple[str, str]:
 
 
 def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:
-    """Return a rule for each row of the table that its stars match, or the rule unchanged."""
+    """Return a rule for each row of the table that the rule's stars match, or the rule itself."""
     if "*" not in row.cell:
         return [row]
 
@@ -529,7 +531,7 @@ def _filled(address: str, labels: list[str]) -> str:
 
 
 def _rule_met(row: tuple, runs: Path, chapter: str) -> tuple[object, object, bool | None]:
-    """Return the value of a sentence's cell, its bar, and whether the rule holds (None: no value).
+    """Return a cell's value, the bar, and whether the rule holds (None if there is no value).
 
     The rules ``excludes`` and ``includes`` use the interval of the cell.
     """
@@ -566,7 +568,7 @@ def _within(address: str, chapter: str) -> str:
 
 
 def _assigned(code: str) -> dict[str, object]:
-    """Return the literal values that a cell assigns, by name."""
+    """Return the literal values that a notebook's cell assigns, by name."""
     values = {}
     for node in ast.parse(code).body:
         if isinstance(node, ast.Assign):

@@ -1,4 +1,4 @@
-"""Answers to exercises, and a check of typed answers.
+"""The answers to exercises, and a check of typed answers.
 
 ``data/exercises.csv`` gives each answer as the address of a cell that a chapter shows or, if pencil
 and paper suffice, as a value.
@@ -19,21 +19,22 @@ from .record import cell
 
 
 def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, float]:
-    """Return the answer to an exercise, and the tolerance of a number.
+    """Return the answer to an exercise and, if it is a number, its tolerance.
 
     Parameters
     ----------
     exercise : str
         The exercise's label, such as ``"ex-first-range"``.
     runs : str or Path, optional
-        The folder of executed chapters with the tables; by default the stored tables.
+        The folder of executed chapters with the tables; by default the tables in the project's
+        data.
 
     Returns
     -------
     answer : float or str
     tolerance : float
-        By default 0 for a whole number, otherwise 0.005 or one per cent, whichever is larger.
-        Missing for a text.
+        The answer and its tolerance. The tolerance is by default 0 for a whole number, and
+        otherwise 0.005 or one per cent, whichever is larger; it is missing for a text.
 
     Raises
     ------
@@ -76,9 +77,9 @@ def listed() -> pd.DataFrame:
 def is_right(exercise: str, said: str) -> bool:
     """Return whether a typed text is the answer to an exercise.
 
-    A number may have a decimal point or comma, commas or spaces between thousands, a per cent sign,
-    or be a fraction such as 1/3. In words, only letters and digits count, regardless of case;
-    an answer may have alternatives separated by ``|``.
+    A number may have a decimal point or comma, commas or spaces between thousands, or a per cent
+    sign, or it may be a fraction such as 1/3. In words, only letters and digits count, regardless
+    of case; an answer may have alternatives separated by ``|``.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def is_right(exercise: str, said: str) -> bool:
     Raises
     ------
     ParameterError
-        There is no such exercise, or the answer is a number and the text is not.
+        There is no such exercise, or the answer is a number and the typed text is not a number.
 
     Examples
     --------
@@ -115,7 +116,7 @@ def is_right(exercise: str, said: str) -> bool:
 
 
 def hints(exercise: str) -> dict[float, str]:
-    """Return hints on typical mistakes in an exercise, by the number that they lead to.
+    """Return hints on typical mistakes in an exercise, by the number to which the mistake leads.
 
     Examples
     --------
@@ -132,7 +133,7 @@ def hints(exercise: str) -> dict[float, str]:
 
 
 def hint(exercise: str, said: str) -> str:
-    """Return a hint for a wrong answer, or an empty text.
+    """Return a hint on a wrong answer, or an empty string.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ _TURN_SLIDES = (_TEMPLATES / "slides.js").read_text(encoding="utf-8")
 
 
 def _policy(script: str = "") -> str:
-    """Return the element that lets a page load nothing but its own content and one script.
+    """Return the HTML element that lets a page load only its own content and one script.
 
     Examples
     --------
@@ -61,9 +61,9 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
         Chrome.
     kind : {"page", "report", "slides"}
         A page with its code in open cells, a report with all code folded, or slides with one slide
-        for each table and figure, its headline, and the text as speaker's notes. No page loads
-        anything from elsewhere, even from a foreign notebook: its widgets, scripts and remote
-        pictures are left out.
+        for each table and figure, under its headline, with the text as speaker's notes. No page
+        loads anything from elsewhere, even if the notebook comes from someone else: its widgets,
+        scripts and remote pictures are left out.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     Raises
     ------
     ParameterError
-        There is no such copy, or the page cannot be written.
+        There is no such executed copy, or the page cannot be written.
     PsychometricsError
         The browser did not print the page.
 
@@ -123,7 +123,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
 
 
 def _exported(notebook, executed: Path, kind: str) -> str:
-    """Return the notebook as HTML, without harmful tags and addresses."""
+    """Return an executed notebook as HTML, without harmful tags and addresses."""
     import bleach
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter, SlidesExporter
@@ -159,7 +159,7 @@ def _without_comments(style: re.Match) -> str:
 
 
 def _is_harmless(tag: str, name: str, value: str) -> bool:
-    """Return whether an attribute of foreign HTML is harmless: it loads nothing from elsewhere."""
+    """Return whether an attribute of foreign HTML loads nothing from elsewhere."""
     value = value.strip()
     if name == "href":
         return not value.lower().startswith("data:")
@@ -206,9 +206,9 @@ def _plain(notebook, executed: Path, kind: str):
 
 
 def _few_brackets(text: str) -> str:
-    """Escape the brackets of Markdown that has more than any chapter.
+    """Escape the brackets of Markdown text that has more brackets than any chapter.
 
-    The Markdown library pairs each opening bracket with all following ones, which is slow.
+    The Markdown library pairs each opening bracket with all following brackets, which is slow.
     """
     return text if text.count("[") < 2000 else text.replace("[", "&#91;")
 
@@ -237,7 +237,7 @@ def _slides(cells: list) -> list:
 
 
 def _headline(cell, text: str) -> str:
-    """Return the first bold words about a table or figure, or else its caption."""
+    """Return the first words in bold about a table or figure, or else its caption."""
     parts = "\n".join(str(one.get("data", {}).get("text/markdown")) for one in cell.outputs)
     own = parts.replace(f"{FOR_THE_PUBLISHED_RUN} ", "")
     caption = re.search(r"^\*\*(\w+ \d+)\.\*\* (.+?)[.:](?=\s|$)", own, re.M)

@@ -32,12 +32,13 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
     notebook : str
         The notebook's name, such as ``"03-assessment"``.
     values : dict, optional
-        Values by name, by default the running notebook's. Omitted names are not checked.
+        Values by name; by default the values of the running notebook. Omitted names are not
+        checked.
 
     Raises
     ------
     ParameterError
-        A value is impossible (the message names all such values), or there is no such parameter.
+        A value is invalid (the message names all such values), or there is no such parameter.
     QuestionnaireError, RespondentError, DataError
         A questionnaire, a respondent or a file is missing.
 
@@ -73,7 +74,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
 
 
 def _running(chapter: type[BaseModel]) -> dict[str, object]:
-    """Return the running notebook's values, with other names that papermill received."""
+    """Return the running notebook's values, and other names that papermill received."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -130,7 +131,7 @@ CHAPTERS: dict[str, type[BaseModel]] = {}
 
 
 class _Page(BaseModel):
-    """Parameters of the notebooks in `of`; with its defaults, any subset can be checked."""
+    """The parameters of the notebooks in `of`; with the defaults, any subset can be checked."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -139,7 +140,7 @@ class _Page(BaseModel):
         CHAPTERS.update(dict.fromkeys(of.split(), cls))
 
     def check(self) -> None:
-        """Check conditions on several parameters."""
+        """Check conditions that involve several parameters."""
 
 
 class _Chapter(_Page):
@@ -215,7 +216,7 @@ class _Interventions(_Chapter, of="07-interventions"):
         if any(not 1 <= int(time) <= self.epochs for time in times):
             raise ParameterError(f"measure_at must be 1 to {self.epochs}, got {self.measure_at}.")
         if self.live > self.models:
-            raise ParameterError(f"live: {self.live} is more than models, {self.models}.")
+            raise ParameterError(f"live: {self.live} is greater than models, {self.models}.")
         if self.talk != "shipped" and not (Path(self.talk) / "interventions_talk.csv").is_file():
             raise ParameterError(f"{self.talk} has no interventions_talk.csv: name its folder.")
 
@@ -275,7 +276,7 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
         if asked and not any(scale.reverse for scale in asked.scales):
             raise ParameterError(f"questionnaire: {asked.id} has no reverse-keyed items.")
         if self.respondents and len(population(self.respondents)) < 2:
-            raise ParameterError("respondents: one has no variance; name two.")
+            raise ParameterError("respondents: a single one has no variance; name two.")
 
 
 class _Published(_Chapter, of="12-published-answers"):
@@ -289,7 +290,7 @@ class _Published(_Chapter, of="12-published-answers"):
         if not asked.scales:
             raise ParameterError(f"questionnaire: {asked.id} has no scales; name another.")
         if self.answers == "none" and asked.id != "ipip50":
-            raise ParameterError("questionnaire: is for a table of answers; give one as answers.")
+            raise ParameterError("questionnaire: needs a table of answers; name one in answers.")
         if self.answers != "none":
             _check_sheets(self.answers, asked)
 
@@ -317,7 +318,7 @@ class _Report(_Page):
     conditions: dict[str, str | int | float | bool | None] = {}
 
     def _check_asking(self, models: list[str], named: bool = False) -> None:
-        """Refuse what asking would refuse; with ``named``, a page lists the models that fail."""
+        """Refuse what ``ask`` would refuse; with ``named``, a page lists the models that fail."""
         mode = mode_named(self.mode)
         if self.mode == "human":
             raise ParameterError(
@@ -401,7 +402,7 @@ class _Sweep(_Page, of="sweep"):
 
 
 def _check_sheets(path: str, questionnaire: Questionnaire) -> None:
-    """Refuse a table with too few complete sheets for alphas, factors and shares of bias."""
+    """Refuse a table with too few complete rows for alphas, factors and shares of bias."""
     items = item_scores(read_answers(path, questionnaire, progress=False))
     scales = [keyed_items(items, questionnaire, scale) for scale in questionnaire.scales]
     complete = len(pd.concat(scales, axis=1).dropna())

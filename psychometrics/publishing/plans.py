@@ -11,14 +11,14 @@ from ..paths import data_dir
 
 
 def plan(name: str) -> None:
-    """Show a study's plan, folded, with the commit that added it.
+    """Show a study's plan, folded, with the commit that added the plan.
 
     Parameters
     ----------
     name : str
         The name of a file in ``data/plans``, without its extension. Its fields are sentences, lists
-        or mappings; ``committed`` is the commit, ``deviations`` lists the decisions made after the
-        results.
+        or mappings; ``committed`` is the commit, and ``deviations`` lists the decisions that were
+        made after the results.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def plan(name: str) -> None:
 
 
 def _html_of(value: object) -> str:
-    """Return a field of a plan as HTML; mappings and lists become lists."""
+    """Return a field of a plan as HTML, in which mappings and lists become lists."""
     if isinstance(value, dict):
         value = [f"<i>{escape(str(k))}</i>: {_html_of(v)}" for k, v in value.items()]
     elif isinstance(value, list):

@@ -23,17 +23,17 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-sta
 
 
 def _check_output(path: str | Path) -> Path:
-    """Refuse a page that could not be written, before computing anything for it.
+    """Refuse a page that could not be written, before its content is computed.
 
     Returns
     -------
     Path
-        The path, with its extension .html or .pdf in lower case.
+        The path, with the extension .html or .pdf in lower case.
 
     Raises
     ------
     ParameterError
-        As for :func:`psychometrics.exceptions.check_file`, or no browser can print the page.
+        As in :func:`psychometrics.exceptions.check_file`, or no browser can print the page.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _needed_browser(place: object) -> str:
 
 
 def _page_names(toc: Path) -> list[str]:
-    """Return the names of the pages in the order of the table of contents."""
+    """Return the names of the book's pages in the order of the table of contents."""
     contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
     parts = contents.get("parts", [contents])
     chapters = [chapter for part in parts for chapter in part.get("chapters", [])]

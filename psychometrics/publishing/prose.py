@@ -1,7 +1,7 @@
 """The prose of an executed notebook as plain Markdown, with its numbers filled in.
 
-For a run whose parameters differ from the published ones, the text is quoted, and each sentence
-with a rule is marked: does it hold for the run?
+For a run whose parameters differ from those of the published run, the text is quoted, and a mark
+after each sentence with a rule says whether the sentence holds for the run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SHOWN = ("image/svg+xml", "image/png", "image/jpeg", "text/html", "text/markdow
 
 
 def _prose_of(executed: Path) -> _Prose:
-    """Return the writer of a run's text: unchanged, or marked as about the published run."""
+    """Return the object that writes a run's text, either unchanged or marked."""
     sentences = judged_sentences(executed)
     parameters = own_parameters(executed)
     is_chapter = re.match(r"\d\d-|benchmarks$", _chapter_of(executed)) is not None
@@ -70,7 +70,7 @@ class _Prose:
             self.numbers[about["name"]] = f"{kinds[kind]} {counts[kind]}"
 
     def captioned(self, output) -> list:
-        """Return an output with its numbered caption, or only the failures of a message."""
+        """Return an output with its numbered caption, or the failures that a message reports."""
         from nbformat.v4 import new_output
 
         if output.get("name") == "stderr":
@@ -95,11 +95,11 @@ class _Prose:
         return [caption, output] if about["name"].startswith("tab") else [output, caption]
 
     def banner(self) -> str:
-        """Return the text above the page's first cell."""
+        """Return the text to put above the page's first cell."""
         return ""
 
     def cell(self, source: str) -> str:
-        """Return a text cell."""
+        """Return the text of a text cell."""
         return self.plain(source)
 
     def caption(self, about: dict) -> str:
@@ -114,7 +114,7 @@ class _Prose:
         return re.sub(r"\[\]\(([^)]+)\)", lambda link: f"*{_title(link[1])}*", text)
 
     def _blocks(self, text: str) -> str:
-        """Turn directives into quotations with a bold first line; drop forms and explorers."""
+        """Turn directives into quotations with a bold first line; leave forms and explorers out."""
 
         def block(found: re.Match) -> str:
             kind = found[2]
@@ -173,13 +173,13 @@ class _Prose:
         return "" if kind == "eq" else said.strip() or text
 
     def number(self, text: str) -> str:
-        """Return the output of the role ``num``."""
+        """Return the text that the role ``num`` prints."""
         value = self._printed(text, self.executed.parent, self.executed.stem)
         return self._hold(value) if value else "–"
 
     @staticmethod
     def _printed(text: str, runs: Path, chapter: str) -> str:
-        """Return a cell as printed; empty if the cell or its value is missing."""
+        """Return a cell as printed, or an empty string if the cell or its value is missing."""
         try:
             found = escape(printed(text, runs, chapter))
         except (PsychometricsError, ValueError):
@@ -188,7 +188,7 @@ class _Prose:
 
 
 class _OtherRun(_Prose):
-    """The text of a chapter on the page of a run with other parameters.
+    """The text of a chapter on the page of a run with different parameters.
 
     The text was written for the published run. It is quoted with the published numbers, this run's
     numbers in brackets, and a mark after each sentence that says whether it holds for this run.
@@ -256,7 +256,7 @@ class _OtherRun(_Prose):
         return value if here in ("", published) else f"{value} (here {self._hold(here)})"
 
     def _here(self, text: str) -> str:
-        """Return the number of this run; empty if it is missing or belongs to another chapter."""
+        """Return this run's number, or an empty string if it is missing or in another chapter."""
         if "/" in text.partition("[")[0]:
             return ""
         return self._printed(text, self.executed.parent, self.executed.stem)
@@ -279,7 +279,7 @@ class _OtherRun(_Prose):
         return _quoted(f"{FOR_THE_PUBLISHED_RUN}\n\n{self.plain(self._marked(text))}")
 
     def _directive(self, fence: re.Match) -> str:
-        """Return a directive with marks; a chapter's questions get none."""
+        """Return a directive with marks after its sentences, unless it is a chapter's question."""
         kind = fence[2]
         body = fence[4]
         if kind not in _CLAIMING:
@@ -344,7 +344,7 @@ class _OtherRun(_Prose):
 
 
 def _is_plain_mathml(formula: str) -> bool:
-    r"""Return whether a formula is pure MathML; ``\text`` may hold any HTML.
+    r"""Return whether a formula is pure MathML, since ``\text`` may contain any HTML.
 
     Examples
     --------
@@ -366,7 +366,7 @@ def _is_plain_mathml(formula: str) -> bool:
 
 
 def _normal(text: str) -> str:
-    """Return a sentence without markup, as expectations quote it."""
+    """Return a sentence without markup, in the form in which expectations quote it."""
     text = ROLE.sub("…", text)
     text = _ROLE.sub(lambda role: role[2].partition("<")[0].strip() or role[2], text)
     return " ".join(text.replace("*", "").casefold().split())
@@ -382,14 +382,14 @@ def _code(value: object) -> str:
 
 
 def _title(target: str) -> str:
-    """Return the heading of a label or of a page, or the label's words."""
+    """Return the heading that a label or a page has, or else the words of the label."""
     name = target.split("#")[-1].rpartition("/")[2].partition(".")[0]
     return _titles().get(name, name.replace("-", " "))
 
 
 @cache
 def _titles() -> dict[str, str]:
-    """Return the headings by their labels and by the names of their pages."""
+    """Return the book's headings, by their labels and by the names of their pages."""
     found = {}
     for path in [*notebooks_dir().glob("*.ipynb"), *book_dir().rglob("*.md")]:
         text = path.read_text(encoding="utf-8")

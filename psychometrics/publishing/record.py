@@ -1,4 +1,4 @@
-"""The displayed table is the record: chapters save what they show, and prose refers to it.
+"""Save the tables and figures that chapters show, and look up the numbers for the prose.
 
 :func:`table` and :func:`figure` show a result and write its numbers to a CSV file in the folder of
 the run. Prose, claims, exercises and expectations refer to a cell of these files by an address:
@@ -6,8 +6,8 @@ the run. Prose, claims, exercises and expectations refer to a cell of these file
 elsewhere. The last label is a column; the labels before it are looked up in the first columns.
 
 If a table's numbers depend on texts that the project does not ship, such as a lexicon,
-``tab-power.rests-on.txt`` next to its CSV file names them. It is compared only with tables that
-name the same texts.
+``tab-power.rests-on.txt`` next to its CSV file names them. Such a table is compared only with
+tables that name the same texts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NAME = re.compile(r"(tab|fig)-[a-z0-9-]+")
 
 @dataclass
 class _Run:
-    """The run of this process: the folder to which it writes its tables and figures."""
+    """The run of this process, with the folder to which it writes its tables and figures."""
 
     folder: Path = Path("runs/tables")
 
@@ -49,13 +49,13 @@ _RUN = _Run()
 
 
 def write_to(folder: str | Path) -> None:
-    """Set the folder for everything that this process shows from now on.
+    """Set the folder for all tables and figures that this process shows from now on.
 
     Parameters
     ----------
     folder : str or Path
         The folder of a run, named after its chapter; by default ``runs/tables``. The first table
-        creates it.
+        creates the folder.
     """
     _RUN.folder = Path(folder)
 
@@ -90,22 +90,24 @@ def table(
     Parameters
     ----------
     frame : DataFrame
-        Raw numbers and words; the index has the labels of the rows. A default index is left out.
+        A table of raw numbers and words, whose index has the labels of the rows. A default index is
+        left out.
     name : str
         A name that begins with ``tab-``, unique in the book.
     caption : str
         Caption in MyST.
     formats : dict, optional
-        Format specs by column, ``"p"`` for p values; ``""`` applies to all other numbers (by
-        default ``"d"`` for whole numbers and ``".2f"`` for others).
+        Format specifications by column, with ``"p"`` for p values; the key ``""`` applies to all
+        other columns of numbers (by default ``"d"`` for whole numbers and ``".2f"`` for other
+        numbers).
     rests_on : str
-        External texts behind the numbers that are not shipped, such as ``"HurtLex"``; empty if
-        there are none. The caption should name them, too.
+        Texts that the numbers depend on and that are not shipped, such as ``"HurtLex"``; empty if
+        there are no such texts. The caption should name them, too.
 
     Raises
     ------
     ParameterError
-        The name does not begin with ``tab-``, or a format names no column.
+        The name does not begin with ``tab-``, or a format names a column that does not exist.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
     name : str
         A name that begins with ``fig-``, unique in the book.
     caption, alt : str
-        Caption in MyST, and the description for readers who cannot see the figure.
+        The caption in MyST, and a description for readers who cannot see the figure.
 
     Raises
     ------
@@ -159,7 +161,7 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
 
 
 def _smallest_label(fig: Figure) -> float:
-    """Return the size in points of the smallest text, after shrinking the figure to a page."""
+    """Return the size of the smallest text, in points, after shrinking the figure to a page."""
     from matplotlib.text import Text
 
     fig.draw_without_rendering()
@@ -177,17 +179,18 @@ def read(name: str, runs: str | Path = "book") -> pd.DataFrame:
     name : str
         The table's address, such as ``"04/tab-power"``.
     runs : str or Path
-        The folder of executed chapters; ``"book"`` is where ``psychometrics book`` puts them.
+        The folder of executed chapters; ``"book"`` is the folder into which ``psychometrics book``
+        writes them.
 
     Returns
     -------
     DataFrame
-        The first column is the index.
+        The table, whose first column is the index.
 
     Raises
     ------
     DataError
-        The chapter was not executed, or shows no such table.
+        The chapter was not executed, or does not show this table.
 
     Examples
     --------
@@ -209,9 +212,9 @@ def cell(address: str, runs: Path, chapter: str = "") -> object:
     address : str
         The cell's address, such as ``"04/tab-power[silhouette, auc]"``.
     runs : Path
-        The folder with a folder of CSV files for each executed chapter.
+        The folder that contains a folder of CSV files for each executed chapter.
     chapter : str
-        Chapter for an address that names none.
+        The chapter to use if the address does not name a chapter.
 
     Returns
     -------
@@ -236,10 +239,12 @@ def cell(address: str, runs: Path, chapter: str = "") -> object:
 def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, object]:
     """Return a cell as ``value``, with ``low, high, null, null_low, null_high`` of its row.
 
-    ``p_of_the_claim`` is the p value of a test against the bar of a claim, if the row has one.
+    ``p_of_the_claim`` is the p value of a test against the bar of a claim, if the row has such a
+    value.
 
-    The others are in columns of these names (``null low`` for ``null_low``), or of these names
-    after the cell's column, such as ``auc low``. A missing cell gives a missing value.
+    All values but the first come from columns with these names (``null low`` for ``null_low``), or
+    with these names after the name of the cell's column, such as ``auc low``. A missing cell gives
+    a missing value.
     """
     row, column = _found(address, runs, chapter)
     found = {"value": row[column]}
@@ -253,7 +258,7 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
 
 
 def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
-    """Return the labels in the place of an address's stars, for each row that it matches.
+    """Return the labels that an address's stars stand for, for each row that it matches.
 
     Examples
     --------
@@ -276,9 +281,10 @@ def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
 
 
 def printed(text: str, runs: Path, chapter: str = "") -> str:
-    """Format a number for the role ``num``: a cell's address, optionally ``:`` and a format.
+    """Format a number for the role ``num``, given a cell's address and optionally a format.
 
-    The formats are Python's, ``p`` for a p value, and ``.2f ci`` for a value with its interval.
+    The format follows ``:`` and is one of Python's formats, ``p`` for a p value, or ``.2f ci`` for
+    a value with its interval.
     """
     address, mark, form = text.partition("]:")
     if mark:
@@ -327,7 +333,7 @@ def shown(notebook: Path) -> list[dict]:
 
 
 def _mistakes(chapter: str, runs: Path) -> list[str]:
-    """Return the mistakes in the numbers of an executed chapter's prose, one sentence each."""
+    """Return the mistakes in numbers of an executed chapter's prose, one sentence for each."""
     path = runs / f"{chapter}.ipynb"
     names = [about["name"] for about in shown(path)]
     said = [f"{chapter}: {n} is shown twice." for n in sorted({*names}) if names.count(n) > 1]
@@ -344,7 +350,7 @@ def _mistakes(chapter: str, runs: Path) -> list[str]:
 
 
 def external_texts_file(path: Path) -> Path:
-    """Return the path of the file that names the external texts of a table's CSV file.
+    """Return the path of the file that names the external texts behind a table's CSV file.
 
     Examples
     --------
@@ -358,7 +364,7 @@ def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
     """Write the numbers of a table or figure; return the path of the CSV file."""
     if not _NAME.fullmatch(name) or not name.startswith(kind):
         what = "table" if kind == "tab" else "figure"
-        raise ParameterError(f"{name}: the name of a {what} is like {kind}-power.")
+        raise ParameterError(f"{name}: the name of a {what} must be like {kind}-power.")
     _RUN.folder.mkdir(parents=True, exist_ok=True)
     flat = frame.set_axis([_flat(column) for column in frame], axis=1)
     path = _RUN.folder / f"{name}.csv"
@@ -433,7 +439,7 @@ def _linked(text: str) -> str:
 
 
 def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], str]:
-    """Return the row of an address, by column, and the address's column."""
+    """Return the row to which an address refers, by column, and the column."""
     where, name, labels = _parts(address, chapter)
     path = _path(address, where, name, runs)
     head, rows = _read(path, path.stat().st_mtime_ns)

@@ -37,8 +37,8 @@ def run_notebook(
 ) -> Path:
     """Execute a notebook with papermill, and write its pages.
 
-    The run and its pages are made in a temporary folder next to the executed copy. They replace
-    earlier ones together, once all are complete, so a failed run leaves the earlier result
+    The run and its pages are made in a temporary folder next to the executed copy. They replace an
+    earlier result together, once all are complete, so a failed run leaves the earlier result
     unchanged. An earlier result with other parameters is kept, under a name made from its
     parameters.
 
@@ -47,9 +47,10 @@ def run_notebook(
     name : str
         A notebook of the book or of a report.
     parameters : dict, optional
-        Values for names of its parameters cell; the others keep their defaults.
+        Values for parameters in the notebook's parameters cell, by name; all other parameters keep
+        their defaults.
     output : str or Path, optional
-        The executed copy, in an existing folder; by default ``runs/<name>.ipynb``.
+        Path of the executed copy, in an existing folder; by default ``runs/<name>.ipynb``.
     progress : bool
         Whether to show a progress bar over the cells.
     pages : sequence of str or Path
@@ -65,7 +66,7 @@ def run_notebook(
     Raises
     ------
     ParameterError
-        There is no such notebook, parameter or folder; nothing was executed.
+        There is no such notebook, parameter or folder. No cell was executed.
     PsychometricsError
         A cell failed; the message is the cell's error, and ``<output>.failed.ipynb`` shows the
         place.
@@ -117,7 +118,7 @@ def run_notebook(
 
 
 def _source_of(name: str) -> Path:
-    """Return a notebook's file."""
+    """Return the path of a notebook."""
     source = notebooks_dir() / f"{name}.ipynb"
     if not source.is_file():
         check_choice(sorted(path.stem for path in notebooks_dir().glob("*.ipynb")), notebook=name)
@@ -125,7 +126,7 @@ def _source_of(name: str) -> Path:
 
 
 def _given_parameters(source: Path, parameters: Mapping[str, object]) -> dict[str, object]:
-    """Return values for a notebook's parameters, checked against their names and kinds."""
+    """Return values for a notebook's parameters, after checking their names and types."""
     known = needed("papermill").inspect_notebook(str(source))
     given = dict(parameters)
     for parameter, value in given.items():
@@ -151,11 +152,12 @@ def write_report(
     notebook : str
         The notebook's name.
     parameters : mapping
-        Values for names of its parameters cell.
+        Values for parameters in the notebook's parameters cell, by name.
     pages : sequence of str or Path
         Pages to write, each .html or .pdf (printed by Chromium).
     executed : Path, optional
-        The executed copy, by default in ``runs/``; its tables are in the folder of the same name.
+        Path of the executed copy, by default in ``runs/``; the tables are in the folder of the same
+        name.
 
     Returns
     -------
@@ -165,7 +167,7 @@ def write_report(
     Raises
     ------
     ParameterError
-        A parameter is impossible, or the page cannot be written; nothing was run.
+        A parameter has an invalid value, or the page cannot be written. No cell was executed.
     PsychometricsError
         The notebook or the printing failed.
 
@@ -199,9 +201,9 @@ def sweep(
     Parameters
     ----------
     notebook : str
-        As for :func:`psychometrics.publishing.runs.run_notebook`.
+        The notebook's name, as in :func:`psychometrics.publishing.runs.run_notebook`.
     grid : mapping of str to sequence, or sequence of str
-        Values by parameter, also as ``"temperature=0.5,1"``; all combinations are run.
+        Values by parameter, or texts such as ``"temperature=0.5,1"``; all combinations are run.
     folder : str or Path, optional
         Folder for the executed copies and the page, ``index.html``; by default
         ``runs/<notebook>-sweep``.
@@ -213,15 +215,16 @@ def sweep(
     Returns
     -------
     DataFrame
-        One row per run: the parameters of the grid; ``run``, the executed copy's name;
-        ``status``, *run now*, *done before* or *failed*; ``seconds``; ``reason`` of a failure.
-        ``runs.csv`` in the folder has the same rows, and ``attrs["page"]`` is the page's path.
+        One row per run: the parameters of the grid; ``run``, the executed copy's name; ``status``,
+        which is *run now*, *done before* or *failed*; ``seconds``; and the ``reason`` for a
+        failure. ``runs.csv`` in the folder has the same rows, and ``attrs["page"]`` is the page's
+        path.
 
     Raises
     ------
     ParameterError
         There is no such notebook or parameter, a parameter or a value occurs twice, no combination
-        is possible, or the folder cannot be written; nothing was executed.
+        is valid, or the folder cannot be written. No cell was executed.
 
     Examples
     --------
@@ -259,7 +262,7 @@ def sweep(
 def _execute_notebook(
     name: str, source: Path, output: Path, parameters: dict, progress: bool
 ) -> None:
-    """Execute a notebook with papermill; its tables go to the folder of the copy's name.
+    """Execute a notebook with papermill; write its tables to the folder of the copy's name.
 
     Raises
     ------
@@ -286,7 +289,7 @@ def _execute_notebook(
 
 
 def _name_of_parameters(parameters: dict[str, object], *more: str) -> str:
-    """Return a short file name from parameters, with a digest that makes it unique.
+    """Return a short file name made from parameters, with a digest that makes it unique.
 
     Examples
     --------
@@ -300,7 +303,7 @@ def _name_of_parameters(parameters: dict[str, object], *more: str) -> str:
 
 
 def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
-    """Replace an earlier run by a finished one: tables, notebook and pages."""
+    """Replace an earlier run's tables, notebook and pages by those of a finished run."""
     places = {made.with_suffix(""): output.with_suffix(""), made: output} | pages
     made.with_suffix("").mkdir(exist_ok=True)  # missing if the notebook shows no table
     name = _other_name(output, made)
@@ -319,7 +322,7 @@ def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
 
 
 def _other_name(output: Path, made: Path) -> str:
-    """Return the name under which to keep an earlier result; empty if there is none."""
+    """Return the name under which to keep an earlier result, or an empty string without one."""
     if not output.is_file() and not output.with_suffix("").is_dir():
         return ""
 
@@ -362,7 +365,7 @@ def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
 
 
 def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tuple[dict, str]]:
-    """Return all combinations, each with the reason if it is impossible."""
+    """Return all combinations, each with the reason if its values are invalid."""
     import papermill
 
     source = _source_of(notebook)
@@ -375,7 +378,7 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
 
     both = sorted(set(grid) & set(parameters))
     if both:
-        raise ParameterError(f"{both[0]} is swept and set: leave it out of one of the two.")
+        raise ParameterError(f"{both[0]} is both swept and set: remove it from one of the two.")
 
     found = []
     for values in itertools.product(*grid.values()):
@@ -395,7 +398,7 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
 
 
 def _one(notebook: str, values: dict, path: Path, impossible: str, progress: bool) -> dict:
-    """Run one combination unless its copy exists; only a complete copy gets its name."""
+    """Run one combination unless its executed copy exists; only a complete copy gets its name."""
     done, failed = (path.with_name(f"{path.name}{end}") for end in (".ipynb", ".failed.txt"))
     if done.is_file():
         written = json.loads(done.read_text(encoding="utf-8"))["metadata"]

@@ -1,4 +1,4 @@
-"""Questionnaires: their content, their files, and the prompts made from them."""
+"""Questionnaires: their content, their files, and the prompts that are made from them."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The table of answers to a questionnaire's items, in any mode: its columns and format."""
+"""The columns and the format of the table of answers to items, in any mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..exceptions import ParameterError
 from .model import Questionnaire
 
 COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
-"""First columns of every table of answers; a mode's own columns follow."""
+"""The first columns of every table of answers, which a mode's own columns follow."""
 
 
 def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
@@ -21,13 +21,13 @@ def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire
     Parameters
     ----------
     rows : list of dict or DataFrame
-        Rows with the ``COLUMNS`` except ``questionnaire``; further columns are kept.
+        Rows with all ``COLUMNS`` except ``questionnaire``; further columns are kept.
     questionnaire : Questionnaire
 
     Returns
     -------
     DataFrame
-        One row per answer; ``value`` is a float, missing unless the status is ``ok``.
+        One row per answer; ``value`` is a float, and missing unless the status is ``ok``.
 
     Raises
     ------

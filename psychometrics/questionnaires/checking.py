@@ -1,4 +1,4 @@
-"""Check a questionnaire's content: each mistake names its place and the correction."""
+"""Check a questionnaire's content, and name the place and the correction of each mistake."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PartT = TypeVar("_PartT", bound=Part)
 _STAND_INS = dict.fromkeys(
     ("id", "title", "short_title", "measures", "citation", "source", "licence"), "stand-in"
 )
-"""Placeholders for missing or wrong values that other parts do not depend on."""
+"""The placeholders for missing or wrong values on which no other part depends."""
 _LISTS = ("items", "scales", "options", "response")
-"""Lists whose valid entries are checked even if others are wrong."""
+"""The lists whose valid entries are checked even if other entries are wrong."""
 _ASKED = ("terms", "templates", "candidates", "intensifiers", "options", "weights")
-"""Keys of an item on which its other keys depend."""
+"""The keys of an item on which its other keys depend."""
 _EXPECTED = {
     "tuple_type": "must be a list",
     **dict.fromkeys(
@@ -26,7 +26,7 @@ _EXPECTED = {
     ),
     "string_type": "must be text",
     "int_type": "must be a whole number",
-    "too_short": "needs an entry more",
+    "too_short": "needs at least one entry more",
     "too_long": "is too long; shorten it",
     "string_too_short": "is empty; write something",
     "string_too_long": "must have at most 100 signs",
@@ -44,7 +44,7 @@ def checked(content: object, place: str, schema: type[_PartT]) -> _PartT: ...
 
 
 def checked(content: object, place: str, schema: type[Part] = Questionnaire) -> Part:
-    """Parse the content as a part of a questionnaire; a mistake names its place."""
+    """Parse content as a part of a questionnaire; the error names the place of each mistake."""
     if not isinstance(content, dict):
         raise QuestionnaireError(f"{place}: holds no questionnaire; give it keys, such as `items`.")
 
@@ -70,7 +70,7 @@ def checked(content: object, place: str, schema: type[Part] = Questionnaire) -> 
 
 
 def _mistakes_of_the_rest(content: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
-    """Return the mistakes that the valid parts of a wrong questionnaire make together."""
+    """Return the mistakes in how the valid parts of an invalid questionnaire fit together."""
     places = [mistake["loc"] for mistake in found]
     if () in places or ("items",) in places:
         return []
@@ -99,7 +99,7 @@ def _mistakes_of_the_rest(content: dict[str, Any], found: list[dict[str, Any]]) 
 def _right_entries(
     key: str, entries: list[Any], wrong: set[tuple[Any, ...]], unsure: set[str | int]
 ) -> list[dict[str, object]]:
-    """Return entries without their wrong keys, and record the checks that this prevents."""
+    """Return entries without their wrong keys, and record the checks that are not possible."""
     right = []
     for at, entry in enumerate(entries):
         off = {place[1] if len(place) > 1 else None for place in wrong if place[0] == at}
@@ -131,7 +131,7 @@ def _stand_in(key: str, at: int) -> dict[str, object]:
 
 
 def _mistake_lines(mistake: dict[str, Any], content: dict[str, Any]) -> list[str]:
-    """Return a pydantic mistake as lines with place and correction, after the file's name."""
+    """Return pydantic's mistake as lines with file, place and correction."""
     place = _place(mistake["loc"], content)
     place = f", {place}" if place else ""
     got = mistake["input"]
@@ -177,5 +177,5 @@ def _place(location: tuple[Any, ...], content: Any) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    """Return the text on one line, with escapes for unprintable characters."""
+    """Return a text on one line, with escapes for unprintable characters."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)

@@ -1,6 +1,6 @@
 """Questionnaires by name or path: the project's own, and users' files.
 
-Another package adds questionnaires by an entry point that names a package with their YAML files::
+Another package adds questionnaires by an entry point that names a package with YAML files::
 
     [project.entry-points."psychometrics.questionnaires"]
     wellbeing = "wellbeing.sheets"
@@ -41,29 +41,29 @@ def load_questionnaire(
     ----------
     name_or_path : str or Path
         A name from :func:`questionnaire_names`, the name of a variant (``ipip20-typos-1``, see
-        :func:`perturbed`), or the path of a file: YAML in the project's layout, JSON in
-        PsychoBench's or question_llm's, or OpenScales' ``.osd``. A loaded questionnaire is returned
-        unchanged.
+        :func:`perturbed`), or the path of a file: YAML in the project's layout, JSON in the layout
+        of PsychoBench or question_llm, or ``.osd`` of OpenScales. A loaded questionnaire is
+        returned unchanged.
     texts : bool
-        Whether the items' wording is needed. Without it PsychoBench's thirteen scales load without
-        a download: keys, norms and ranges, and a placeholder for each item.
+        Whether the items' wording is needed. Without the wording, PsychoBench's thirteen scales
+        load without a download, with keys, norms, ranges, and a placeholder for each item.
 
     Returns
     -------
     Questionnaire
-        The questionnaire, immutable and checked in all its parts.
+        The questionnaire, which is immutable and checked in all its parts.
 
     Raises
     ------
     QuestionnaireError
-        The file is missing or malformed. The message has one line per mistake with the file, the
+        The file is missing or malformed. The message has one line per mistake, with the file, the
         item and the correction.
     DataError
         The wording is needed but can be neither found nor downloaded.
 
     References
     ----------
-    Huang et al. (2024), Table 5 and appendix A; the question_llm library's description,
+    Huang et al. (2024), Table 5 and appendix A; the description of the question_llm library,
     *Instantiating Questionnaires*.
 
     Examples
@@ -109,7 +109,7 @@ def load_questionnaire(
 def load_questionnaires(
     given: str | Path | Questionnaire | Iterable[Any], texts: bool = True
 ) -> list[Questionnaire]:
-    """Load one questionnaire or several, for functions with a parameter ``questionnaires``.
+    """Load one questionnaire or several, for functions that have a parameter ``questionnaires``.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def load_questionnaires(
     Raises
     ------
     ParameterError
-        There is none.
+        There is no questionnaire.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def load_questionnaires(
 
 
 def questionnaire_names() -> list[str]:
-    """Return the names of the project's questionnaires, and of questionnaires that packages add.
+    """Return the names of questionnaires of the project and of other packages.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def _added_along(_path: tuple[str, ...]) -> dict[str, Path]:
 
 
 def counts(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Count templates, terms, intensifiers and prompts of each item.
+    """Count each item's templates, terms, intensifiers, prompts and options.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def _shown(path: Path) -> str:
 
 
 def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
-    """Refuse a different questionnaire with a shipped name, since answers would get mixed up."""
+    """Refuse a different questionnaire with a shipped name, since their answers would mix."""
     shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
     added = _added().get(questionnaire.id)
     if questionnaire.id not in questionnaire_names() or path in (shipped, added):

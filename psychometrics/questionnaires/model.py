@@ -1,6 +1,6 @@
 """The content of a questionnaire, and the rules for its parts.
 
-One file: the rules for a part are next to its fields.
+All are in this one file, so that the rules for a part stand next to its fields.
 """
 
 from __future__ import annotations
@@ -86,20 +86,20 @@ _Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=
 
 
 class Part(BaseModel):
-    """A part of a questionnaire: it is immutable, and refuses unknown keys."""
+    """A part of a questionnaire, which is immutable and refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
 class _Level(Part):
-    """A level of the intensifier scale: interchangeable intensifiers and their common weight."""
+    """A level of the scale of intensifiers: interchangeable words with a common weight."""
 
     weight: _Number
     terms: _Words
 
 
 class _Terms(Part):
-    """Construct terms: ``source`` (S+) keep the item's stance, ``inverse`` (S−) reverse it."""
+    """Construct terms: ``source`` (S+) terms keep an item's stance, ``inverse`` (S−) reverse it."""
 
     source: _Words
     inverse: _Words
@@ -114,7 +114,7 @@ class _Terms(Part):
 
 
 class _Template(Part):
-    """A premise and a hypothesis with one gap for a term and one for an intensifier."""
+    """A premise and a hypothesis, with a gap for a term and a gap for an intensifier."""
 
     premise: _Text
     hypothesis: _Text
@@ -141,10 +141,10 @@ class _Template(Part):
 
 
 class _Candidates(Part):
-    """Alternatives to a template of the item or to its terms: wordings to compare.
+    """Alternatives to one of an item's templates or to its terms, to be compared.
 
     ``premises`` and ``hypotheses`` replace the parts of the template with the given number (the
-    first by default); ``source`` and ``inverse`` terms are added to its own.
+    first by default); ``source`` and ``inverse`` terms are added to the item's own terms.
     """
 
     template: Annotated[int, Field(strict=True, ge=1)] = 1
@@ -155,14 +155,14 @@ class _Candidates(Part):
 
 
 class Option(Part):
-    """A response option as people see it, with the value that scores it."""
+    """A response option as people see it, with the value that it adds to a score."""
 
     value: _Number
     label: _Text
 
 
 class Scale(Part):
-    """Items that are added up or averaged, after those in ``reverse`` are reversed.
+    """Items that are added up or averaged, after the items in ``reverse`` are reversed.
 
     In a file, ``items: all`` means every item; a subscale names its parent.
     """
@@ -176,7 +176,7 @@ class Scale(Part):
 
 
 class _Norm(Part):
-    """Mean and standard deviation of a scale in a group of people, with the source."""
+    """The mean and standard deviation of a scale in a group of people, with the source."""
 
     scale: _Text
     group: _Text
@@ -190,8 +190,8 @@ class _Prompt(Part):
     """A prompt to send word for word; see :func:`psychometrics.modes.messages.messages`.
 
     The ``template`` has ``{statements}``, or ``{question}`` and ``{choices}`` for one item, whose
-    choices have ``labels`` and the ``delimiter`` before them. Unless it is ``usual``, it is sent
-    only for ``wording="file"``.
+    choices have ``labels`` and the ``delimiter`` before them. Unless the prompt is ``usual``, it is
+    sent only for ``wording="file"``.
     """
 
     model_config = ConfigDict(str_strip_whitespace=False)  # blanks at its end are sent, too
@@ -203,12 +203,12 @@ class _Prompt(Part):
 
 
 class Item(Part):
-    """One question, its key, and the parts that a way of asking needs.
+    """One question, its key, and the parts that the ways of asking need.
 
-    ``terms``, ``templates`` and ``intensifiers`` for NLI prompts, ``candidates`` for better ones;
-    ``options`` that differ from the questionnaire's; ``weights``, each option's contribution to
-    each category; ``paraphrases`` and ``negated``, rewordings and a denial of the text, for
-    :func:`~psychometrics.questionnaires.perturbations.perturbed`.
+    The parts are ``terms``, ``templates`` and ``intensifiers`` for NLI prompts, and ``candidates``
+    for better prompts; ``options`` that differ from the questionnaire's; ``weights``, each option's
+    contribution to each category; ``paraphrases`` and ``negated``, rewordings and a denial of the
+    text, for :func:`~psychometrics.questionnaires.perturbations.perturbed`.
     """
 
     id: _ItemId
@@ -284,12 +284,12 @@ class Questionnaire(Part):
         return self
 
     def item(self, item_id: str) -> Item:
-        """Return the item with this id."""
+        """Return the item that has the given id."""
         found = next((item for item in self.items if item.id == item_id), None)
         return found or self._lacks("item", self.items, item_id)
 
     def scale(self, scale_id: str) -> Scale:
-        """Return the scale with this id."""
+        """Return the scale that has the given id."""
         found = next((scale for scale in self.scales if scale.id == scale_id), None)
         return found or self._lacks("scale", self.scales, scale_id)
 
@@ -302,23 +302,23 @@ class Questionnaire(Part):
         return [item for item in self.items if item.id in scale.items]
 
     def keys(self, scale: Scale | None = None) -> dict[str, int]:
-        """Return the keys of the items (of a scale): -1 if agreement lowers the score, else 1."""
+        """Return the keys of all items or of a scale's items: -1 if agreement lowers the score."""
         reverse = scale.reverse if scale else ()
         members = self.members(scale) if scale else self.items
         return {item.id: -item.keying if item.id in reverse else item.keying for item in members}
 
     def levels(self, item: Item) -> tuple[_Level, ...]:
-        """Return the levels of intensifiers for an item: its own, or the questionnaire's."""
+        """Return an item's levels of intensifiers: its own, or else the questionnaire's."""
         return item.intensifiers or self.intensifiers or ()
 
     def choices(self, item: Item | str) -> tuple[Option, ...]:
-        """Return an item's options (also by its id): its own, or the questionnaire's."""
+        """Return an item's options: its own, or else the questionnaire's."""
         if isinstance(item, str):
             item = self.item(item)
         return item.options or self.options
 
     def statement(self, item: Item) -> str:
-        """Return the item as a whole sentence, with the stem, if any, and a full stop."""
+        """Return the item as a whole sentence, with the stem (if there is one) and a full stop."""
         text = item.text
         if self.stem:
             text = f"{self.stem} {text[0].lower()}{text[1:]}"
@@ -332,14 +332,14 @@ class Questionnaire(Part):
         return min(values), max(values)
 
     def span(self, scale: Scale) -> tuple[float, float]:
-        """Return the lowest and highest score of a scale that its options allow."""
+        """Return the lowest and highest scores on a scale that the options allow."""
         size = 1 if scale.mode == "sum" else len(scale.items)
         low, high = map(sum, zip(*map(self.ends, scale.items), strict=True))
         return low / size, high / size
 
 
 def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]:
-    """Return mistakes between parts, but none that depends on an uncertain part."""
+    """Return mistakes between parts, except mistakes that depend on an uncertain part."""
     ids = [item.id for item in questionnaire.items]
     found = _twice("items", ids)
     found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
@@ -394,14 +394,14 @@ def _item_mistakes(
         found.append(f"{place}: has templates, but there are no intensifiers; add them")
 
     if len(options) == 1:
-        found.append(f"{place}: has one option only; add another")
+        found.append(f"{place}: has only one option; add a second option")
 
     for at, template in enumerate(item.templates, start=1):
         if not (template.terms or item.terms):
             found.append(f"{place}, template {at}: has no terms; add source and inverse terms")
 
         if template in item.templates[: at - 1]:
-            found.append(f"{place}, template {at}: is there already; keep one")
+            found.append(f"{place}, template {at}: occurs twice; keep one")
 
     for at, candidate in enumerate(item.candidates, start=1):
         found += _candidate_mistakes(f"{place}, candidate {at}", item, candidate)
@@ -449,7 +449,7 @@ def _candidate_mistakes(place: str, item: Item, candidate: _Candidates) -> list[
 def _option_mistakes(place: str, options: tuple[Option, ...]) -> list[str]:
     found = _twice(place, [option.label for option in options])
     if len({option.value for option in options}) < len(options):
-        found.append(f"{place}: two options have one value; correct one")
+        found.append(f"{place}: two options have the same value; correct one")
     return found
 
 
@@ -510,12 +510,12 @@ def _twice(place: str, names: Collection[str]) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """Return a text without differences in capitals and encoding, which readers do not see."""
+    """Return a text without differences in capitals and encoding, which readers may not see."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 def repeated(names: Collection[str], fold: bool = True) -> list[str]:
-    """Return the names that occur more than once, each of them once."""
+    """Return the names that occur more than once, without repetitions."""
     told = {name: _fold(name) if fold else name for name in names}
     times = Counter(told[name] for name in names)
     return list({key: name for name, key in told.items() if times[key] > 1}.values())

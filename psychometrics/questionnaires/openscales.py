@@ -1,7 +1,7 @@
 """Questionnaires in the Open Scale Definition (``.osd``) of the OpenScales project.
 
-Sums and means of coded answers are scored as the file defines them. A file with any other score is
-refused, so that no score differs from its authors' definition.
+Sums and means of coded answers are scored as the file defines them. A file with a different kind of
+score is refused, so that no score differs from the authors' definition.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _BEYOND = ("scores", "transform", "value_map", "item_coding")
 
 
 def _likert(name: str) -> Any:
-    """Return a setting of Likert items, which has a shorter name in their scale's defaults."""
+    """Return a setting of Likert items, which has a shorter name in the scale's defaults."""
     return Field(None, validation_alias=AliasChoices(f"likert_{name}", name))
 
 
 def _keyed(items: object) -> object:
-    """Return items with their keys; a plain list has only forward keys."""
+    """Return items with their keys; in a plain list all keys are positive."""
     return dict.fromkeys(items, 1) if isinstance(items, list) else items
 
 
@@ -43,7 +43,7 @@ class _Points(_Loose):
 
 
 class _Entry(_Points):
-    """An entry in the list of items: a question, an instruction or the start of a section."""
+    """An entry in the list of items: a question, an instruction, or the start of a section."""
 
     id: str
     type: str
@@ -99,13 +99,13 @@ class _OpenScale(_Loose):
         return "en" if "en" in self.translations else next(iter(self.translations))
 
     def _text(self, key: Any) -> str:
-        """Return a text in the questionnaire's language, without markup."""
+        """Return the text with a given key in the questionnaire's language, without markup."""
         text = str(self.translations[self._language].get(key) or "")
         text = re.sub(r"</?(?:br|p|div|h\d|li|ul|ol)\b[^>]*>", " ", text)
         return " ".join(re.sub(r"</?[a-zA-Z][^>]*>", "", text).split())
 
     def _obstacles(self) -> Iterator[str]:
-        """Yield parts of the file that cannot be asked or scored here."""
+        """Yield the parts of the file that this package cannot ask or score."""
         if not self.definition.scoring:
             yield "scoring: defines no score"
 
@@ -141,7 +141,7 @@ class _OpenScale(_Loose):
                 yield f"item {item.id}: has {len(labels)} labels for {len(values)} values"
 
     def _met(self, condition: Any) -> bool:
-        """Return whether the default of a parameter meets a condition."""
+        """Return whether the default value of a parameter meets a condition."""
         if not condition:
             return True
         if not isinstance(condition, dict) or condition.get("operator") != "equals":
@@ -153,7 +153,7 @@ class _OpenScale(_Loose):
         return str(condition.get("value")).lower() == str(parameter.get("default")).lower()
 
     def _values(self, item: _Entry) -> range:
-        """Return the values of a Likert item: its own, or else the scale's."""
+        """Return the values of a Likert item: its own, or else the values of the scale."""
         usual = self.definition.likert_options
         low = next((end for end in (item.min, usual.min) if end is not None), 1)
         high = item.max

@@ -1,4 +1,4 @@
-"""Variants of a questionnaire: another order, typing errors, other words, denied items."""
+"""Variants of a questionnaire: a different order, typing errors, other words, denied items."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from .checking import checked
 from .model import Item, Questionnaire
 
 PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
-"""Kinds of change that :func:`perturbed` makes."""
+"""The kinds of changes that :func:`perturbed` makes."""
 
 
 def perturbed(
     questionnaire: Questionnaire, how: str, seed: int = 1, texts: bool = True
 ) -> Questionnaire:
-    """Return a variant of a questionnaire, to see what its answers depend on.
+    """Return a variant of a questionnaire, to test what its answers depend on.
 
-    The result is a questionnaire like any other, so every mode can ask it. Its id is the old one
-    with the change, ``ipip20-typos-1``, and ``load_questionnaire`` knows shipped ones by that name.
-    Items keep their ids; norms are left out, as they hold for the old wording.
+    The result is a questionnaire like any other, so every mode can ask it. Its id is the old id
+    with the change, such as ``ipip20-typos-1``, and ``load_questionnaire`` loads variants of
+    shipped questionnaires by that name. Items keep their ids. Norms are left out, as they hold only
+    for the old wording.
 
     Parameters
     ----------
     questionnaire : Questionnaire
     how : {"order", "typos", "paraphrase", "negation"}
-        ``order``: the items in another order. ``typos``: an error in about one of six words of four
-        letters or more, and in at least one such word of each text, if it has any. ``paraphrase``:
-        one of the item's ``paraphrases``, else its statement in a frame (*It is true that I ...*).
-        ``negation``: the item's ``negated`` text, else a denial by rule (*I do not ...*); keys and
-        category weights are reversed with it. Premises of templates get the same frames; terms and
-        intensifiers stay unchanged.
+        ``order``: the items in a different order. ``typos``: an error in about one of six words of
+        four letters or more, and in at least one such word of each text, if the text has any.
+        ``paraphrase``: one of the item's ``paraphrases``, or else its statement in a frame (*It is
+        true that I ...*). ``negation``: the item's ``negated`` text, or else a denial by rule (*I
+        do not ...*); the keys and the category weights are then reversed. Premises of templates get
+        the same frames; terms and intensifiers stay unchanged.
     seed : int
-        Seed of all random draws; ``negation`` has none.
+        Seed of all random draws; ``negation`` draws nothing.
     texts : bool
-        Whether the items have their wording; without it only keys and weights change.
+        Whether the items have their wording; without the wording only keys and weights change.
 
     Returns
     -------
@@ -49,9 +50,9 @@ def perturbed(
     Raises
     ------
     ParameterError
-        There is no such change, or no rule fits an item without its own text for it. The rules are
-        English: items in other languages need ``paraphrases`` or ``negated``, and their templates
-        are left out.
+        There is no such change, or no rule fits an item that has no text of its own for the change.
+        The rules are for English: items in other languages need ``paraphrases`` or ``negated``, and
+        their templates are left out.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def perturbed(
 
 
 def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire:
-    """Put the words of every item, without its full stop, into random order.
+    """Put the words of every item, without the full stop, into random order.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def _with_typos(item: Item, rng: np.random.Generator) -> Item:
 
 
 def _mistyped(text: str, rng: np.random.Generator) -> str:
-    """Return a text with errors inside words: a letter dropped, doubled or swapped."""
+    """Return a text with errors inside words: letters that are dropped, doubled or swapped."""
     gaps = [match.span() for match in re.finditer(r"{[^{}]*}", text)]
     words = [
         match.span()
@@ -177,7 +178,7 @@ _FRAMES = {
 def _reworded(
     questionnaire: Questionnaire, item: Item, how: str, rng: np.random.Generator, texts: bool
 ) -> Item:
-    """Reword or deny an item, and likewise the premises of its (English) templates."""
+    """Reword or deny an item, and the premises of its English templates in the same way."""
     statement = questionnaire.statement(item)
     english = questionnaire.language == "en"
     phrase = not questionnaire.stem and item.text[-1] not in ".?!"
@@ -236,7 +237,7 @@ def _untrue(text: str) -> str:
 
 
 def _not_so(statement: str) -> str:
-    """Deny a sentence: in the first person by its verb, otherwise as a whole."""
+    """Deny a sentence: by its verb if it is in the first person, otherwise as a whole."""
     for known, denied in _DENIALS:
         if re.match(known, statement):
             return re.sub(known, denied, statement, count=1)
@@ -259,7 +260,7 @@ _DENIALS = (
 
 
 def _no_such(phrase: str) -> str | None:
-    """Deny a phrase such as *Feeling nervous* or *Trouble relaxing*; None if no rule fits."""
+    """Deny a phrase such as *Feeling nervous* or *Trouble relaxing*, if a rule fits."""
     match = re.match(r"Not (\w)", phrase)
     if match:
         return match[1].upper() + phrase[match.end() :]

@@ -1,4 +1,4 @@
-"""Expand items into prompts: every template with every term and every intensifier."""
+"""Expand items into prompts, which combine every template, term and intensifier."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per prompt, items and templates in the questionnaire's order, then source before
-        inverse terms, then intensifiers from least to most: ``questionnaire, item_id, template``
-        (from 1 within the item)``, term, polarity`` (+1 for S+, −1 for S−)``, intensifier, level``
-        (from 1)``, weight, premise, hypothesis``. A template gives T · L rows.
+        One row per prompt. Items and templates are in the questionnaire's order, source terms come
+        before inverse terms, and intensifiers go from least to most. The columns are
+        ``questionnaire, item_id, template`` (from 1 within the item)``, term, polarity`` (+1 for
+        S+, −1 for S−)``, intensifier, level`` (from 1)``, weight, premise, hypothesis``. A template
+        with T terms and L intensifiers gives T · L rows.
 
     Raises
     ------
@@ -65,6 +66,6 @@ def _signed_terms(terms: Any) -> list[tuple[int, str]]:
 
 
 def _fill(template: str, term: str, intensifier: str) -> str:
-    """Fill the gaps, with a capital letter at the beginning of the sentence."""
+    """Fill the gaps of a sentence, which then begins with a capital letter."""
     text = template.replace("{term}", term).replace("{intensifier}", intensifier)
     return text[:1].upper() + text[1:]

@@ -1,8 +1,8 @@
-"""Read questionnaires' files in four layouts, and convert them into the project's own.
+"""Read questionnaires' files in four layouts, and convert them into the project's layout.
 
-YAML is the project's own layout (``questionnaires/README.md`` lists its keys). JSON is
-PsychoBench's or the question_llm library's, and ``.osd`` is OpenScales'; all are checked by the
-same strict rules.
+YAML is the project's own layout (``questionnaires/README.md`` lists its keys). JSON files follow
+PsychoBench or the question_llm library, and ``.osd`` files follow OpenScales; all are checked by
+the same strict rules.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _Truth = BeforeValidator(
 
 
 def read(path: Path, place: str) -> Any:
-    """Read a file into the project's layout: YAML unchanged, other layouts converted.
+    """Read a file into the project's layout; YAML is unchanged, and other layouts are converted.
 
     Parameters
     ----------
     path : Path
     place : str
-        Name of the file in errors.
+        Name of the file in error messages.
 
     Raises
     ------
@@ -73,7 +73,8 @@ def psychobench_keys() -> dict[str, dict[str, Any]]:
     Returns
     -------
     dict
-        By the questionnaire's id, in the order of the paper's Table 5.
+        Keys, ranges, norms and sources by the questionnaire's id, in the order of the paper's Table
+        5.
     """
     text = (data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8")
     keys: dict[str, dict[str, Any]] = yaml.load(
@@ -83,13 +84,13 @@ def psychobench_keys() -> dict[str, dict[str, Any]]:
 
 
 def psychobench(name: str, texts: bool) -> Questionnaire:
-    """Build one of PsychoBench's scales from the project's keys and the downloaded wording.
+    """Build one of PsychoBench's scales, from the project's keys and the downloaded wording.
 
     Parameters
     ----------
     name : str
     texts : bool
-        Whether the items have their wording; without it nothing is downloaded.
+        Whether the items have their wording; without the wording nothing is downloaded.
     """
     keys = psychobench_keys()[name]
     upstream = _upstream_entry(name) if texts else {}
@@ -124,7 +125,7 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
 
 
 def _scales(name: str, keys: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a questionnaire's scales, and the dimensions that combine several of them."""
+    """Return a questionnaire's scales, and the dimensions that combine several scales."""
     by_title = {scale["title"]: scale["items"] for scale in keys["scales"]}
     wholes = [(scale["id"], scale["title"], scale["items"]) for scale in keys["scales"]]
 
@@ -151,7 +152,7 @@ def _upstream_file() -> dict[str, dict[str, Any]]:
 
 
 def _upstream_entry(name: str) -> dict[str, Any]:
-    """Return PsychoBench's entry of a scale, with the project's corrections of its wording."""
+    """Return PsychoBench's entry for a scale, with the project's corrections of the wording."""
     entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
     entry = {**entry, "questions": dict(entry["questions"])}
     known = pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
@@ -198,7 +199,7 @@ class _PsychoBench(Part):
 
     @property
     def range(self) -> tuple[int, int]:
-        """Lowest and highest answer; the file has their sum, and the prompt often has both."""
+        """The lowest and highest answers; the file has their sum, and the prompt often both."""
         spoken = re.search(r"from (-?\d{1,4}) to (-?\d{1,4})(?!\d)", self.prompt)
         low = int(spoken[1]) if spoken and int(spoken[1]) + int(spoken[2]) == self.scale else 1
         return low, self.scale - low
@@ -267,7 +268,7 @@ _INDICES = {"numerical": "numeric", "alphabetical": "alphabetical", "alphabetica
 
 
 class _QuestionLlm(Part):
-    """A file of question_llm: Likert (``choice_descs``), choice (``choices``) or true/false."""
+    """A file of question_llm, with Likert items (``choice_descs``), choices or true/false."""
 
     model_config = ConfigDict(str_strip_whitespace=False)
 
@@ -284,7 +285,7 @@ class _QuestionLlm(Part):
     data: dict[str, _Question]
 
     def labels(self, question: _Question) -> tuple[str, ...]:
-        """Return the options of a question: its own, the file's, or true and false."""
+        """Return the options of a question: its own options, the file's, or true and false."""
         return question.choices or self.choice_descs or ("True", "False")
 
     @model_validator(mode="after")
@@ -307,7 +308,7 @@ class _QuestionLlm(Part):
         return self
 
     def prompt(self) -> dict[str, Any]:
-        """Return the prompt that the library makes, with its defaults for missing settings."""
+        """Return the prompt that the library makes, with the library's defaults."""
         stated = (self.prompt_template, self.choice_delim, self.index_type)
         index = self.index_type or ("numerical" if self.choice_descs else "alphabetical")
         return {
@@ -318,7 +319,7 @@ class _QuestionLlm(Part):
         }
 
     def ours(self, path: Path) -> dict[str, Any]:
-        """Return the file in the project's layout; true/false counts correct and incorrect."""
+        """Return the file in the project's layout; true/false items count correct and incorrect."""
         items = []
         luck = np.random.RandomState(self.seed)
 
@@ -349,12 +350,12 @@ class _QuestionLlm(Part):
 
 
 def _options(low: int, high: int, labels: dict[int, str]) -> list[dict[str, Any]]:
-    """Return the whole numbers as options; numbers without a label are their own label."""
+    """Return whole numbers as options; a number without a label is its own label."""
     return [{"value": n, "label": labels.get(n, str(n))} for n in range(low, high + 1)]
 
 
 def _unstated(path: Path, title: str) -> dict[str, Any]:
-    """Return the values that a JSON file does not state."""
+    """Return values for the keys that a JSON file does not have."""
     named = {"id": _slug(path.stem), "title": title, "short_title": title, "citation": "user"}
     return named | {"source": path.name, "licence": "as the file's owner states"}
 
@@ -364,7 +365,7 @@ def _slug(stem: str) -> str:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """The safe loader, but 1:30 and dates stay text, and repeated keys are an error."""
+    """YAML's safe loader, except that 1:30 and dates stay text and repeated keys are an error."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [pair for pair in resolvers if pair[0].rpartition(":")[2] in ("null", "bool")]
@@ -488,4 +489,5 @@ def _json(path: Path, place: str) -> object:
             f"{place}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})."
         ) from None
     except (RecursionError, ValueError):
-        raise QuestionnaireError(f"{place}: nested too deeply, or a number too long.") from None
+        problem = f"{place}: nested too deeply, or a number is too long; simplify it."
+        raise QuestionnaireError(problem) from None

@@ -1,4 +1,4 @@
-"""Assess existing answers: scales, alphas of know-nothing respondents, runs and styles."""
+"""Assess existing answers: scales, comparisons with know-nothing respondents, runs, styles."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def assess_answers(
 
     .. math:: 1 - \frac{1}{F_{.95}(R - 1, (R - 1)(I - 1))}
 
-    Its upper limit for respondents with nothing but a habit is simulated.
+    The upper limit of alpha for respondents with nothing but a habit is simulated.
 
     Parameters
     ----------
@@ -60,33 +60,34 @@ def assess_answers(
         Answers to items, as :func:`psychometrics.asking.answer_files.read_answers` or
         :func:`psychometrics.asking.ask` returns them.
     questionnaires : str, Path or Questionnaire, or several
-        All questionnaires that the answers are to, with scales.
+        All questionnaires that were answered; each has scales.
 
     Returns
     -------
     dict of DataFrame
         ``scales``: ``questionnaire, scale, title, items, reversed, respondents``; ``score``, the
-        mean over respondents with its interval ``low, high``, within the scale's range, and ``sd``;
-        ``alpha, alpha_low, alpha_high`` of their means over runs; ``alpha_ordinal`` and, for six
-        items or more, ``omega_total, omega_hierarchical``, from polychoric correlations, with 30
-        respondents or more who were asked once; ``reliability_graded``, of the abilities in the
-        graded response model (:mod:`psychometrics.measures.graded`), with 200 respondents or more
-        who were asked once, and ``at_limit``, the items whose estimates are held at a limit, so
-        that this reliability must not be interpreted; ``independent`` and ``habit``, the upper
-        limits of alpha in 95 % of samples of such respondents; ``reading``. ``styles``: means of
-        :func:`psychometrics.measures.styles.response_styles`, by ``who``: these respondents, random
-        ones, those with a habit. ``verdicts``: for each scale, how many of the ``judged``
-        respondents get ✗, ! and ✓ by :mod:`psychometrics.reports.rules`. ``bias``, for scales with
-        items of both kinds: the share of ``bias`` in the differences between ``n`` respondents with
-        its interval; the central 95 % of this share in random answers (``random_low, random_high``)
-        and its value for respondents with a ``habit``; the ``error_part``; alpha with and without
-        reversing answers (:func:`psychometrics.measures.bias.bias_shares`). ``runs``, empty if each
-        respondent was asked once: :func:`psychometrics.measures.bias.runs_and_units`.
+        mean over respondents, with its interval ``low, high`` within the scale's range, and ``sd``;
+        ``alpha, alpha_low, alpha_high`` of the respondents' means over runs; ``alpha_ordinal`` and,
+        for six items or more, ``omega_total, omega_hierarchical``, from polychoric correlations,
+        with 30 respondents or more who were asked once; ``reliability_graded``, of the abilities in
+        the graded response model (:mod:`psychometrics.measures.graded`), with 200 respondents or
+        more who were asked once, and ``at_limit``, the items whose estimates are held at a limit,
+        so that this reliability must not be interpreted; ``independent`` and ``habit``, the upper
+        limits of alpha in 95 % of samples of respondents that answer independently or by habit;
+        ``reading``. ``styles``: means of :func:`psychometrics.measures.styles.response_styles`, by
+        ``who``: these respondents, random respondents, or respondents with a habit. ``verdicts``:
+        for each scale, how many of the ``judged`` respondents get ✗, ! and ✓ by
+        :mod:`psychometrics.reports.rules`. ``bias``, for scales with items of both kinds: the share
+        of ``bias`` in the differences between ``n`` respondents with its interval; the central 95 %
+        of this share in random answers (``random_low, random_high``) and its value for respondents
+        with a ``habit``; the ``error_part``; alpha with and without reversing answers
+        (:func:`psychometrics.measures.bias.bias_shares`). ``runs``, empty if each respondent was
+        asked once: :func:`psychometrics.measures.bias.runs_and_units`.
 
     Raises
     ------
     ParameterError
-        The answers are to prompts, to other questionnaires, or to one without scales.
+        The answers are to prompts, to other questionnaires, or to a questionnaire without scales.
 
     References
     ----------
@@ -170,7 +171,7 @@ def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:
 
 
 def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:
-    """Return coefficients of the tendencies behind answers, given enough respondents."""
+    """Return coefficients of the tendencies behind answers, if there are enough respondents."""
     complete = keyed.dropna()
     found = dict.fromkeys(_ORDINAL, np.nan)
     enough = len(complete) >= ENOUGH_RESPONDENTS and complete.shape[1] > 1
@@ -186,7 +187,7 @@ def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:
 
 
 def _graded(keyed: pd.DataFrame) -> dict[str, float | str]:
-    """Return the reliability of graded scores, given enough respondents, and items at a limit."""
+    """Return the reliability of graded scores, and the items whose estimates are at a limit."""
     answered = keyed.dropna(how="all")
     options = answered.nunique()
     enough = len(answered) >= _FEWEST_FOR_GRADED and (options > 1).sum() > 2
@@ -200,7 +201,7 @@ def _graded(keyed: pd.DataFrame) -> dict[str, float | str]:
 
 
 def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
-    """Return the limits of alpha in 95 % of samples with as many respondents."""
+    """Return upper limits of alpha in 95 % of samples of know-nothing respondents."""
     if np.isnan(row["alpha"]):
         return {"independent": np.nan, "habit": np.nan}
 
@@ -228,7 +229,7 @@ def _reading(row: dict) -> str:
 
 
 def _styles(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the mean styles of these respondents and of know-nothing respondents."""
+    """Return the mean response styles of these respondents and of know-nothing respondents."""
     respondents = answers["respondent_id"].nunique()
     drawn = {"respondents": max(200, min(respondents, 1000)), "runs": 1}
     tables = {"these respondents": answers}
@@ -246,7 +247,7 @@ def _styles(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame
 
 
 def _verdicts(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Count the marks of respondents, each judged by its own answers."""
+    """Count the marks that respondents get, each judged by its own answers."""
     names = answers["respondent_id"].unique()
     if len(names) > _JUDGED:
         names = np.random.default_rng(1).choice(names, _JUDGED, replace=False)

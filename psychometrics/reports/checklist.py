@@ -1,6 +1,6 @@
 """Fill in a reporting checklist from a page, and mark the items that its author must add.
 
-Fourteen items are GUIDE-LLM's core items, in our words; this book adds four.
+Fourteen items are the core items of GUIDE-LLM, in our words; this book adds four items.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .. import __version__
 from ..data import shipped
 
 _STATUSES = ("known", "to be added by the author", "missing")
-"""Statuses of an item: answered, left to its author, or missing from the record."""
+"""The statuses of an item: answered, left to the author, or missing from the record."""
 _LOCAL = ("nli", "mlm", "nsp", "acceptability", "causal")
-"""Modes that read only weights on this machine; others may ask an endpoint."""
+"""The modes that use only models on this machine; other modes may ask an endpoint."""
 _PAGE = f"the notebook behind this page, run with psychometrics {__version__}"
 
 
@@ -31,8 +31,8 @@ def checklist(known: Mapping[str, str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        By ``item``: ``asks``, ``status`` ("known", "to be added by the author" or "missing"),
-        ``answer`` and the item's ``source``.
+        Indexed by ``item``: ``asks``, ``status`` ("known", "to be added by the author" or
+        "missing"), ``answer`` and the item's ``source``.
 
     References
     ----------
@@ -55,12 +55,12 @@ def checklist(known: Mapping[str, str]) -> pd.DataFrame:
 
 
 def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFrame:
-    """Return the checklist of a profile.
+    """Return the reporting checklist of a profile.
 
     Parameters
     ----------
     asked : DataFrame
-        The table, as :func:`psychometrics.reports.profiles.assess` returns it.
+        The table ``asked`` that :func:`psychometrics.reports.profiles.assess` returns.
     questionnaires : iterable of str
 
     Examples
@@ -82,7 +82,7 @@ def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFra
 
 
 def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the checklist for a table of answers, whose origin is mostly unknown.
+    """Return the reporting checklist for a table of answers, whose origin is mostly unknown.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
-    """Return the checklist of a completed study.
+    """Return the reporting checklist of a completed study.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
-    """Return the items about a mode's way of asking; a table of answers has none."""
+    """Return the items about a mode's way of asking, of which a table of answers has none."""
     names = list(questionnaires)
     known = _placebos(names)
     if mode == "file":

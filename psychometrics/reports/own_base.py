@@ -1,4 +1,4 @@
-"""Find the untouched base of a model, make its null respondents, and show it with other bases."""
+"""Find a model's untouched base, make its null respondents, and compare it with other bases."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SENTENCE = "The students' exam wasn't easy, but they passed it in 2026!"
 def _own_null(
     model: str, base: str | Path | None, loaded: list[Questionnaire], left_out: dict[str, str]
 ) -> tuple[dict, pd.DataFrame]:
-    """Return a model's base, and random heads on it or otherwise on the embedded base."""
+    """Return a model's base, and random heads on this base or else on the embedded base."""
     stand = _base_of(model, base)
     null = None
     with _leaving_out(left_out, "its own base"):
@@ -51,7 +51,7 @@ def _own_null(
 
 @contextlib.contextmanager
 def _leaving_out(reasons: dict[str, str], section: str) -> Iterator[None]:
-    """Leave a section out of the page if it fails, and record the reason."""
+    """Leave a section out of the page if computing it fails, and record the reason."""
     try:
         yield
     except Exception as error:
@@ -67,7 +67,7 @@ def _random_heads(loaded: list[Questionnaire], stand: dict) -> pd.DataFrame:
 
 
 def _base_of(model: str, named: str | Path | None = None) -> dict:
-    """Return the untouched base of a model's random heads, with a description."""
+    """Return the untouched base on which to build a model's random heads, with a description."""
     own = {"layers": None, "own": True, "wording": find(model).recipe.get("wording")}
     if named is not None:
         _check_base(model, str(named))
@@ -103,7 +103,7 @@ def _base_of(model: str, named: str | Path | None = None) -> dict:
 
 
 def _check_base(model: str, base: str) -> None:
-    """Refuse a base that this model cannot have been trained from."""
+    """Refuse a base from which the model cannot have been trained."""
     own = find(model)
     if own.kind == "embedded":
         return
@@ -126,7 +126,7 @@ def _check_base(model: str, base: str) -> None:
 
         why = ""
         if reads(_SENTENCE)["input_ids"] != other(_SENTENCE)["input_ids"]:
-            why = f"The base {base} has another tokenizer than the model"
+            why = f"The base {base} and the model have different tokenizers"
         elif not _trained_from(first, second, own.base is not None or tuning == "frozen"):
             why = f"The weights of the model are not those of the base {base}, trained further"
 
@@ -137,7 +137,7 @@ def _check_base(model: str, base: str) -> None:
 def _trained_from(model: PreTrainedModel, base: PreTrainedModel, frozen: bool) -> bool:
     """Return whether frozen weights equal the base's, or trained embeddings are similar.
 
-    Unrelated embeddings have a cosine of about 0.
+    The cosine of unrelated embeddings is about 0.
     """
     theirs = dict(base.named_parameters())
     if frozen:
@@ -165,7 +165,7 @@ def _beside_bases(
     left_out: dict[str, str],
     how: dict,
 ) -> dict[str, pd.DataFrame]:
-    """Return statistics of untrained heads on a base, and a model's with those of other bases."""
+    """Return statistics of untrained heads on a base, and a comparison with other bases."""
     tables = {}
     with _leaving_out(left_out, "kernel"):  # a scale of one item has no alpha
         K = kernel(loaded, stand["base"], stand["layers"], stand["wording"])
@@ -196,7 +196,7 @@ def _million_parameters(model: str | Path, mode: str, **how: object) -> float:
 
 
 def _name_of_base(stand: dict) -> str:
-    """Return the name of a model's own base for comparison with the study's; or an empty text."""
+    """Return the name of a model's own base as the study spells it, or an empty string."""
     return Path(stand["base"]).name.replace("embedded", "minilm") if stand["own"] else ""
 
 
@@ -235,7 +235,7 @@ def _by_size(
 
 
 def _nearest_bases(bases: pd.DataFrame, million: float, own_base: str) -> pd.Index:
-    """Return the bases nearest in size, without the model's own, from the smallest."""
+    """Return the study's bases nearest in size to a model, smallest first, without its own base."""
 
     def plain(name: str) -> str:
         return "".join(filter(str.isalnum, name)).casefold()

@@ -1,4 +1,4 @@
-"""Assess a model: its scores with those of null respondents, other models and people."""
+"""Assess a model: compare its scores with those of null respondents, other models and people."""
 
 from __future__ import annotations
 
@@ -41,40 +41,42 @@ def assess(
     device: str | None = None,
     **conditions: object,
 ) -> dict[str, pd.DataFrame]:
-    """Ask a model, score it, and judge the scores by :mod:`psychometrics.reports.rules`.
+    """Ask a model, score its answers, and judge the scores by :mod:`psychometrics.reports.rules`.
 
     Parameters
     ----------
     model : str or Path
-        A member of the embedded population, a folder, a hub id; in mode chat a model's name at the
-        endpoint.
+        A member of the embedded population, a folder or a hub id; in mode chat, the model's name at
+        the endpoint.
     questionnaires : str, Path or Questionnaire, or several
         Questionnaires with scales.
     mode, store, dtype, device, **conditions
-        Settings of :func:`psychometrics.asking.ask`; the device also computes null respondents.
+        Settings of :func:`psychometrics.asking.ask`; null respondents are computed on the same
+        device.
     against : str, optional
-        Respondents to compare with, asked in the same way: ``"embedded"``, or names. By default the
-        embedded population in mode ``nli``, whose scores on the book's questionnaires are shipped,
-        and nobody in the other modes. None means nobody.
+        Respondents to compare with, which are asked in the same way: ``"embedded"``, or names. By
+        default the embedded population in mode ``nli``, whose scores on the book's questionnaires
+        are shipped, and no respondents in the other modes. None means no respondents.
     base : str or Path, optional
-        The untouched model that this one was trained from, a folder or a hub id; the random heads
-        that judge answers to prompts are built on it. By default a member's base, or the base in
-        the manifest of a model trained here. Without a known base, heads on the embedded encoder
-        are shown but decide nothing.
+        The untouched model from which this model was trained, a folder or a hub id. The random
+        heads with which answers to prompts are compared are built on it. By default, it is a
+        member's base, or the base in the manifest of a model that this package trained. Without a
+        known base, heads on the embedded encoder are shown but do not affect the verdict.
 
     Returns
     -------
     dict of DataFrame
         ``scores``: ``questionnaire, scale, title, score, low, high`` (over items), ``n`` (items),
-        ``place`` (share of the others that score lower), ``mark`` and ``verdict``; ``flags``, from
-        :func:`psychometrics.reports.rules.flags`, with ``questionnaire``; ``others`` and ``nulls``:
-        ``questionnaire, scale, who, score``; ``norms``, for answers to items; ``items`` and
-        ``null_items``, item scores of the model and the null respondents; ``kernel``, for answers
-        to prompts :func:`psychometrics.measures.kernels.kernel_statistics` on the model's base;
-        ``sizes``, for answers to prompts of GAD-7, PHQ-9 or SOC-13: ``questionnaire, respondents,
-        million parameters``, ``silhouette`` and ``alpha`` with ``low, high``, for the model, for
-        random heads on its base, and for random heads on the three bases of ``data/bases`` nearest
-        in size (MiniLM with the nearest number of layers); ``asked``: ``how`` by ``what``.
+        ``place`` (share of the other respondents that score lower), ``mark`` and ``verdict``;
+        ``flags``, from :func:`psychometrics.reports.rules.flags`, with ``questionnaire``;
+        ``others`` and ``nulls``: ``questionnaire, scale, who, score``; ``norms``, for answers to
+        items; ``items`` and ``null_items``, item scores of the model and the null respondents;
+        ``kernel``, for answers to prompts :func:`psychometrics.measures.kernels.kernel_statistics`
+        on the model's base; ``sizes``, for answers to prompts of GAD-7, PHQ-9 or SOC-13:
+        ``questionnaire, respondents, million parameters``, ``silhouette`` and ``alpha`` with ``low,
+        high``, for the model, for random heads on its base, and for random heads on the three bases
+        of ``data/bases`` nearest in size (MiniLM with the nearest number of layers); ``asked``: how
+        the model was asked, with the columns ``what`` and ``how``.
 
     Raises
     ------
@@ -105,15 +107,15 @@ def judge_respondents(
     answers : DataFrame
         Answers, as :func:`psychometrics.asking.answer_files.read_answers` returns them.
     questionnaires : str, Path or Questionnaire, or several
-        All questionnaires that the answers are to, with scales.
+        All questionnaires that were answered; each has scales.
     names : sequence of str
         Names of the respondents to judge.
 
     Returns
     -------
     dict of dict of DataFrame
-        For each respondent, ``scores, flags, nulls, items`` and ``null_items`` as :func:`assess`
-        returns them. The null shuffles the same answers over the items.
+        For each respondent, ``scores, flags, nulls, items`` and ``null_items``, as :func:`assess`
+        returns them. The null respondents have the same answers, shuffled over the items.
 
     Raises
     ------
@@ -140,7 +142,7 @@ def judge_respondents(
 
 
 def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:
-    """Return the differences of models from the first, paired by item.
+    """Return the differences between the first model's scores and the others', paired by item.
 
     Parameters
     ----------
@@ -154,8 +156,8 @@ def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd
     DataFrame
         One row per scale and model after the first: ``questionnaire, scale, model``; the
         ``difference`` from the first model with its 95 % interval ``low, high``, paired over the
-        ``n`` items; ``null``, for answers to prompts the share of pairs of random heads whose
-        interval excludes 0, too.
+        ``n`` items; and ``null``, for answers to prompts: the share of pairs of random heads whose
+        interval also excludes 0.
     """
     (_, one), *rest = found.items()
     to_prompts = "terms" in set(one["flags"]["check"])
@@ -237,21 +239,21 @@ def _assessed(
 
 
 def _part_of(frame: pd.DataFrame | None, questionnaire: Questionnaire) -> pd.DataFrame | None:
-    """Return the rows of a questionnaire, or None without a table."""
+    """Return the rows about a questionnaire, or None if there is no table."""
     if frame is None or frame.empty:
         return None
     return frame[frame["questionnaire"] == questionnaire.id]
 
 
 def _differing(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the share of pairs of random heads, one of each, whose paired interval excludes 0."""
+    """Return the share of pairs of random heads whose paired interval excludes 0."""
     # pair with the next head, since heads of the same number are equal for a shared base
     low, high = mean_interval(first - np.roll(second, 1, axis=0))
     return float(((low > 0) | (high < 0)).mean())
 
 
 def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the embedded population's shipped item scores, empty for other prompts."""
+    """Return the embedded population's shipped item scores, or none for other prompts."""
     path = shipped("profile.parquet")
     table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
     digest = key_of(prompts(questionnaire).to_csv(index=False))
@@ -284,7 +286,7 @@ def _judge_all(
 def _judged(
     answers, questionnaire: Questionnaire, null, others, accuracy, base: dict, level: float
 ) -> dict:
-    """Return the tables of one questionnaire."""
+    """Return the tables about one questionnaire."""
     if answers is None or answers.empty:
         return {"scores": _unanswered(questionnaire), "flags": _NO_FLAGS}
 
@@ -334,7 +336,7 @@ def _judged(
 
 
 def _unanswered(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the rows of scales without any answer, such as after a failure."""
+    """Return the rows about scales without any answer, such as after a failure."""
     rows = [
         {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title, "n": 0,
          "mark": "✗", "verdict": f"no score: 0 of {len(scale.items)} items answered"}
@@ -363,7 +365,7 @@ def _cloud(items, questionnaire: Questionnaire, scale: Scale, size: int) -> pd.D
 
 
 def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Shuffle answers over items into the item scores of as many respondents as random heads."""
+    """Shuffle answers over items; return the item scores of respondents with such answers."""
     ranges = {
         tuple(option.value for option in questionnaire.choices(questionnaire.item(name)))
         for name in items["item_id"]
@@ -382,7 +384,7 @@ def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _norms(scores: pd.DataFrame, loaded: list[Questionnaire], who: dict) -> pd.DataFrame:
-    """Compare each scale score, as one person's, with the people of the norms."""
+    """Compare each scale score with the norms, as if it were one person's score."""
     parts = []
     for questionnaire in loaded:
         norms = norm_table(questionnaire) if questionnaire.norms else pd.DataFrame({"scale": []})
@@ -427,7 +429,7 @@ def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, bas
 
 
 def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
-    """Return the accuracy at inference: a member's on held-out pairs, else on labelled pairs."""
+    """Return the accuracy at inference, on held-out pairs (members) or on labelled pairs."""
     if who["mode"] != "nli":
         return None
     known = population_table().set_index("respondent_id")
@@ -437,7 +439,7 @@ def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
 
 
 def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dict) -> pd.DataFrame:
-    """Return the item scores of the respondents to compare with, shipped or newly asked."""
+    """Return the item scores of the other respondents, which are shipped or newly asked."""
     names = [] if against is None else [n for n in population(against) if Path(n).name != own]
     parts = []
     for questionnaire in loaded if names else []:

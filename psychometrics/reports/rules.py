@@ -1,4 +1,4 @@
-"""Rules for scores that must not be interpreted, the same for all respondents.
+"""Rules, the same for all respondents, by which a score must not be interpreted.
 
 The rules were fixed before any profile was examined, except for two: *guessing* was added after
 untrained models had passed without a cross, and *alone* after a scale with meaningful answers had
@@ -23,16 +23,15 @@ from ..publishing.record import number
 from ..questionnaires import Questionnaire, Scale
 
 FEWEST_RESPONDENTS = 10
-"""Fewest respondents for an alpha on the page of a study.
+"""The fewest respondents for which the page of a study prints an alpha.
 
 With 3 respondents and 7 items, Feldt's 95 % interval of an alpha of .80 reaches from -.02 to .99;
-with 10 it reaches from .53 to .94. With 8 or fewer, even such a good scale's interval includes .50.
+with 10 it reaches from .53 to .94. With 8 or fewer, the interval of such a scale includes .50.
 """
 ENOUGH_RESPONDENTS = 30
-"""Number of respondents below which an alpha is marked as too uncertain for a conclusion.
+"""The number of respondents below which an alpha is marked as too uncertain.
 
-COSMIN rates the internal consistency of fewer than 30 respondents as *poor* (Terwee et al., 2012,
-Quality of Life Research 21, 651-657).
+COSMIN rates smaller samples as *poor* (Terwee et al., 2012, Quality of Life Research 21, 651-657).
 """
 _DEALS = 999
 _TO_PROMPTS = {
@@ -92,13 +91,13 @@ def flags(
     questionnaire : Questionnaire
         A questionnaire with scales.
     nulls : DataFrame, optional
-        Answers of null respondents to the same prompts; needed for answers to prompts.
+        Answers of null respondents to the same prompts; required for answers to prompts.
     accuracy : tuple of float, optional
         Share of correct answers to labelled pairs, with its 95 % interval; if guessing does not
-        give a third, also the share that it gives.
+        give a third of correct answers, also the share that guessing gives.
     level : float
         The probability that *terms*, or *content* and *alone*, pass by chance on any scale of the
-        questionnaire. A page about several questionnaires divides .05 among them.
+        questionnaire. A page about several questionnaires divides .05 among the questionnaires.
 
     Returns
     -------
@@ -109,7 +108,7 @@ def flags(
     Raises
     ------
     ParameterError
-        The answers are from several respondents, or nulls are missing.
+        The answers are from several respondents, or null respondents are missing.
 
     Notes
     -----
@@ -172,7 +171,7 @@ def flags(
 
 
 def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
-    """Return the mark and the verdict for one scale, from the flags of its respondent.
+    """Return the mark and the verdict for one scale, given the flags of a respondent.
 
     Examples
     --------
@@ -324,7 +323,7 @@ def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, level: floa
 
 
 def _content(items: pd.Series, questionnaire: Questionnaire, level: float):
-    """Test whether keyed answers are more alike within scales than the same answers dealt out."""
+    """Test whether keyed answers are more alike within scales than after shuffling."""
     low, high = np.array([questionnaire.ends(name) for name in items.index]).T
     shares = (items.to_numpy() - low) / (high - low)
     signs = _signs(items.index, questionnaire)
@@ -355,7 +354,7 @@ def _content(items: pd.Series, questionnaire: Questionnaire, level: float):
 
 
 def _alone(shares: np.ndarray, signs: dict, questionnaire: Questionnaire, level: float):
-    """Test each scale separately; a scale with subscales gets the result of its worst one."""
+    """Test each scale separately; a scale with subscales gets the result of the worst subscale."""
     p_values = _step_down(shares, signs, level)
     for scale in questionnaire.scales:
         inner = [one.id for one in questionnaire.scales if one.parent == scale.id] or [scale.id]
@@ -398,7 +397,7 @@ def _step_down(shares: np.ndarray, signs: dict, level: float) -> dict[str, float
 
 
 def _signs(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
-    """Return places and keys of answered items, for the finest scales with two or more."""
+    """Return places and keys of answered items, for finest scales with two or more of these."""
     wholes = {scale.parent for scale in questionnaire.scales}
     found = {}
     for scale in questionnaire.scales:
@@ -410,7 +409,7 @@ def _signs(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
 
 
 def _dealt(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
-    """Return the answers in the first row, and shuffled answers of the pool below."""
+    """Return the answers in the first row, and shuffled answers of the pool in the other rows."""
     values = np.tile(shares, (_DEALS + 1, 1))
     rng = np.random.default_rng(0)
     values[1:, pool] = rng.permuted(values[1:, pool], axis=1)
@@ -418,14 +417,14 @@ def _dealt(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
 
 
 def _unlikeness(values: np.ndarray, part: tuple) -> np.ndarray:
-    """Return the sums of squares of a scale's keyed answers around their mean, one per deal."""
+    """Return a scale's sums of squares of keyed answers around their mean, one per shuffle."""
     places, signs = part
     keyed = np.where(signs > 0, values[:, places], 1 - values[:, places])
     return ((keyed - keyed.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
 
 
 def _p_values(unlikeness: np.ndarray) -> np.ndarray:
-    """Return for each deal the share of deals whose answers are at least as much alike."""
+    """Return for each shuffle the share of shuffles whose answers are at least as much alike."""
     rounded = np.round(unlikeness, 12)
     return np.searchsorted(np.sort(rounded), rounded, side="right") / len(rounded)
 

@@ -1,6 +1,7 @@
-"""Run the plan in a study's file, and compare the expectations with the results.
+"""Run the plan in a study's file, and compare the results with the expectations.
 
-One file: all tables of a report come from the answers and the record of the same run.
+All tables of a report come from the answers and the record of one run, so they are in this one
+file.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
     -------
     DataFrame
         ``questionnaire, scale``; ``needed`` and ``assured`` as in
-        :func:`psychometrics.measures.intervals.runs_needed`, for the respondent that needs the
-        most; ``order``, the reliability of the respondents' order by means over the needed runs,
+        :func:`psychometrics.measures.intervals.runs_needed`, for the respondent that needs the most
+        runs; ``order``, the reliability of the respondents' order by means over the needed runs,
         from :func:`psychometrics.measures.reliability.design_study`. Values that the pilot does not
         determine are missing, such as the order of a single respondent.
 
@@ -95,7 +96,7 @@ def run_study(
     answers: str | Path | None = None,
     **limits: object,
 ) -> dict:
-    """Ask everything that a study plans; stored answers are kept, so a stopped run resumes.
+    """Ask all questions that a study plans; a stopped run resumes where it stopped.
 
     Parameters
     ----------
@@ -108,9 +109,9 @@ def run_study(
     answers : str or Path, optional
         In mode ``file``, the table of answers, with the conditions as columns.
     **limits
-        Settings that the plan leaves open: the ``device``, and the endpoint's, such as prices,
-        ``timeout``, ``concurrency`` and ``max_cost`` of the whole run; a ``dry_run`` records
-        nothing. In mode ``file``, the settings of
+        Settings that the plan leaves open: the ``device``, and settings of the endpoint, such as
+        prices, ``timeout``, ``concurrency`` and ``max_cost`` of the whole run; a ``dry_run``
+        records nothing. In mode ``file``, the settings of
         :func:`psychometrics.asking.answer_files.read_answers`.
 
     Returns
@@ -123,7 +124,8 @@ def run_study(
     Raises
     ------
     ParameterError
-        As :func:`~psychometrics.reports.study_files.load_study`, or the record cannot be written.
+        As in :func:`~psychometrics.reports.study_files.load_study`, or the record cannot be
+        written.
 
     Examples
     --------
@@ -179,19 +181,19 @@ def study_tables(
     path : str or Path
         The study's file.
     store : str or Path, optional
-        The store of the answers. Missing answers are asked.
+        The store of the answers. Questions without a stored answer are asked.
 
     Returns
     -------
     dict of DataFrame or str
-        ``plan`` and ``asked``, and the study's analyses by name; an analysis without a result is a
-        text with the reason.
+        The tables ``plan`` and ``asked``, and the study's analyses by name. An analysis without a
+        result is a text that gives the reason.
 
     Raises
     ------
     ParameterError
-        As for :func:`~psychometrics.reports.study_files.load_study`; or the study was not run, or
-        nobody answered.
+        As in :func:`~psychometrics.reports.study_files.load_study`; or the study was not run, or no
+        respondent answered.
 
     Notes
     -----
@@ -199,9 +201,10 @@ def study_tables(
     averaged over respondents and seeds. If the other conditions give several ``ways`` of asking,
     such as wordings, the interval and the p value treat items and ways as samples
     (:func:`~psychometrics.measures.intervals.interval_over_ways`); with several such conditions,
-    the widest interval counts. With a single way they are over items, with a p value from 9,999
-    random sign flips: a wording that shifts all items together then looks like an effect. An
-    expectation is met if the interval excludes zero on the expected side.
+    the widest interval counts. With a single way, the interval and the p value treat only items as
+    a sample, with a p value from 9,999 random sign flips: a wording that shifts all items together
+    then looks like an effect. An expectation is met if the interval excludes zero on the expected
+    side.
 
     Examples
     --------
@@ -219,7 +222,7 @@ file or directory); name a readable file.
     answers = list(_answers(study, Path(path), store, False, failed, {}, table))
 
     if not answers:
-        raise ParameterError(f"{path}: nobody answered. {' '.join(failed.values())}")
+        raise ParameterError(f"{path}: no respondent answered. {' '.join(failed.values())}")
     loaded = study.load_questionnaires(folder)
     scored = pd.concat([_scored(part) for part in answers], ignore_index=True)
     makers = {"scores": _scores, "expectations": _expectations, "effects": _effects}
@@ -241,7 +244,7 @@ file or directory); name a readable file.
 def _answers(
     study: Study, path: Path, store, progress: bool, failed: dict, limits: dict, table: dict | None
 ) -> Iterator[pd.DataFrame]:
-    """Return each combination's answers with conditions, by seed; add failures to ``failed``."""
+    """Return each combination's answers, by seed, and add failures to ``failed``."""
     budget = limits.get("max_cost")
     loaded = study.load_questionnaires(path.parent)
     who = study.list_respondents(path.parent)
@@ -316,7 +319,7 @@ def _scored(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd.DataFrame:
-    """Return item scores, over seeds and over combinations with the chosen conditions."""
+    """Return item scores, averaged over seeds and combinations with the chosen conditions."""
     combinations = scored["_combination"].unique()
     fits = [name for name in combinations if chosen.items() <= json.loads(name).items()]
     own = scored[scored["_combination"].isin(fits) & (scored["questionnaire"] == questionnaire.id)]
@@ -324,13 +327,13 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
 
 
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
-    """Return keyed answers, respondents by items; empty if all respondents failed."""
+    """Return keyed answers, respondents by items, or an empty table if all respondents failed."""
     items = _own(scored, questionnaire, chosen)
     return pd.DataFrame() if items.empty else keyed_items(items, questionnaire, scale)
 
 
 def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str, float]:
-    """Return the mean difference of items, its interval and p value, and its number of ways.
+    """Return the mean difference of items, its interval, its p value and the number of ways.
 
     With several ways, items and ways are both samples, as in
     :func:`psychometrics.measures.intervals.interval_over_ways`. With one way, the interval is over
@@ -353,7 +356,7 @@ def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str,
 
 
 def _differences_by_way(scored, questionnaire, scale, of: dict, than: dict) -> pd.DataFrame:
-    """Return the difference of each item, over respondents, with a row per common way of asking.
+    """Return each item's mean difference over respondents, with a row per way of asking.
 
     The index holds the conditions that are the same on both sides, as JSON.
     """
@@ -412,7 +415,7 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
 
 
 def _rules(study: Study) -> dict[str, str]:
-    """Describe when an expectation is met, and how its p value was corrected."""
+    """Describe when an expectation is met, and how its p value is corrected."""
     planned = study.planned
     met = "the interval excludes zero on the expected side"
     p_value = "p value" if planned.correction == "none" else "corrected p value"
@@ -516,7 +519,7 @@ def _is_planned(study: Study, questionnaire, scale, sides: tuple[dict, dict]) ->
 
 
 def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
-    """Return alpha of each scale over the respondents, if there are enough."""
+    """Return each scale's alpha over the respondents, if there are enough respondents."""
     items = pd.concat([_own(scored, questionnaire, {}) for questionnaire in loaded])
     table = reliability_table(items, loaded)
     table = table[table["items"] > 1]
@@ -588,7 +591,7 @@ def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
 
 
 def _as_run(path: str | Path, study: Study, table: dict | None) -> dict:
-    """Return everything that determines a study's results: its file, questionnaires, models."""
+    """Return all that determines a study's results: its file, its questionnaires, the models."""
     folder = Path(path).parent
     first = study.combinations[0]
     models = {}
@@ -617,7 +620,7 @@ def _changed(path: str | Path, study: Study, record: dict) -> list[str]:
 
 
 def _record(path: str | Path, study: Study, table: dict | None) -> dict:
-    """Return the record of runs, with a copy of the study as it was at the first."""
+    """Return the record of a study's runs, with a copy of the study as it was at the first run."""
     file = _record_path(path)
     if file.is_file():
         return _read_record(file)

@@ -1,4 +1,4 @@
-"""A study's file: its permitted content, how it is read, and the list of its mistakes."""
+"""A study's file: define its permitted content, read it, and list its mistakes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Expectation(Part):
     expect: Literal["higher", "lower", "different"]
 
     def scale_in(self, questionnaire: Questionnaire) -> Scale:
-        """Return the scale that is compared, by default the questionnaire's first."""
+        """Return the scale to compare, by default the questionnaire's first scale."""
         return questionnaire.scale(self.scale) if self.scale else questionnaire.scales[0]
 
 
@@ -88,7 +88,7 @@ class Study(Part):
 
     @property
     def reads_answers(self) -> bool:
-        """Whether the answers are read from a table instead of being asked for."""
+        """Whether the answers are read from a table, so that no respondent is asked."""
         return self.mode == _FILE
 
     @property
@@ -98,11 +98,11 @@ class Study(Part):
         return [dict(zip(self.conditions, chosen, strict=True)) for chosen in values]
 
     def load_questionnaires(self, folder: Path) -> list[Questionnaire]:
-        """Load the questionnaires; files among them are in the study's folder."""
+        """Load the questionnaires, of which files are in the study's folder."""
         return [load_beside(name, folder) for name in self.questionnaires]
 
     def list_respondents(self, folder: Path, with_members: bool = True) -> list[str]:
-        """List the respondents by name, including those of populations' files in the folder."""
+        """List the names of the respondents, also from populations' files in the folder."""
         takes_populations = not self.reads_answers and mode_named(self.mode).takes_populations
         names = []
         for name in self.respondents:
@@ -125,11 +125,11 @@ class Study(Part):
         Returns
         -------
         list of float
-            Share of 2,000 simulated studies whose interval, computed as in the report, excludes
-            zero on the right side; empty if the plan names no smallest effect. Differences of a
-            scale's items are normal around the smallest effect with the plan's ``spread``. If
-            other conditions have several levels, each level shifts all items by a normal draw
-            with the ``spread_of_ways``. Corrected p values are not simulated.
+            Shares of 2,000 simulated studies whose interval, computed as in the report, excludes
+            zero on the expected side; empty if the plan does not name a smallest effect.
+            Differences of a scale's items are normal around the smallest effect with the plan's
+            ``spread``. If other conditions have several levels, each level shifts all items by a
+            normal draw with the ``spread_of_ways``. Corrected p values are not simulated.
         """
         if self.planned.smallest_effect is None:
             return []
@@ -140,7 +140,7 @@ class Study(Part):
         return [self._power_of(e, len(scale.items)) for e, scale in pairs]
 
     def _power_of(self, expectation: _Expectation, items: int) -> float:
-        """Return the power of one expectation; a row of ``ways`` has the levels of one way."""
+        """Return the power of one expectation; each row of ``ways`` has one way's levels."""
         compared = {*expectation.of, *expectation.than}
         levels = [len(values) for name, values in self.conditions.items() if name not in compared]
         ways = np.array(list(np.ndindex(*[number for number in levels if number > 1])))
@@ -161,7 +161,7 @@ class Study(Part):
 
 
 def load_study(path: str | Path, was_run: bool = False) -> Study:
-    """Read and check a study's file; ask nobody.
+    """Read and check a study's file, without asking any respondent.
 
     Parameters
     ----------
@@ -172,18 +172,18 @@ def load_study(path: str | Path, was_run: bool = False) -> Study:
         others, and optionally ``alpha`` (0.05) and a ``correction`` of the expectations' p values
         (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
         ``spread`` of the items' differences (1) for its power, the ``spread_of_ways`` (0), by how
-        much a wording or another way of asking shifts all of them, and in words ``exclusions`` and
-        the ``stopping`` rule; ``questionnaires`` and ``respondents``, as in the commands; ``mode``,
-        or ``file`` to read answers from a table; ``conditions``, each with a list of values, asked
-        in all combinations; ``seeds``; ``analyses``, a selection of scores, expectations, effects,
-        reliability and evidence.
+        much a wording or a different way of asking shifts all items, and in words ``exclusions``
+        and the ``stopping`` rule; ``questionnaires`` and ``respondents``, as in the commands;
+        ``mode``, or ``file`` to read answers from a table; ``conditions``, each with a list of
+        values, asked in all combinations; ``seeds``; ``analyses``, a selection of scores,
+        expectations, effects, reliability and evidence.
     was_run : bool
         Whether to refuse a study that was not run.
 
     Returns
     -------
     Study
-        An object with these parts as attributes, and ``combinations`` of the conditions.
+        The study, with these parts as attributes, and the ``combinations`` of the conditions.
 
     Raises
     ------
@@ -229,7 +229,7 @@ file or directory); name a readable file.
 
 
 def load_beside(name: str, folder: Path) -> Questionnaire:
-    """Load a questionnaire of a study: a file in the study's folder, or one of the project's.
+    """Load a study's questionnaire: a file in the study's folder, or a name.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def _record_path(path: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class _Readable:
-    """The parts of a file that can be checked: all, or the valid parts of an invalid file."""
+    """The parts of a file that can be checked: all parts, or an invalid file's valid parts."""
 
     study: Study
     unknown: frozenset[str] = frozenset()  # keys that are missing or wrong
@@ -255,7 +255,7 @@ class _Readable:
 
 
 def _right_parts(content: object) -> _Readable | None:
-    """Return the valid parts of a file, with placeholders for the rest."""
+    """Return the valid parts of a file, with placeholders for the other parts."""
     if not isinstance(content, dict):
         return None
 
@@ -331,7 +331,7 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
 
 
 def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[str]:
-    """Return mistakes of seeds; ``tried`` records those of conditions and respondents."""
+    """Return mistakes in seeds; ``tried`` records mistakes in conditions and respondents."""
     study = file.study
     if study.reads_answers:
         wrong = study.seeds != (0,) and "seeds" not in file.unknown

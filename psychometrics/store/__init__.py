@@ -1,4 +1,4 @@
-"""The store of answers: its contents, its folders, and its possible locations."""
+"""The store of answers: its content, its folders, and its possible locations."""
 
 import lazy_loader
 

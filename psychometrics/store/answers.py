@@ -1,22 +1,23 @@
-"""The store of answers: append-only files, by mode, questionnaire and respondent.
+"""The store of answers: append-only files for each mode, questionnaire and respondent.
 
 Each save adds one Parquet file, a *part*, to ``<store>/<mode>/<questionnaire>/<respondent>/``;
 parts are never changed. The stored answers are the union of the parts, one row per key. If two rows
 have the same key, the earlier one counts, by the writer's clock, which never goes back behind the
 parts it has read. A key is a hash of everything that determines an answer (:func:`key_of`), so an
-unchanged question is never asked twice and a changed one never gets an old answer. A lock makes
-processes on one machine, or with a shared folder, add in turn: no process replaces an earlier
-answer of another.
+unchanged question is never asked twice and a changed question never gets an old answer. A lock
+makes processes on one machine, or with a shared folder, add answers in turn: no process replaces an
+answer that a different process added earlier.
 
 A part is written under a temporary name and then renamed (on a local disk after the disk has
-confirmed it), or written as a whole to an object store. So a killed process leaves a complete part
-or none, and any number of processes and machines may write at once. The name of a part contains the
-SHA-256 of its bytes: a truncated or altered part is noticed when it is read and set aside, and its
-questions are asked again. Each part also records the respondent, the conditions, the version, and
-the time taken; :func:`manifests` lists these. A part copied from another folder is set aside, too.
+confirmed that it is written), or written as a whole to an object store. So a killed process leaves
+a complete part or no part, and any number of processes and machines may write at once. The name of
+a part contains the SHA-256 of its bytes: a truncated or altered part is noticed on reading and set
+aside, and its questions are asked again. Each part also records the respondent, the conditions, the
+version, and the time taken; :func:`manifests` lists these. A part that was copied from a different
+folder is set aside, too.
 
-Behind every store are the answers that the project ships, in ``data/answers``, by respondents that
-take minutes to ask. They have the same keys, and this folder is never written to.
+Every store also has the answers that the project ships in ``data/answers``, by respondents that
+take minutes to ask. Their keys are made in the same way, and this folder is never changed.
 
 A store is a local folder, or a URL that pyarrow or fsspec opens: ``file:///shared/answers``,
 ``s3://bucket/answers?endpoint_override=http://host:9000``, ``gs://…``, ``memory://…``. The umask
@@ -59,15 +60,15 @@ from .urls import _open_store, _store_url
 from .watching import WATCH
 
 CHUNK = 512
-"""Questions per chunk, and at most between two saves."""
+"""The number of questions per chunk, and the largest number between two saves."""
 _SAVE_EVERY = 20.0
-"""Seconds between two saves within a chunk: the most work that a killed run repeats."""
+"""The seconds between two saves within a chunk: the most work that a killed run repeats."""
 _MANY_PARTS = 64
-"""Number of parts of a respondent and questionnaire above which closing merges them."""
+"""The number of parts of a respondent and questionnaire above which closing merges the parts."""
 
 
 def key_of(*parts: str) -> str:
-    """Return the key of an answer: 32 hexadecimal digits, a hash of its determinants, in order.
+    """Return the key of an answer: a hash, in 32 hexadecimal digits, of what determines it.
 
     Examples
     --------
@@ -87,17 +88,18 @@ class StoredAnswers:
 
     Several threads may share one object, and several processes or machines one folder. ``key in
     answers`` and ``len(answers)`` are cheap; :attr:`rows` builds a frame after an addition, so use
-    it after a run rather than after each addition. As a context manager the object closes itself.
+    it after a run rather than after each addition. Used as a context manager, the object closes
+    itself.
 
     Parameters
     ----------
     store : str or Path, optional
         Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
     mode, questionnaire_id, respondent_id : str
-        Names that identify the answers; any text, made safe for a folder.
+        Names that identify the answers. Any text is possible; it is made safe for a folder's name.
     manifest : mapping, optional
-        The respondent and the conditions, stored with each part and listed by :func:`manifests`.
-        The mode, both ids and the package's version are added.
+        The respondent and the conditions, which are stored with each part and listed by
+        :func:`manifests`. The mode, both ids and the package's version are added.
     columns : list of str, optional
         The columns to read; by default all.
 
@@ -116,8 +118,8 @@ class StoredAnswers:
     Warns
     -----
     UserWarning
-        A part is damaged, belongs to another folder, or is not a part of a store: it is set aside,
-        and its questions are asked again.
+        A part is damaged, belongs to a different folder, or is not a part of a store. It is set
+        aside, and its questions are asked again.
 
     Examples
     --------
@@ -174,10 +176,11 @@ class StoredAnswers:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The stored rows by ``key``: the first written row for each, in the order of writing.
+        """The stored rows by ``key``: the row written first for each key, in the order of writing.
 
-        After an addition, rows that others have added in the meantime are read too: if several
-        processes asked the same question at once, all see the same answer, now and later.
+        After an addition, rows that other processes have added in the meantime are read, too: if
+        several processes asked the same question at once, all processes see the same answer, now
+        and later.
         """
         with self._lock:
             self._save()
@@ -195,11 +198,11 @@ class StoredAnswers:
         Parameters
         ----------
         name : str
-            Name of the lock; locks of different names are independent.
+            Name of the lock; locks with different names are independent.
         timeout : float
-            Seconds after which to continue without it; negative to wait for ever.
+            Number of seconds after which to continue without the lock; negative to wait for ever.
         waits : callable
-            Called once if another process holds the lock.
+            A function that is called once if a different process holds the lock.
         """
         here = self._folder.system.type_name == "local"
         folder = Path(self._root) / ".locks" if here else cache_dir() / "locks"
@@ -221,15 +224,15 @@ class StoredAnswers:
             yield
 
     def add(self, rows: pd.DataFrame, seconds: float = 0.0) -> list[str]:
-        """Store rows as one new part, which is safe on the disk when this returns.
+        """Store rows as one new part, which is safely on the disk when the method returns.
 
-        Rows with a stored key are left out; without new rows nothing is written.
+        Rows with a stored key are left out. If there are no new rows, no part is written.
 
         Parameters
         ----------
         rows : DataFrame
             Rows indexed by ``key`` (see :func:`key_of`), with the mode's columns of plain values. A
-            lone surrogate in a text, which cannot be written, becomes "?".
+            lone surrogate in a text cannot be written and becomes "?".
         seconds : float
             Time that the answers took, in seconds.
 
@@ -242,7 +245,7 @@ class StoredAnswers:
         ------
         StoreError
             The disk is full, the store cannot be written to or was removed in the meantime, or a
-            column's type differs from earlier parts; earlier answers are still stored.
+            column's type differs from its type in earlier parts. Earlier answers are still stored.
         """
         given = rows.index
         with self._lock:
@@ -280,10 +283,10 @@ class StoredAnswers:
             self._watch.note(self._respondent_id, self._folder, self._read_parts, rows.index)
 
     def collect(self, rows: pd.DataFrame, keys: list[str], questions: int) -> None:
-        """Buffer rows that answer a number of questions, and store them together with the next.
+        """Buffer rows that answer a number of questions, to store them together with later rows.
 
-        They are added every ``CHUNK`` questions or ``_SAVE_EVERY`` seconds, and when the rows are
-        read or the object is closed.
+        Buffered rows are stored every ``CHUNK`` questions or ``_SAVE_EVERY`` seconds, and when the
+        rows are read or the object is closed.
         """
         with self._lock:
             self._waiting.append(rows.set_index(pd.Index(keys, name="key")))
@@ -300,10 +303,10 @@ class StoredAnswers:
             self._began = time.perf_counter()
 
     def close(self) -> None:
-        """Store buffered rows; merge small parts if there are more than ``_MANY_PARTS``.
+        """Store buffered rows, and merge small parts if there are more than ``_MANY_PARTS``.
 
-        The time grows with the number of added answers. If the store forbids deletion, nothing is
-        merged.
+        The time for merging grows with the number of added answers. If the store forbids deletion,
+        no parts are merged.
         """
         with self._lock:
             self._save()
@@ -320,7 +323,7 @@ class StoredAnswers:
         self.close()
 
     def _read(self) -> None:
-        """Read parts that have been added since the last look."""
+        """Read the parts that have been added since the last reading."""
 
         def wanted(column: str) -> bool:
             needed = self._columns is None or column in ("key", "written", *self._columns)
@@ -352,11 +355,11 @@ class StoredAnswers:
 
 
 def compact(store: str | Path | None = None) -> int:
-    """Merge the parts of each respondent and questionnaire, and remove remains of killed runs.
+    """Merge each respondent and questionnaire's parts, and remove remains of killed runs.
 
-    It may run at any time, even while other processes write, read or compact: the merged part is
-    written first, then its sources are deleted. If it is killed in between, rows are stored twice;
-    reading and the next compaction remove the duplicates.
+    Compaction may run at any time, even while other processes write, read or compact: the merged
+    part is written first, and then its sources are deleted. If the process is killed in between,
+    rows are stored twice; reading ignores the duplicates, and the next compaction removes them.
 
     Parameters
     ----------
@@ -371,7 +374,7 @@ def compact(store: str | Path | None = None) -> int:
     Raises
     ------
     StoreError
-        The store cannot be read or written; nothing is lost.
+        The store cannot be read or written. No answer is lost.
 
     Examples
     --------
@@ -399,8 +402,8 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     -------
     DataFrame
         One row per manifest: ``mode, questionnaire, respondent_id``, the other fields passed to
-        :class:`StoredAnswers`, ``package_version``, the number of ``answers``, the ``seconds`` they
-        took, and when the ``first`` and the ``last`` were written (UTC).
+        :class:`StoredAnswers`, ``package_version``, the number of ``answers``, the ``seconds`` that
+        they took, and the times at which the ``first`` and the ``last`` answer were written (UTC).
 
     Raises
     ------

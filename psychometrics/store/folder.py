@@ -1,4 +1,4 @@
-"""A folder of a store: the parts that hold one respondent's answers to one questionnaire."""
+"""A folder of a store, with the parts that hold a respondent's answers to a questionnaire."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TEXT = pa.large_string()
 
 
 class Folder:
-    """The parts of one respondent and questionnaire, in a file system of pyarrow's."""
+    """The parts of one respondent and questionnaire, in a pyarrow file system."""
 
     def __init__(self, system: fs.FileSystem, path: str):
         self.system = system
@@ -45,7 +45,7 @@ class Folder:
     def read_new(
         self, seen: set[str], schema: pa.Schema, wanted: Callable[[str], bool]
     ) -> list[pa.Table]:
-        """Read the wanted columns of the parts not yet seen, and add their names to ``seen``.
+        """Read the wanted columns of parts that are not in ``seen``, and add their names to it.
 
         Parts that are damaged or do not fit the schema are set aside with a warning.
         """
@@ -83,7 +83,7 @@ class Folder:
         Raises
         ------
         FileNotFoundError
-            The part is gone: a compaction has merged it into another.
+            The part no longer exists: a compaction has merged it into a different part.
         """
         path = f"{self.path}/{name}"
 
@@ -173,7 +173,7 @@ class Folder:
             self._sync(self.path)
 
     def _sync(self, path: str) -> None:
-        """Wait until a local disk has written a file or folder, to survive a power cut."""
+        """Wait until a local disk has written a file or folder, so that it survives a power cut."""
         if self.system.type_name == "local":
             handle = os.open(path, os.O_RDONLY)
             try:
@@ -198,7 +198,7 @@ class Folder:
         warnings.warn(f"{path} {what}: {done}, and its questions are asked again.", stacklevel=2)
 
     def compact(self, only_small: bool = False) -> int:
-        """Merge parts, and return the decrease in their number."""
+        """Merge parts, and return the decrease in the number of parts."""
         files = self.files()
         parts = [file for file in files if _PART.fullmatch(file.base_name)]
 
@@ -260,7 +260,7 @@ class Folder:
 
 
 def folders(store: str | Path | None) -> list[Folder]:
-    """List the folders of a store that hold parts."""
+    """List the folders of a store in which there are parts."""
     system, root = _open_store(store)
     files = _list_files(system, root, recursive=True)
     names = [file.path[len(root) :].strip("/").split("/") for file in files]
@@ -273,14 +273,14 @@ def folders(store: str | Path | None) -> list[Folder]:
 
 
 def _folder_names(manifest: dict[str, Any]) -> list[str]:
-    """Return the folders below the store for the answers of a manifest."""
+    """Return the names of the folders, below the store, for the answers of a manifest."""
     given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
     mode, questionnaire, respondent = (_encodable_text(str(name)) for name in given)
     return [_safe_name(mode), _safe_name(questionnaire), _safe_name(respondent, always=True)]
 
 
 def _safe_name(name: str, always: bool = False) -> str:
-    """Return a folder name: the name itself if it is safe, otherwise (or always) with a hash."""
+    """Return a folder's name: a name itself if it is safe, otherwise (or always) with a hash."""
     # The hash distinguishes "a/b" from "a-b", which become the same safe name.
     safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80]
     if safe == name and name[:1].isalnum() and not always:
@@ -320,7 +320,7 @@ def _has_sound_keys(table: pa.Table) -> bool:
 
 
 def _common_schema(schema: pa.Schema, table: pa.Table) -> pa.Schema | None:
-    """Return the schema that also fits a table's values; None if there is none."""
+    """Return a schema that also fits a table's values, or None if there is no such schema."""
     try:
         return pa.unify_schemas([schema, table.schema], promote_options="permissive")
     except pa.ArrowException:
@@ -348,7 +348,7 @@ def _as_table(rows: pd.DataFrame) -> pa.Table:
 
 
 def _with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: str) -> pa.Table:
-    """Add the bookkeeping columns of each row: its time, its seconds, its manifest."""
+    """Add the columns that record each row's time of writing, seconds and manifest."""
     n = len(table)
     said = pa.DictionaryArray.from_arrays(np.zeros(n, dtype="int32"), pa.array([manifest], _TEXT))
     table = table.append_column("written", pa.array(np.full(n, written, dtype="int64")))
@@ -357,7 +357,7 @@ def _with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: s
 
 
 def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:
-    """List the files below a folder; return none if it does not exist."""
+    """List the files below a folder, or none if the folder does not exist."""
     selector = fs.FileSelector(path, allow_not_found=True, recursive=recursive)
     with _explain_errors(f"{path} cannot be read"):
         for _ in range(9):
@@ -369,7 +369,7 @@ def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> li
 
 
 def _is_named_file(info: fs.FileInfo) -> bool:
-    """Return whether it is a file with a readable name, like all files that a store writes."""
+    """Return whether an entry is a file with a readable name, like all files of a store."""
     try:
         return info.is_file and bool(info.path)
     except UnicodeDecodeError:

@@ -20,11 +20,11 @@ class Turn:
     messages : list of dict
         ``role`` and ``content``.
     run, attempt : int
-        Number of the questionnaire's run, and of the attempt at these items within it, from 1.
+        Number of the questionnaire's run, and of the attempt at these items within the run, from 1.
     items : tuple of str
         Ids of the items in the request.
     response_format : dict, optional
-        The schema of the reply, if an endpoint is to enforce one.
+        The schema of the reply, if the endpoint enforces a schema.
     """
 
     messages: list[dict[str, str]]
@@ -41,14 +41,14 @@ class Reply:
     Parameters
     ----------
     text : str, optional
-        The text; None if there is no reply.
+        The text of the reply; None if there is no reply.
     finish_reason : str, optional
         The reason why the reply ended, if known.
     status : str
-        The reason for a missing reply: ``no_reply``, ``no_choice``, or ``unasked`` if none was
+        The reason for a missing reply: ``no_reply``, ``no_choice``, or ``unasked`` if no reply was
         requested.
     is_new : bool
-        Whether the reply was just requested and is not from the store.
+        Whether the reply was just requested, and does not come from the store.
     """
 
     text: str | None
@@ -58,13 +58,13 @@ class Reply:
 
 
 class StoredReplies:
-    """The replies about one questionnaire: stored and new ones.
+    """The stored and new replies about one questionnaire.
 
     Parameters
     ----------
     stored : StoredAnswers
     fingerprint : str
-        The respondent's fingerprint, part of each reply's key.
+        The respondent's fingerprint, which is part of each reply's key.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class StoredReplies:
         return key_of(self._fingerprint, request, str(turn.run), str(turn.attempt))
 
     def add(self, new: Mapping[str, tuple[Turn, str, dict[str, Any]]], seconds: float) -> None:
-        """Save turns with their requests and the columns of their replies, by key."""
+        """Save turns with their requests and their replies, by key."""
         rows = [
             {"run": turn.run, "attempt": turn.attempt, "items": " ".join(turn.items)}
             | {"request": request, **columns}
@@ -98,7 +98,7 @@ class StoredReplies:
 
 
 def well_formed(text: str) -> str:
-    """Replace lone surrogates, which cannot be stored.
+    """Replace lone surrogates in a text, since they cannot be stored.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Open the location of a store, a local folder or a URL, as a file system of pyarrow."""
+"""Open the location of a store, a local folder or a URL, as a pyarrow file system."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ERRORS = (OSError, ValueError, pa.ArrowException)
 
 
 def _store_url(store: str | Path | None) -> str:
-    """Return the URL or absolute path of a store, by default the configured one."""
+    """Return the URL or absolute path of a store, by default of the configured store."""
     if store is None:
         store = os.environ.get("PSYCHOMETRICS_STORE") or cache_dir() / "responses"
     text = os.fspath(store)
@@ -33,7 +33,7 @@ def _store_url(store: str | Path | None) -> str:
 
 
 def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a store and its path there; it may not exist yet."""
+    """Return the file system of a store, and the store's path in it, which may not exist yet."""
     # the place to correct: the argument or the configuration
     setting = "PSYCHOMETRICS_STORE" if store is None else "store (--store)"
 
@@ -76,7 +76,7 @@ def _check_name(text: str, setting: str) -> None:
 
 
 def _not_a_folder(path: Path) -> str:
-    """Return the file on this path that prevents making a folder."""
+    """Return the file on a path that prevents making a folder there, if there is one."""
     for place in (path, *path.parents):
         if os.path.lexists(place):
             return "" if place.is_dir() else str(place)
@@ -114,12 +114,12 @@ def _explain_errors(what: str) -> Iterator[None]:
         full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         raise StoreError(
             f"{what} ({reason(error)}): {'free some space' if full else 'give access to it'}, or "
-            "name another folder in --store or PSYCHOMETRICS_STORE; what was stored before is "
-            "still there."
+            "name another folder in --store or PSYCHOMETRICS_STORE; earlier answers are "
+            "still stored."
         ) from error
 
 
 def reason(error: Exception) -> str:
-    """Return the reason for a failure of the disk or network, in one line."""
+    """Return the reason for a failure of the disk or the network, on one line."""
     number = getattr(error, "errno", None)
     return os.strerror(number) if number else " ".join(str(error).split())

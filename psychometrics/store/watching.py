@@ -12,11 +12,11 @@ import pyarrow as pa
 from .folder import Folder
 
 WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
-"""The watch of the current call."""
+"""The watch over the answers of the current call."""
 
 
 class _Watch:
-    """Records the answers that a call reads and adds, to check at its end that all still exist.
+    """A record of the answers that a call reads and adds, to check at its end that all exist.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class _Watch:
     def note(
         self, respondent_id: str, folder: Folder, parts: Iterable[str], keys: Iterable[str]
     ) -> None:
-        """Record that a folder holds these parts and, in them, answers with these keys."""
+        """Record that a folder holds the given parts, with answers that have the given keys."""
         note = self._notes.setdefault((respondent_id, folder.path), _Note(folder))
         note.parts.update(parts)
         note.keys.update(keys)
@@ -59,7 +59,7 @@ class _Note:
         self.keys: set[str] = set()
 
     def missing(self) -> int:
-        """Return the number of answers that are gone."""
+        """Return the number of answers that are no longer in the folder."""
         if self.parts <= {file.base_name for file in self.folder.files()}:
             return 0
 

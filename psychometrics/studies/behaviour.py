@@ -1,7 +1,8 @@
-"""A model's behaviour beyond ticking boxes: the facts it knows, the requests it declines.
+"""A model's behaviour beyond ticking boxes: the facts that it knows, the requests it declines.
 
-Huang et al. (2024) validate roles by such behaviour. Their sets, TruthfulQA and SafetyQA, belong to
-others and are read from your copy; the project's own questions were written for it.
+Huang et al. (2024) validate roles by such behaviour. The sets that they use, TruthfulQA and
+SafetyQA, belong to others and are read from your copy; the project's own questions were written for
+this project.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire, Scale
 
 _AGAIN = "default, again"
-"""The null: the default role once more, with another random seed."""
+"""The null: the default role a second time, with a different random seed."""
 _RUNS = 3
 _TOKENS = 48
 _TEMPERATURE = 0.7
-"""Number of replies to each request, their most tokens, and their temperature."""
+"""The number of replies to each request, their maximum number of tokens, and their temperature."""
 _ROLES = {name: name for name in ROLES if name != "none"}
 # Columns with the request in other people's files.
 _TEXTS = ("text", "prompt", "question", "query", "request", "instruction", "goal")
 
 
 def facts_in(source: str | Path | None = None) -> pd.DataFrame:
-    """Read questions of fact with a best answer and others, one of them a common belief.
+    """Read questions of fact, each with its best answer and with other answers.
 
     Parameters
     ----------
@@ -51,12 +52,12 @@ def facts_in(source: str | Path | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``question, best, other_1, other_2, ...``; the number of others may vary.
+        ``question, best, other_1, other_2, ...``; the number of other answers may vary.
 
     Raises
     ------
     ParameterError, DataError
-        The file cannot be read, has other columns, or a question lacks its text or best answer.
+        The file cannot be read or lacks a column, or a question lacks its text or its best answer.
 
     References
     ----------
@@ -93,19 +94,20 @@ def facts_in(source: str | Path | None = None) -> pd.DataFrame:
 
 
 def requests_in(source: str | Path | None = None) -> pd.DataFrame:
-    """Read requests that a model should decline and, if included, harmless ones.
+    """Read requests that a model should decline and, if included, harmless requests.
 
     Parameters
     ----------
     source : str or Path, optional
         A table, or rows in JSON, with the request in ``text`` or a column of a similar name
-        (*prompt*, *query*, ...), and optionally its ``kind``; without it all are *harmful*. By
-        default the project's 24 requests, half of them harmless. Pickled sets are not read.
+        (*prompt*, *query*, ...), and optionally its ``kind``; without this column all requests are
+        *harmful*. By default the project's 24 requests, half of them harmless. Pickled files are
+        not read.
 
     Returns
     -------
     DataFrame
-        ``request`` (a name), ``kind, text``.
+        ``request`` (the request's name), ``kind, text``.
 
     Raises
     ------
@@ -147,14 +149,14 @@ def known(
     """Test which questions of fact a model knows in each role, by the options' probabilities.
 
     The options have letters and are shown in every cyclic order, so that a preference for a letter
-    or a place cancels.
+    or a place cancels out.
 
     Parameters
     ----------
     respondent : str or Path
         A language model, as :func:`psychometrics.asking.ask.ask` accepts it in mode *options*.
     questions : DataFrame, optional
-        Questions, as :func:`facts_in` reads them; by default the project's 24.
+        Questions, as :func:`facts_in` reads them; by default the project's 24 questions.
     roles : mapping of str to str
         Roles by name: a name in :data:`psychometrics.modes.messages.ROLES`, or a system text.
     store, **how
@@ -164,8 +166,8 @@ def known(
     -------
     DataFrame
         ``role``; ``part`` and ``kind``, both *facts*; ``item`` (from 1); ``run`` (1); ``value``, 1
-        if the best answer is the most probable and 0 if another one is. It is missing if the model
-        gave no answer, so that its mean is a share of the answered questions.
+        if the best answer is the most probable answer, and 0 otherwise. The value is missing if the
+        model gave no answer, so that the mean is a share of the answered questions.
 
     Raises
     ------
@@ -200,14 +202,14 @@ def declined(
     store: str | Path | None = None,
     **how: object,
 ) -> pd.DataFrame:
-    """Test which requests a model declines in each role, by its words or by a judge.
+    """Test which requests a model declines in each role, by the reply's words or by a judge.
 
     Parameters
     ----------
     respondent : str or Path
         A conversational model on this machine, or the name of a model at an endpoint.
     asked : DataFrame, optional
-        Requests, as :func:`requests_in` reads them; by default the project's 24.
+        Requests, as :func:`requests_in` reads them; by default the project's 24 requests.
     roles : mapping of str to str
         As in :func:`known`.
     runs : int
@@ -215,22 +217,22 @@ def declined(
     seed : int
         Seed of the draws. All roles share it, except the null, the default role *again*.
     judge : str or Path, optional
-        A chat model that reads the replies, see :func:`judged`.
+        A chat model that reads the replies; see :func:`judged`.
     store, **how
         As in :func:`psychometrics.asking.ask.ask`, for an endpoint and a judge.
 
     Returns
     -------
     DataFrame
-        The columns of :func:`known`, with ``part`` "requests", the request's ``kind`` and name, and
-        ``value`` 1 if the reply declines and 0 if it does not; and the ``reply``. Both are missing
-        if no reply came; the value also if the judge gives no answer, so that its mean is a share
-        of the answered requests.
+        The columns of :func:`known`, with ``part`` "requests", the request's ``kind`` and name,
+        ``value``, which is 1 if the reply declines and 0 if it does not, and the ``reply``. Value
+        and reply are missing if no reply came. The value is also missing if the judge gives no
+        answer, so that the mean is a share of the answered requests.
 
     Raises
     ------
     ParameterError
-        A column is missing, a cell is blank, a name occurs twice, or a number is impossible.
+        A column is missing, a cell is blank, a name occurs twice, or a number is out of range.
     RespondentError
         The model cannot be loaded or cannot converse.
     """
@@ -259,7 +261,7 @@ def declined(
 
 
 def _reply_here(respondent: str | Path) -> Callable[..., list[str]]:
-    """Load a local model; return a function that gives its replies to requests, run by run."""
+    """Load a local model; return a function that returns its replies to requests, run by run."""
     model, tokenizer = load_model(find(respondent), "causal")
     model.to(resolve_device(None)).eval()
 
@@ -282,8 +284,8 @@ def _reply_there(
 ) -> list[str | None]:  # fmt: skip
     """Return the replies of a model at an endpoint, which is sent only the request.
 
-    They are None if no reply came. Another seed makes other requests, whose replies are stored
-    separately.
+    A reply is None if it did not come. With a different seed the requests differ, and their replies
+    are stored separately.
     """
     options = {"options": tuple(Option(value=n, label=f"{n}") for n in (0, 1))}
     sheet = _questionnaire("requests", [{"text": text, **options} for text in texts], "{question}")
@@ -312,12 +314,13 @@ def judged(
     store: str | Path | None = None,
     **how: object,
 ) -> list[float]:
-    """Let a chat model, here or at an endpoint, say which replies decline a request.
+    """Let a chat model, here or at an endpoint, judge which replies decline a request.
 
     Returns
     -------
     list of float
-        1 if it says that the reply declines, 0 if it does not, missing if it says neither.
+        For each reply 1 if the judge says that it declines, 0 if it does not, and a missing value
+        if the judge says neither.
 
     Raises
     ------
@@ -347,7 +350,7 @@ _COLUMNS = ["role", "part", "kind", "item", "run", "value"]
 
 
 def _check_texts(table: pd.DataFrame, columns: list[str], once: Iterable[str] = ()) -> None:
-    """Refuse a table that lacks one of these columns or has a blank cell in it."""
+    """Refuse a table that lacks one of the given columns or has a blank cell in one."""
     check_columns(table, columns, once=once)
     for name in columns:
         blank = table[name].isna() | (table[name].map(str).str.strip() == "")
@@ -357,7 +360,7 @@ def _check_texts(table: pd.DataFrame, columns: list[str], once: Iterable[str] = 
 
 
 def _sheet(questions: pd.DataFrame) -> Questionnaire:
-    """Turn questions of fact into a questionnaire whose option of value 1 is the best."""
+    """Turn questions of fact into a questionnaire whose option with value 1 is the best answer."""
     _check_texts(questions, ["question", "best"])
     others = [name for name in questions if str(name).startswith("other")]
     if not len(questions) or not others:
@@ -385,7 +388,7 @@ _SHEETS = {
 
 
 def _questionnaire(name: str, items: list[dict], prompt: str | None = None) -> Questionnaire:
-    """Turn items into a questionnaire of one scale."""
+    """Turn items into a questionnaire with one scale."""
     title, short, measures, instructions, one = _SHEETS[name]
     items = tuple(Item(id=f"{one}_{n}", **item) for n, item in enumerate(items, start=1))
     return Questionnaire(

@@ -1,4 +1,4 @@
-"""The diagnostic of language inference: published answers, and asking it again.
+"""The diagnostic of language inference: read published answers, and ask it again.
 
 Answers (0 or 1) are shipped; the sentences are fetched when a respondent is asked.
 """
@@ -53,20 +53,22 @@ def models(live: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     live : bool
-        Whether to return the models that answered for this book instead of the 240 published ones.
+        Whether to return the models that answered for this book instead of the 240 published
+        models.
 
     Returns
     -------
     DataFrame
         Indexed by ``respondent_id``: ``population`` (transformers or lstms), ``family``,
-        ``pretrained``, ``finetuned`` (bool), ``data`` they were fine-tuned on, and ``regime``, the
-        paper's name for these two. Published models also have ``builds_on`` (the respondent that
-        supplied their initial weights); this book's have ``seed``, number of training ``pairs``,
-        ``accuracy`` on held-out MNLI with its Wilson 95 % interval ``low, high``, ``seconds`` of
-        training, and, if embedded, the ``fingerprint``.
+        ``pretrained``, ``finetuned`` (bool), ``data`` on which they were fine-tuned, and
+        ``regime``, the paper's name for the combination of pretraining and fine-tuning. Published
+        models also have ``builds_on`` (the respondent that supplied their initial weights); this
+        book's models have ``seed``, the number of training ``pairs``, ``accuracy`` on held-out MNLI
+        with its Wilson 95 % interval ``low, high``, ``seconds`` of training, and, if embedded, the
+        ``fingerprint``.
 
-        Not all of them work: one published LSTM solves 0 of the 812 items, which guessing would not
-        do (its labels probably have another coding); it is kept, as in the authors' tables.
+        Not all models work: one published LSTM solves 0 of the 812 items, which would not happen by
+        guessing (its labels are probably coded differently); it is kept, as in the authors' tables.
 
     References
     ----------
@@ -94,9 +96,9 @@ def item_table(sentences: bool = False) -> pd.DataFrame:
     -------
     DataFrame
         Indexed by ``item_id``: ``subcategory``, ``domain``, ``label`` (the right answer, a
-        Categorical), ``asked`` (the category in which people saw it, otherwise empty) and ``pair``.
-        Items come in pairs: the same two sentences in both directions, one after the other, so that
-        the items 2k and 2k + 1 are twins.
+        Categorical), ``asked`` (the category in which people saw the item, otherwise empty) and
+        ``pair``. Items come in pairs: the same two sentences in both directions, one after the
+        other, so that the items 2k and 2k + 1 are twins.
 
     Raises
     ------
@@ -132,19 +134,20 @@ def answers(
     Parameters
     ----------
     who : {"people", "transformers", "lstms"}, optional
-        All models by default.
+        Whose answers to return; by default the answers of all models.
     category : str, optional
-        Key of ``CATEGORIES``, to select the items that people saw in it; by default all items.
+        Key of ``CATEGORIES``, to select the items that people saw in this category; by default all
+        items.
     sample : {"phase", "completers"}
-        People to use: all who were accepted in the category's phase, or the 19 who completed all
-        phases, the only ones who can be compared across categories.
+        People to include: all people who were accepted in the category's phase, or the 19 people
+        who completed all phases and are the only people who can be compared across categories.
     live : bool
-        Whether to use this book's models instead of the published ones.
+        Whether to use this book's models instead of the published models.
 
     Returns
     -------
     DataFrame, shape (R, I)
-        Indexed by ``respondent_id``, or the participant's number within sample and category;
+        Indexed by ``respondent_id``, or by the participant's number within sample and category. The
         columns are ``item_id``.
 
     Examples
@@ -163,7 +166,7 @@ def answers(
     check_choice(("phase", "completers"), sample=sample)
     if category is None:
         if sample == "phase":
-            raise ParameterError("people differ between phases: name a category, or 'completers'.")
+            raise ParameterError("phases had different people: name a category, or 'completers'.")
         return pd.concat([answers("people", c, sample) for c in CATEGORIES], axis=1)
 
     columns = _asked(category)
@@ -177,17 +180,17 @@ def questionnaire(category: str | None = None) -> Questionnaire:
 
     The sentences are fetched from the authors' file; the question and the options are the
     project's. Every right answer adds 1 to its category, so a score is a number of right answers
-    and can be compared with :func:`answers` of people and of models.
+    and can be compared with the :func:`answers` of people and of models.
 
     Parameters
     ----------
     category : str, optional
-        Key of ``CATEGORIES``; by default all seven, each with its own score.
+        Key of ``CATEGORIES``; by default all seven categories, each with its own score.
 
     Returns
     -------
     Questionnaire
-        Item ids are those of :func:`item_table`, as text.
+        The questionnaire, whose item ids are those of :func:`item_table`, as text.
 
     Raises
     ------
@@ -198,7 +201,7 @@ def questionnaire(category: str | None = None) -> Questionnaire:
 
     References
     ----------
-    Laverghetta et al. (2021), section 3: the subset that people were asked.
+    Laverghetta et al. (2021), section 3, for the subset that people were asked.
     """
     if category is not None:
         check_choice(CATEGORIES, category=category)
@@ -252,7 +255,7 @@ def ask_diagnostic(
     store: str | Path | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Put the whole diagnostic to NLI respondents in float32, through the response store.
+    """Put the whole diagnostic to NLI respondents in float32, using the response store.
 
     Parameters
     ----------
@@ -266,17 +269,18 @@ def ask_diagnostic(
     Returns
     -------
     DataFrame of 0 and 1, shape (R, I)
-        Indexed by ``respondent_id``: whether the most probable class is the right one.
+        Indexed by ``respondent_id``: 1 if the most probable class is the right class, and otherwise
+        0.
 
     Raises
     ------
     RespondentError, DataError, StoreError
-        No respondent works, or the sentences or the store cannot be used.
+        No respondent can answer, or the sentences or the store cannot be used.
 
     Warns
     -----
     UserWarning
-        A respondent failed, with the reason; the others were asked.
+        A respondent failed; the warning gives the reason. The others were asked.
     """
     if isinstance(respondents, str):
         respondents = population(respondents)

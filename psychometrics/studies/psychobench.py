@@ -1,4 +1,4 @@
-"""PsychoBench: the paper's tables, tests of them, and the evidence on the paper's claims."""
+"""PsychoBench: the paper's tables, tests of these tables, and the evidence on its claims."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEDIUM_EFFECT = 0.5
 
 @functools.cache
 def _published() -> pd.DataFrame:
-    """Return the paper's Tables 1 to 4 and 7 (models), 8 to 20 (roles), 22, 23 and 24."""
+    """Return the paper's tables: 1 to 4 and 7 (models), 8 to 20 (roles), 22, 23 and 24."""
     table = pd.read_csv(data_dir() / "norms" / "psychobench_tables.csv")
     return table.rename(columns={"respondent": "respondent_id"})
 
@@ -33,7 +33,7 @@ def published_tests(
     level: float = PAPER_LEVEL,
     correction: str = "holm",
 ) -> pd.DataFrame:
-    """Test every published mean of a study against people or against one of its columns.
+    """Test every published mean of a study against people or against one of the study's columns.
 
     Parameters
     ----------
@@ -41,8 +41,9 @@ def published_tests(
         *models* (Tables 1 to 4 and 7), *roles* (8 to 20), *wordings* (22), *assistant* (23) or
         *temperature* (24); only the first two can be compared with people.
     against : str
-        ``"norms"``, or a respondent to compare with, such as ``default`` or ``v1``: its figures are
-        then ``norm_mean, norm_sd, norm_n``, and its standard deviation is the unit of ``delta``.
+        ``"norms"``, or a respondent to compare with, such as ``default`` or ``v1``: the
+        respondent's figures are then ``norm_mean, norm_sd, norm_n``, and its standard deviation is
+        the unit of ``delta``.
     level : float
         Level of significance.
     correction : str
@@ -52,12 +53,12 @@ def published_tests(
     -------
     DataFrame
         The columns of :func:`psychometrics.measures.norms.compare_norms`, and ``settled``: whether
-        all figures that round to the published ones give the same significance and direction.
+        all figures that round to the published figures give the same significance and direction.
 
     Raises
     ------
     ParameterError
-        There is no such study, or no such respondent in it.
+        There is no such study, or no such respondent in the study.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def published_tests(
 def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) -> pd.DataFrame:
     """Compute the paper's claims from its own tables, and from tables answered at random.
 
-    ``data/norms/psychobench_statistics.csv`` names the statistic of each claim and its cells.
+    ``data/norms/psychobench_statistics.csv`` names the statistic and the cells of each claim.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
 
 
 def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dict[str, tuple]:
-    """Return the value and interval of every claim, from one set of tables."""
+    """Return the value and the interval of every claim, from one set of tables."""
     keys = ["study", "respondent_id", "questionnaire", "scale"]
     cells = tables.set_index(keys)[["mean", "sd", "n"]].T.to_dict("list")
     interests = _interests(cells)
@@ -162,7 +163,7 @@ def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dic
 
 
 def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
-    """Return the value and interval of a claim, and the p value against its bar."""
+    """Return the value and the interval of a claim, and the p value against the claim's bar."""
     if claim["statistic"] == "largest, not above":
         return _largest(cells, claim, level)
     if claim["statistic"] in _FROM_PEOPLE:
@@ -187,7 +188,7 @@ def _group_norms(claim: pd.Series, scale: tuple[str, str]) -> list[tuple]:
 def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.ndarray:
     """Return the distance of each respondent's mean from people's, by scale.
 
-    A cell, by study, respondent, questionnaire and scale, is a mean, its SD and its n.
+    A cell, given by study, respondent, questionnaire and scale, has a mean, its SD and its n.
     """
     rows = []
     for name in names:
@@ -203,7 +204,7 @@ def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.
 
 
 def _largest(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
-    """Compare the respondent highest above people with people and with the claim's bar."""
+    """Compare the respondent that scores highest above people with people and the claim's bar."""
     who = claim["who"].split("|")
     scale = _scales_of(claim)[0]
     highest = who[int(_deltas(cells, claim, who)[:, 0].argmax())]
@@ -277,7 +278,7 @@ def _mean(values: np.ndarray, bar: float = 0.0) -> tuple[float, float, float, fl
 
 
 def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float, float]:
-    """Return the mean difference of two respondents over scales, by Welch's test on runs."""
+    """Return two respondents' mean difference over scales, with Welch's test over runs."""
     difference = 0.0
     variances = []
     for q, s in scales:
@@ -303,7 +304,7 @@ def _is_count(claim: pd.Series) -> bool:
 
 
 def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
-    """Return shares of runs by sex role in Table 2, and how well these counts fit its means."""
+    """Return the shares of runs by sex role in Table 2, and how well they fit the means."""
     counts = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
     counts = counts[counts["study"] == "models"].set_index("respondent")
     part = counts.loc[claim["who"].split("|")]
@@ -352,7 +353,7 @@ def _roles_differ(cells, study: str, who: list[str], scale: tuple[str, str]) -> 
 
 
 def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
-    """Compute the claims about CABIN's 41 interests: their similarity, and the favourites."""
+    """Compute the claims about CABIN's 41 interests: their similarity and the favourites."""
     named = {
         "vocations-liked": ("social_service", "health_care_service", "teaching_education"),
         "vocations-disliked": ("physical_manual_labor", "protective_service"),
@@ -401,7 +402,7 @@ def _norms() -> dict[tuple[str, str], list[tuple]]:
 
 
 def _random_table(rng: np.random.Generator) -> pd.DataFrame:
-    """Draw the published tables with means and deviations of runs answered at random."""
+    """Draw tables like the published ones, with means and deviations of random answers."""
     sizes = {
         (name, scale["id"]): (len(scale["items"]), *key["range"], key["mode"])
         for name, key in psychobench_keys().items()
@@ -427,7 +428,7 @@ def _direction(significant: pd.Series, difference: pd.Series) -> np.ndarray:
 
 
 def _settled(table: pd.DataFrame, level: float, rounding: float, both: bool) -> np.ndarray:
-    """Return whether all values within the rounding give the same direction."""
+    """Return whether all values that round to the published values give the same direction."""
     steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * rounding
     ends = (-rounding, 0, rounding) if both else (0.0,)
     found = _direction(table["significant"], table["difference"])

@@ -1,4 +1,4 @@
-"""Validity evidence of respondents, compared with untrained heads in their place.
+"""Validity evidence of respondents, compared with the evidence of untrained heads.
 
 Three chapters begin with :func:`compare`; ``data/recipes/null_populations.py`` makes the 2,000
 shipped populations of heads by the same steps.
@@ -22,14 +22,14 @@ from ..questionnaires import Questionnaire, load_questionnaire
 from ..reports.rules import FEWEST_RESPONDENTS
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
-"""Signs of the correlations of the three questionnaires in people."""
+"""The signs of the correlations between the three questionnaires in people."""
 PLACEBOS = tuple(f"placebo_{kind}" for kind in ("defects", "pleasures", "habits", "weather"))
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
-"""Sizes of untrained heads as multiples of a member's; None keeps their starting values."""
+"""The sizes of untrained heads, as multiples of a member's size; None keeps the starting values."""
 _OF_SINGLE_RESPONDENTS = ("silhouette", "lowest", "items at")
-"""Prefixes of kinds of evidence that do not depend on differences between respondents."""
+"""The prefixes of kinds of evidence that do not depend on differences between respondents."""
 _WORDS = "words"
-"""Stands for a size: random words of the decoder, which have their own size."""
+"""The entry in place of a size for the decoder's random words, which have their own size."""
 _REAL = ("gad7", "phq9", "soc13")
 _BASES = {"MiniLM": "encoders", "SmolLM2": "decoders"}
 
@@ -43,7 +43,7 @@ class _Comparison:
     questionnaires : list of Questionnaire
         GAD-7, PHQ-9 and SOC-13, then the placebos.
     answers, profiles : DataFrame
-        Answers of the respondents to all of them, and their
+        The respondents' answers to all questionnaires, and their
         :func:`psychometrics.measures.evidence.profiles`.
     base : Series
         *encoders*, *decoders* or *others*, by respondent.
@@ -55,12 +55,12 @@ class _Comparison:
         Evidence of the respondents, by base.
     found : DataFrame
         The comparison with matched heads, indexed by base and evidence, with 95 % intervals over
-        respondents and the verdict over words and heads of every size. The verdict is by depth if
-        the shipped comparison fits; a different verdict by base follows in parentheses.
+        respondents and the verdict over words and heads of every size. The verdict is within depths
+        if the shipped comparison fits; a different verdict within bases follows in parentheses.
     depth : DataFrame
-        The shipped comparison of all members within base and depth, by size, base and evidence.
+        The shipped comparison of all members within bases and depths, by size, base and evidence.
     how : dict
-        The score and the temperature.
+        The settings: the score and the temperature.
     """
 
     questionnaires: list[Questionnaire]
@@ -75,7 +75,7 @@ class _Comparison:
 
     @property
     def enough(self) -> list[str]:
-        """Bases with enough respondents for statistics of differences."""
+        """The bases with enough respondents for statistics of differences."""
         return [kind for kind in self.base.value_counts().index if kind not in _too_few(self.base)]
 
     @property
@@ -121,9 +121,9 @@ def compare(
     score, temperature, dtype
         As in :func:`psychometrics.measures.scoring.item_scores` and :func:`psychometrics.ask`.
     populations : int
-        Number of populations of heads of each size, unless the 2,000 shipped ones fit.
+        Number of populations of heads of each size, unless the 2,000 shipped populations fit.
     seed : int
-        Seed of these heads.
+        Seed of the heads.
 
     Returns
     -------
@@ -179,9 +179,9 @@ def compare(
 
 
 def _fewest(kind: str) -> int:
-    """Return the fewest respondents of a base whose differences are reported.
+    """Return the fewest respondents on a base whose differences are reported.
 
-    The book's own members of a base are enough, as their intervals are shown.
+    The book's own members on a base are enough, as their intervals are shown.
     """
     families = population_table()["family"].map(_BASES)
     members = int((families == kind).sum())
@@ -211,11 +211,11 @@ def _intervals(observed: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
 
 
 def _verdicts(compared: pd.DataFrame) -> pd.Series:
-    """Return the plan's verdict by base and evidence, from comparisons at every size.
+    """Return the verdict under the plan, by base and evidence, from comparisons at every size.
 
-    *Higher* or *lower* needs p < .05 in the same direction at all sizes of the heads and for random
-    words, and an interval over respondents that excludes the null's median at all of them. If only
-    the interval fails, the difference holds for *these members only*.
+    *Higher* or *lower* requires p < .05 in the same direction at all sizes of the heads and for
+    random words, and an interval over respondents that excludes the median of each of these nulls.
+    If only the interval fails, the difference holds for *these members only*.
     """
     above = compared["low"] > compared["null"]
     below = compared["high"] < compared["null"]
@@ -258,7 +258,7 @@ def _shipped() -> pd.DataFrame:
 
 
 def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
-    """Return evidence of populations with an untrained head in each respondent's place."""
+    """Return the evidence of populations that have an untrained head in each respondent's place."""
     bases = untouched_bases(list(base.index))
     members = len(base)
     rows = []
@@ -295,8 +295,8 @@ def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
 def with_beyond(found: pd.DataFrame) -> pd.DataFrame:
     """Add ``beyond placebos`` to kinds of evidence.
 
-    It is the mean size of the correlations between scales minus the mean size of their correlations
-    with placebos.
+    It is the mean size of the correlations between scales, minus the mean size of the scales'
+    correlations with placebos.
     """
     placebos = [f"ρ {a} {b}" for a, b in itertools.product(_REAL, PLACEBOS)]
     between = found[[f"ρ {a} {b}" for a, b in EXPECTED]].abs().mean(axis=1)

@@ -1,7 +1,7 @@
 """Train respondents: NLI heads on encoders or decoders, and masked-LM adaptation of encoders.
 
-Everything here is a thin layer over ``transformers.Trainer`` and ``peft``. Each training writes a
-folder that ``load_respondent`` can read, with a manifest.
+Everything here is a thin layer over ``transformers.Trainer`` and ``peft``. Each training run writes
+a folder with a manifest, which ``load_respondent`` can read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .loop import (
 from .pairs import _labelled_pairs
 
 _MEASURED = (0.1, 0.5, 0.9)
-"""Positions, in order of length, of the batches whose steps are timed."""
+"""The positions, in order of length, of the batches whose steps are timed."""
 
 
 def train_nli(
@@ -62,22 +62,22 @@ def train_nli(
     Parameters
     ----------
     base : str or Path
-        Base encoder or decoder: a hub id, a local folder, or ``"minilm"``, the embedded encoder. A
-        decoder is read at a pair's last token; a decoder without a padding token uses its end token
-        for padding, and this is saved.
+        Base encoder or decoder: a hub id, a local folder, or ``"minilm"``, the embedded encoder. In
+        a decoder, the head reads a pair's last token; a decoder without a padding token uses its
+        end token for padding, which is saved with the model.
     data : str, sequence of str, or DataFrame
         ``"mnli"`` and ``"snli"`` are the project's samples (MNLI without its held-out pairs); a
         path is a CSV, JSON-lines or Parquet file with columns ``premise, hypothesis, label``;
         anything else is a hub id (``"nyu-mll/multi_nli"``). Several sources are concatenated. The
-        pairs of one premise in ten are held out by the hash of the premise (for MNLI's sample, its
-        fixed held-out pairs; at most about 2,000 per source). A DataFrame is used for training as a
-        whole.
+        pairs of one premise in ten are held out by the hash of the premise (for MNLI's sample, the
+        fixed held-out pairs; at most about 2,000 per source). All pairs of a DataFrame are used for
+        training.
     output : str or Path
         Folder for the model, its tokenizer, ``manifest.json`` and a ``README.md`` with the code
         that loads it without this package. A stopped run resumes from its last epoch when called
         again with the same folder.
     adapter : str or Path, optional
-        LoRA adapter of the same base (see :func:`adapt_encoder`) to start from.
+        LoRA adapter of the same base from which to start (see :func:`adapt_encoder`).
     shuffled : bool
         Whether to shuffle the labels over the pairs, by the seed: a control that is trained in the
         same way on the same texts but cannot learn inference. Held-out pairs keep their labels.
@@ -85,30 +85,31 @@ def train_nli(
         Whether to show a progress bar.
     **settings
         ``tuning``: train everything (*unfrozen*, the default), only the head (*frozen*), or
-        low-rank adapters on every linear layer and the head (*lora*); the folder then holds only
-        the adapter, which names its base. ``epochs`` (3), ``lr`` (5e-5; linear decay, 6 % warm-up),
-        ``batch_size`` (32 pairs), ``rank`` of the adapters (16), ``layers`` (number of first layers
-        to keep), ``dropout`` (by default the base's own), ``max_length`` (128 tokens), ``seed`` (0)
-        of the head's initial weights, the order of the data and dropout, and ``stop_on``: the
-        *accuracy* or Matthews' correlation (*matthews*), measured after each epoch on half of the
-        held-out premises. Training then stops after two epochs without improvement, the best epoch
-        is kept, and the other half measures the result. By default all epochs are trained.
+        low-rank adapters on every linear layer and the head (*lora*); in this case the folder holds
+        only the adapter, which names its base. ``epochs`` (3), ``lr`` (5e-5; linear decay, 6 %
+        warm-up), ``batch_size`` (32 pairs), ``rank`` of the adapters (16), ``layers`` (number of
+        first layers to keep), ``dropout`` (by default the base's own dropout), ``max_length`` (128
+        tokens), ``seed`` (0) of the head's initial weights, of the order of the data and of
+        dropout, and ``stop_on``: the *accuracy* or Matthews' correlation (*matthews*), measured
+        after each epoch on half of the held-out premises. Training then stops after two epochs
+        without improvement, the best epoch is kept, and the other half measures the result. By
+        default all epochs are trained.
 
     Returns
     -------
     dict
         The manifest: settings, number of pairs, steps, the step ``resumed_at`` (0 for a new run),
         seconds, final loss, versions; if pairs were held out, their number, the share that the
-        saved folder labels correctly (``accuracy`` with Wilson's 95 % interval ``low, high``), and
-        ``majority``, the accuracy of always giving the commonest training label.
+        saved model labels correctly (``accuracy`` with Wilson's 95 % interval ``low, high``), and
+        ``majority``, the accuracy of always giving the most frequent training label.
 
     Raises
     ------
     DataError
         The data cannot be read or lack a column or a label.
     ParameterError
-        A setting is unknown, or impossible for this base; the folder holds the result of another
-        base, other data or other settings; the device is not the first GPU.
+        A setting is unknown, or not possible for this base; the folder holds a model with a
+        different base, other data or other settings; or the device is not the first GPU.
 
     References
     ----------
@@ -154,7 +155,7 @@ def train_nli(
 def training_cost(
     base: str | Path, data: str | Sequence[str] | pd.DataFrame, **settings: object
 ) -> dict[str, float]:
-    """Estimate the time of :func:`train_nli` here from a few of its steps; keep nothing.
+    """Estimate the time of :func:`train_nli` on this machine from a few steps; keep no model.
 
     Parameters
     ----------
@@ -165,8 +166,8 @@ def training_cost(
     -------
     dict
         ``pairs``; ``steps`` of the whole training, its ``seconds``, and ``gigabytes``, the peak
-        memory of this process, or of the card; ``measured``, the number of timed steps, on batches
-        of short, medium and long pairs, after one untimed step.
+        memory of this process or of the graphics card; ``measured``, the number of timed steps, on
+        batches of short, medium and long pairs, after one untimed step.
 
     Examples
     --------
@@ -196,7 +197,7 @@ def training_cost(
 def _tuned_classifier(
     base: str | Path, adapter: str | Path | None, chosen: Settings
 ) -> tuple[torch.nn.Module, PreTrainedTokenizerBase]:
-    """Return a classifier in which only the settings' parts are trained, and its tokenizer."""
+    """Return a classifier in which only parts are trained, by the settings, and its tokenizer."""
     model, tokenizer = nli_classifier(base, chosen.layers, chosen.dropout)
 
     if chosen.tuning == "frozen":
@@ -229,7 +230,7 @@ def _step_seconds(model: torch.nn.Module, batches: list) -> Iterator[float]:
 
 
 def _most_memory(device: torch.device) -> float:
-    """Return the peak memory of a card, or of this process, in gigabytes."""
+    """Return the peak memory of a graphics card, or of this process, in gigabytes."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e9
     if sys.platform == "win32":
@@ -253,13 +254,14 @@ def train_heads(
         As in :func:`train_nli`.
     output : str or Path
         Folder with a subfolder for each base and ``population.yaml``, the list of trained models.
-        Existing heads are kept, and a stopped run resumes.
+        Existing heads are kept, and a stopped run resumes where it stopped.
 
     Yields
     ------
     folder : Path
     result : dict or Exception
-        The manifest, or the reason why this base cannot be trained.
+        The folder of the model, and the manifest or the error that says why this base cannot be
+        trained.
 
     Raises
     ------
@@ -303,16 +305,16 @@ def adapt_encoder(
     Parameters
     ----------
     base : str or Path
-        Encoder: a hub id or a local folder. If the checkpoint lacks a masked-LM head, a new one is
-        trained too, its output tied to the word embeddings.
+        Encoder: a hub id or a local folder. If the checkpoint lacks a masked-LM head, a new head is
+        trained, too, with its output tied to the word embeddings.
     sentences : sequence of str
-        Sentences to train on.
+        Sentences on which to train.
     output : str or Path
         Folder for the adapter, the masked-LM head (``head.safetensors``) and ``manifest.json``.
     epochs, rank, progress
         As in :func:`train_nli`.
     lr : float
-        Peak learning rate of the adapter; the masked-LM head has 0.001.
+        Peak learning rate of the adapter; the learning rate of the masked-LM head is 0.001.
 
     Returns
     -------
@@ -379,13 +381,13 @@ def train_acceptability(
     progress: bool = True,
     **settings: object,
 ) -> dict:
-    """Train an acceptability classifier by low-rank adapters and a head.
+    """Train an acceptability classifier, that is, low-rank adapters and a head.
 
     Parameters
     ----------
     base : str or Path
-        Encoder or decoder: a hub id or a local folder. A decoder is read at a sentence's last
-        token.
+        Encoder or decoder: a hub id or a local folder. In a decoder, the head reads a sentence's
+        last token.
     sentences : DataFrame
         ``sentence`` and ``acceptable`` (0 or 1), such as CoLA's.
     output, progress
@@ -440,7 +442,7 @@ def train_acceptability(
 def _train_classifier(
     model, tokenizer, table, output, settings, progress, facts: dict, held_out=(), stop_pairs=None
 ) -> dict:
-    """Train on labelled texts, and save the model with a manifest that includes these facts."""
+    """Train on labelled texts, and save the model with a manifest that includes given facts."""
     dataset = tokenised(tokenizer, table, settings.max_length)
     collator = DataCollatorWithPadding(tokenizer)
     majority = facts.pop("majority", None)

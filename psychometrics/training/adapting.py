@@ -1,6 +1,6 @@
-"""Adapt a respondent to a kind of text: train its reading layers as a language model.
+"""Adapt a respondent to a kind of text: train the layers that read as a language model.
 
-A respondent reads text as its family was pre-trained to: encoders (and BART) fill in masks,
+The training is the pre-training of the respondent's family: encoders (and BART) fill in masks,
 decoders predict the next token, T5 fills in spans, XLNet predicts tokens in a random order.
 """
 
@@ -43,10 +43,11 @@ def adapt(
     Parameters
     ----------
     respondent : NLIRespondent
-        In float32; its layers are changed in place, except for the word embeddings: they take half
-        of the time, and the language model's output is often tied to them.
+        A respondent in float32. Its layers are changed in place, except for the word embeddings:
+        training them would take half of the time, and the language model's output is often tied to
+        them.
     sentences : sequence of str
-        Sentences to train on.
+        Sentences on which to train.
     after_epoch : callable
         A function that is called with the number of each finished epoch.
     masked_lm : str
@@ -54,19 +55,21 @@ def adapt(
         architecture as the respondent. The head is trained together with the network. A respondent
         that answers by a word is a language model itself.
     epochs, lr
-        By default the paper's settings, like the batch size of 8; the learning rate is constant.
+        Number of epochs, and learning rate, which is constant. The defaults are the paper's
+        settings, and so is the batch size of 8.
     seed : int
-        Seed of the order of sentences and of the masks.
+        Seed of the order of the sentences and of the masks.
     checkpoint : Path, optional
         File that stores the state from time to time; a stopped run resumes from it, reaches the
         same end as an uninterrupted run, and calls ``after_epoch`` only for the later epochs.
     first : int, optional
-        First epoch for which ``after_epoch`` must be called; a later state is not resumed.
+        First epoch for which ``after_epoch`` must be called; a state from a later epoch is not
+        resumed.
 
     Raises
     ------
     RespondentError
-        The head has another architecture, the respondent's family has no language model, or the
+        The head has a different architecture, the respondent's family has no language model, or the
         respondent is not in float32.
 
     References
@@ -128,7 +131,7 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
             said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
-            raise RespondentError(f"masked_lm has another vocabulary than the model: {said}.")
+            raise RespondentError(f"masked_lm and the model have different vocabularies: {said}.")
 
         if hasattr(model, model.base_model_prefix):
             setattr(model, model.base_model_prefix, body)
@@ -144,7 +147,7 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
 
 
 def _load_language_model(name: str) -> torch.nn.Module:
-    """Load a language model of its family's pre-training kind."""
+    """Load a language model of the kind for which its family was pre-trained."""
     kind = "bert" if name == "embedded" else find(name).config.get("model_type")
     if kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return load_masked_lm(name)[0]
@@ -188,7 +191,7 @@ def _collator(model, tokenizer) -> Callable:
 
 
 def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
-    """Replace spans of 15 % of a text's tokens (at least one) by marks; also return the spans."""
+    """Replace spans of 15 % of a text's tokens (at least one) by marks; return the spans, too."""
     *ids, end = ids
     chosen = torch.rand(len(ids)) < 0.15
     chosen[torch.randint(len(ids), (1,))] = True
@@ -206,7 +209,7 @@ def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
 
 
 def _loss(model, batch):
-    """Return the cross entropy of a batch's hidden tokens, None if it has none."""
+    """Return the cross entropy of a batch's hidden tokens, or None if no token is hidden."""
     batch = {name: values.to(model.device) for name, values in batch.items()}
     chosen = batch["labels"] != -100
     if not chosen.any():
@@ -226,7 +229,7 @@ def _loss(model, batch):
 
 
 def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
-    """Save the state that the next epoch depends on, in one file of tensors."""
+    """Save the state on which the next epoch depends, in one file of tensors."""
     from safetensors.torch import save_file
 
     tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}

@@ -1,4 +1,4 @@
-"""Models ready for training: new heads, and adapters on their layers."""
+"""Make models ready for training, with new heads and with adapters on their layers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ..models.sources import Source, base_path, find
 def nli_classifier(
     base: str | Path, layers: int | None = None, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a three-way classifier on a base model, with a new head if it lacks one.
+    """Return a three-way classifier on a base model, with a new head if the model has none.
 
     The parameters are those of :func:`psychometrics.training.train_nli`; the outputs are
-    entailment, neutral and contradiction. The tokenizer is returned, too.
+    entailment, neutral and contradiction. The tokenizer is also returned.
     """
     return _fresh_model(base, "classifier", NLI_LABELS, layers, dropout)
 
@@ -92,7 +92,7 @@ def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) 
 def _classifier_with_adapter(
     model: PreTrainedModel, base: str | Path, rank: int, first: int = 0
 ) -> PeftModel:
-    """Return a classifier with adapters from a layer on; new parts are trained in full."""
+    """Return a classifier with adapters from a layer on, whose new parts are trained in full."""
     prefix = model.base_model_prefix
     stored = _stored_names(base)
     children = [
@@ -131,7 +131,7 @@ def _lora(
 
 
 def _linears(model: PreTrainedModel) -> list[str]:
-    """Return the names of the linear layers below the head; GPT-2 calls them Conv1D."""
+    """Return the names of the linear layers below the head, which GPT-2 calls Conv1D."""
     prefix = model.base_model_prefix
     return [
         f"{prefix}.{name}"
@@ -141,7 +141,7 @@ def _linears(model: PreTrainedModel) -> list[str]:
 
 
 def _layer(name: str) -> int:
-    """Return the number of a module's layer; a module outside the layers comes last."""
+    """Return the number of a module's layer, or a larger number for modules outside the layers."""
     numbers = [int(part) for part in name.split(".") if part.isdigit()]
     return numbers[0] if numbers else sys.maxsize
 
@@ -149,7 +149,8 @@ def _layer(name: str) -> int:
 def _name_base(model: PeftModel, base: str | Path) -> None:
     """Record in the adapter's settings where to find its base.
 
-    During training they name an existing folder, since peft asks the hub about any other name.
+    During training the settings name an existing folder, since peft asks the hub about any other
+    name.
     """
     path = Path(base_path() if str(base) == "minilm" else base).expanduser()
     name = str(path.resolve()) if path.is_dir() else str(base)
@@ -170,4 +171,4 @@ def _start_from(model: torch.nn.Module, adapter: str | Path) -> None:
     weights = load_peft_weights(str(adapter), device="cpu")
     weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}
     if model.load_state_dict(weights, strict=False).unexpected_keys:
-        raise ParameterError(f"{adapter} is an adapter of another architecture or depth.")
+        raise ParameterError(f"{adapter} is an adapter for a different architecture or depth.")

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 _README = (Path(__file__).parent / "templates" / "README.md").read_text(encoding="utf-8")
 _PATIENCE = 2
-"""Number of epochs without improvement after which training stops."""
+"""The number of epochs without improvement after which training stops."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a training, see :func:`psychometrics.training.train_nli`."""
+    """Settings of a training run; see :func:`psychometrics.training.train_nli`."""
 
     tuning: Literal["unfrozen", "frozen", "lora"] = "unfrozen"
     epochs: Annotated[FiniteFloat, Field(gt=0, le=1000)] = 3.0
@@ -87,7 +87,7 @@ def tokenised(
 
 
 class _MaskedTokensTrainer(Trainer):
-    """Compute the vocabulary's logits only at the masked tokens, a sixth of the work."""
+    """A trainer that computes logits only at the masked tokens, which is a sixth of the work."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         labels = inputs.pop("labels")
@@ -112,7 +112,7 @@ def _train_into(
     trainer: type[Trainer] | None = None,
     **options: object,
 ) -> dict:
-    """Train into a folder, unless it already holds the result; return its manifest.
+    """Train into a folder, unless the folder already holds the result; return the manifest.
 
     Once the model is saved, ``describe`` returns further entries of the manifest.
     """
@@ -171,7 +171,7 @@ def train(
 
 
 def _stopping(dataset: Dataset, settings: Settings) -> dict:
-    """Return the settings that stop a training, and keep its best epoch on labelled texts."""
+    """Return the settings that stop training early and keep the best epoch on labelled texts."""
     from sklearn.metrics import accuracy_score, matthews_corrcoef  # slow to load
 
     measure = {"accuracy": accuracy_score, "matthews": matthews_corrcoef}[settings.stop_on or ""]
@@ -224,12 +224,12 @@ def _training_arguments(
 
 
 def _trains_on_gpu() -> bool:
-    """Return whether training uses a GPU: the first that the process sees.
+    """Return whether training uses a GPU, which is the first GPU that the process sees.
 
     Raises
     ------
     ParameterError
-        Another GPU was named, which the Trainer would not use.
+        A different GPU was named, which the Trainer would not use.
     """
     device = resolve_device(None)
     if device.index:
@@ -242,18 +242,18 @@ def _trains_on_gpu() -> bool:
 
 
 def _make_folder(folder: str | Path) -> None:
-    """Make the folder before the data are read, which can take minutes."""
+    """Make the folder before the data are read, since reading can take minutes."""
     with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def _finished(folder: Path, digest: str) -> dict | None:
-    """Return the manifest of this training if it was completed before, otherwise None.
+    """Return the manifest of a training run if it was completed before, otherwise None.
 
     Raises
     ------
     ParameterError
-        The folder holds another model.
+        The folder holds a different model.
     """
     manifest = folder / "manifest.json"
     files = ("config.json", "adapter_config.json")
@@ -274,12 +274,12 @@ def _other(folder: Path) -> str:
 
 
 def _checkpoint(folder: Path, digest: str) -> str | None:
-    """Return the last checkpoint of this training, identified by a digest, or None if it is new.
+    """Return the last checkpoint of a training run with a given digest, or None if it is new.
 
     Raises
     ------
     ParameterError
-        The folder holds checkpoints of another training.
+        The folder holds checkpoints of a different training run.
     """
     made_of = folder / "made_of.txt"
     last = get_last_checkpoint(folder) if folder.is_dir() else None
@@ -291,7 +291,7 @@ def _checkpoint(folder: Path, digest: str) -> str | None:
 
 
 def _digest(model, dataset: Dataset, settings: Settings, stop_set: Dataset | None = None) -> str:
-    """Return a digest of a training's inputs: weights, tokens, labels and settings."""
+    """Return a digest of the inputs of a training run: weights, tokens, labels and settings."""
     # the form in older folders, which did not know stop_on
     digest = hashlib.sha256(f"_{settings!r}{settings.stop_on or ''}".encode())
     for part in (dataset, stop_set or ()):

@@ -1,4 +1,4 @@
-"""Labelled pairs for training: the project's samples, files, and data sets of the hub."""
+"""Labelled pairs for training: the project's samples, files, and data sets on the hub."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = {
 def mnli_sample() -> pd.DataFrame:
     """Load the 18,000 labelled MNLI pairs, with the project's fixed split.
 
-    A pair is held out if the SHA-256 of its premise is 0 modulo 10: no premise is on both sides,
+    A pair is held out if the SHA-256 of its premise is 0 modulo 10. So no premise is in both parts,
     and the split depends only on the text.
 
     Returns
@@ -51,7 +51,7 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
 
 
 def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> pd.DataFrame:
-    """Return labelled pairs; ``held_out`` marks MNLI's own and, if split, part of other sources."""
+    """Return labelled pairs; ``held_out`` marks held-out pairs of MNLI and, if split, of others."""
     if isinstance(data, pd.DataFrame):
         frame = data.assign(held_out=False)
     else:
@@ -93,13 +93,13 @@ def _source(name: str, split: bool) -> pd.DataFrame:
 
 
 def _hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
-    """Select the held-out texts, one in ten or fewer, by the SHA-256 of the text."""
+    """Select the texts to hold out, one in ten or fewer, by the SHA-256 of the text."""
     hashes = [hashlib.sha256(str(text).strip().encode()).hexdigest() for text in texts]
     return [int(found, 16) % max(10, one_in) == 0 for found in hashes]
 
 
 def _snli_sample() -> pd.DataFrame:
-    """Load SNLI's dev and test pairs: ``premise, hypothesis, label``, as in :func:`mnli_sample`."""
+    """Load SNLI's dev and test pairs, with the columns ``premise, hypothesis, label``."""
     names = ["premise", "hypothesis", "label"]
     parts = []
     for split in ("dev", "test"):
