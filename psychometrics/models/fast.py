@@ -5,7 +5,7 @@ Three changes make a classifier faster; none of the three alters an answer beyon
 - Texts are concatenated instead of padded. Linear layers and normalisations work on single tokens;
   attention is computed for all texts of one length at a time, without a mask.
 - A classifier reads only the first token of the last layer, so that layer computes only keys and
-values for the other tokens: one of MiniLM's six layers costs a sixth as much.
+  values for the other tokens: one of MiniLM's six layers costs a sixth as much.
 - Query, key and value are one multiplication; on a processor the weights are packed once more for
   fast multiplication, with the activation fused. The weights are then in memory twice.
 
