@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from psychometrics.checks import check_columns, check_kinds
+from psychometrics.checks import check_columns, check_kinds, whole_depth
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.answers import tidy
@@ -36,3 +36,9 @@ def test_an_unknown_item_is_named_whether_or_not_it_was_answered(status):
     row = {"respondent_id": "r", "mode": "chat", "run": 1, "item_id": "ipip20_99", "value": 3}
     with pytest.raises(ParameterError, match="ipip20 has no item 'ipip20_99': add it"):
         tidy([row | {"status": status}], load_questionnaire("ipip20"))
+
+
+@pytest.mark.parametrize("depth", [0, 1.5, True, "2"])
+def test_a_depth_that_is_no_whole_number_from_1_is_refused(depth):
+    with pytest.raises(ParameterError, match="layers"):
+        whole_depth(depth)

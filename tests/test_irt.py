@@ -204,6 +204,13 @@ def test_item_fit_names_the_item_that_is_noise():
     assert (found.drop(index=4)["infit"] < 1.1).all()
 
 
+def test_the_conditional_fit_refuses_gaps():
+    gappy = pd.DataFrame({"a": [1, 0, None, 1], "b": [0, 1, 1, 0]})
+
+    with pytest.raises(ParameterError, match="gaps"):
+        irt.fit(gappy, "conditional")
+
+
 def test_perfect_guttman_patterns_have_no_conditional_fit():
     steps = pd.DataFrame(np.tril(np.ones((5, 4), int), -1), columns=list("abcd"))
     with pytest.raises(ParameterError, match="has no maximum"):

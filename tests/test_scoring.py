@@ -310,3 +310,12 @@ def test_scores_stay_in_their_range_and_are_means_over_all_answer_sheets(first, 
     assert table.loc["a", "score"] == pytest.approx(mean)
     variance = sum(w * (x - mean) ** 2 for w, x in sheets)
     assert table.loc["a", "sd"] == pytest.approx(np.sqrt(variance), abs=1e-6)
+
+
+def test_no_answers_have_no_scores():
+    columns = ["respondent_id", "questionnaire", "item_id", "scale", "template", "term"]
+    columns += ["intensifier", "level", "polarity", "weight", "entailment", "contradiction"]
+    answers = pd.DataFrame(columns=columns, dtype=float)
+
+    with pytest.raises(ParameterError, match="no answers"):
+        pm.pss(answers)

@@ -50,8 +50,11 @@ MODULES = (
 )
 NEAR = {
     "checks": ["answers"],
+    "conditional_likelihood": ["irt"],
     "folder": ["store"],
+    "marginal_likelihood": ["irt"],
     "nli": ["respondents_nli"],
+    "normalisation": ["scoring"],
     "readers": ["questionnaires", "library"],
     "replies": ["messages"],
     "structure": ["validity"],

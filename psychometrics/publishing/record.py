@@ -115,7 +115,7 @@ def table(
     >>> table(frame, "power", "Area under the curve.")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: power: the name of a table is like tab-power.
+    psychometrics.exceptions.ParameterError: power: the name of a table must be like tab-power.
     """
     from IPython.display import display
 
