@@ -80,6 +80,15 @@ def test_contrast_leaves_neutral_out():
         pss(frame, "neutral")
 
 
+@pytest.mark.parametrize("shares", [(-0.2, 0.6, 0.6), (1.1, 0.0, -0.1), (0.5, 0.5, 0.5)])
+def test_shares_outside_0_to_1_or_with_a_larger_sum_are_no_probabilities(shares):
+    frame = answered("challenges", ["r1"])
+    frame.loc[0, ["entailment", "neutral", "contradiction"]] = shares
+
+    with pytest.raises(ParameterError, match="probabilities"):
+        pss(frame, "contrast")
+
+
 def test_pss_keeps_the_rows_and_normalises_each_template_of_each_respondent():
     responses = answered("gad7").sample(frac=1, random_state=3)
     shares = pss(responses, temperature=0.7)
