@@ -372,7 +372,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     answers : DataFrame
         Answers by inference, grouped by respondent; all answer the same prompts in the same order.
     like : DataFrame
-        Answers of the same number of respondents, whose sizes the heads' answers get.
+        Answers of equally many respondents; the heads' answers are rescaled to the sizes of these.
     factor : float
         Factor by which these sizes are multiplied.
 

@@ -124,11 +124,12 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
 
     A claim ``above`` (or ``below``) a bar is *reproduced* if the whole 95 % interval lies on the
     claimed side and the test reaches the ``level``, *contradicted* if the interval lies on the
-    other side, and *inconclusive* otherwise. With a ``support`` the value alone decides. A claim
-    ``equal`` to a number is reproduced within the ``tolerance``, inconclusive if an interval still
-    contains the number, and otherwise contradicted. A reproduced claim is *also in the null* if the
-    null's central 95 % reaches the value, or, for ``equal``, contains it. If ``no_null`` gives a
-    reason to disregard such a null, the null is *set aside*, which is a separate verdict.
+    other side, and *inconclusive* otherwise. With a ``support`` only the value is compared with the
+    bar, without an interval or a test. A claim ``equal`` to a number is reproduced within the
+    ``tolerance``, inconclusive if an interval still contains the number, and otherwise
+    contradicted. A reproduced claim is *also in the null* if the null's central 95 % reaches the
+    value, or, for ``equal``, contains it. If ``no_null`` gives a reason to disregard such a null,
+    the null is *set aside*, which is a separate verdict.
 
     Parameters
     ----------
