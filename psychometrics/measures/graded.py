@@ -189,13 +189,13 @@ def _check_counts(counts: pd.Series, model: str) -> None:
         raise ParameterError(f"{model} needs three items that vary, got {enough}; add some.")
 
 
-def _indicators(answers: pd.DataFrame, options: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _indicators(answers: pd.DataFrame, options: np.ndarray, has_step: np.ndarray) -> np.ndarray:
     """Return a 0/1 column for each place among each item's options; gaps have 0 in every column.
 
-    ``known``, shape (I, K - 1), says which options an item has besides its lowest.
+    ``has_step``, shape (I, K - 1), says which options an item has besides its lowest.
     """
     values = answers.to_numpy(dtype=float)[:, :, None]
-    places = ((values >= options) & known).sum(axis=2, keepdims=True)
+    places = ((values >= options) & has_step).sum(axis=2, keepdims=True)
     chosen = (places == np.arange(len(options) + 1)) & ~np.isnan(values)
     return chosen.reshape(len(answers), -1).astype(float)
 
@@ -204,19 +204,19 @@ def _maximum(answers: pd.DataFrame, model: str) -> pd.DataFrame:
     """Return the parameters of items that vary."""
     values = answers.to_numpy()
     options = np.unique(values[~np.isnan(values)])
-    chosen = (values[:, :, None] == options).any(axis=0)
-    known = chosen[:, 1:] & np.logical_or.accumulate(chosen, axis=1)[:, :-1]
-    inside = np.sort(~known, axis=1) < 1  # an item's own options come first
-    x = _indicators(answers, options[1:], known)
-    data = _Data(*_patterns(x, x, "2pl"), *_ability_grid(known.sum()))
+    is_chosen = (values[:, :, None] == options).any(axis=0)
+    has_step = is_chosen[:, 1:] & np.logical_or.accumulate(is_chosen, axis=1)[:, :-1]
+    is_own = np.sort(~has_step, axis=1) < 1  # an item's own options come first
+    x = _indicators(answers, options[1:], has_step)
+    data = _Data(*_patterns(x, x, "2pl"), *_ability_grid(has_step.sum()))
 
     slopes = _first_slopes(answers.fillna(answers.mean()).to_numpy())
-    starts, limits = _starts(x.sum(axis=0).reshape(chosen.shape), model)
-    limits = np.vstack([np.full((len(slopes), 2), [-_SLOPE_LIMIT, _SLOPE_LIMIT]), limits[inside]])
+    starts, limits = _starts(x.sum(axis=0).reshape(is_chosen.shape), model)
+    limits = np.vstack([np.full((len(slopes), 2), [-_SLOPE_LIMIT, _SLOPE_LIMIT]), limits[is_own]])
     # As for binary answers, a start that overshoots stays at zero slopes, so there are two.
     results = [
         minimize(
-            _loss, np.r_[slopes * scale, starts[inside]], (data, inside, model), jac=True,
+            _loss, np.r_[slopes * scale, starts[is_own]], (data, is_own, model), jac=True,
             method="L-BFGS-B", bounds=limits,
             options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
         )
@@ -224,17 +224,17 @@ def _maximum(answers: pd.DataFrame, model: str) -> pd.DataFrame:
     ]  # fmt: skip
     vector = min(results, key=lambda result: result.fun).x
 
-    slopes, _, intercepts = _unpack(vector, inside, model)
+    slopes, _, intercepts = _unpack(vector, is_own, model)
     slopes = -slopes if slopes.sum() < 0 else slopes
-    places = np.full(known.shape, np.nan)
-    safe = np.where(np.abs(slopes) < 1e-9, np.nan, slopes)[:, None]
-    places[known] = (-intercepts / safe)[inside]
-    owner = np.r_[np.arange(len(slopes)), np.nonzero(inside)[0]]
-    held = owner[np.abs(limits - vector[:, None]).min(axis=1) < 1e-6]
+    places = np.full(has_step.shape, np.nan)
+    divisors = np.where(np.abs(slopes) < 1e-9, np.nan, slopes)[:, None]
+    places[has_step] = (-intercepts / divisors)[is_own]
+    owner = np.r_[np.arange(len(slopes)), np.nonzero(is_own)[0]]
+    limited = owner[np.abs(limits - vector[:, None]).min(axis=1) < 1e-6]
 
     frame = pd.DataFrame({"discrimination": slopes}, index=answers.columns)
     frame[[f"{_WORDS[model]}{option:.12g}" for option in options[1:]]] = places
-    return frame.assign(at_limit=np.isin(np.arange(len(slopes)), held))
+    return frame.assign(at_limit=np.isin(np.arange(len(slopes)), limited))
 
 
 def _starts(counts: np.ndarray, model: str) -> tuple[np.ndarray, np.ndarray]:
@@ -250,18 +250,18 @@ def _starts(counts: np.ndarray, model: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _unpack(
-    vector: np.ndarray, inside: np.ndarray, model: str
+    vector: np.ndarray, is_own: np.ndarray, model: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return slopes, the parameters between options, shape (I, K - 1), and the intercepts.
 
     Graded intercepts fall by steps whose logarithms are the parameters.
     """
-    inner = np.full(inside.shape, _ABSENT[model])
-    inner[inside] = vector[len(inside) :]
+    inner = np.full(is_own.shape, _ABSENT[model])
+    inner[is_own] = vector[len(is_own) :]
     intercepts = inner
     if model == "graded":
         intercepts = np.c_[inner[:, :1], -np.exp(inner[:, 1:])].cumsum(axis=1)
-    return vector[: len(inside)], inner, intercepts
+    return vector[: len(is_own)], inner, intercepts
 
 
 def _log_shares(z: np.ndarray, model: str) -> np.ndarray:
@@ -281,10 +281,10 @@ def _log_shares(z: np.ndarray, model: str) -> np.ndarray:
 
 
 def _loss(
-    vector: np.ndarray, data: _Data, inside: np.ndarray, model: str
+    vector: np.ndarray, data: _Data, is_own: np.ndarray, model: str
 ) -> tuple[float, np.ndarray]:
     """Return minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
-    slopes, inner, intercepts = _unpack(vector, inside, model)
+    slopes, inner, intercepts = _unpack(vector, is_own, model)
     z = data.theta[:, None, None] * slopes[:, None] + intercepts
     logs = _log_shares(z, model)
     posterior, total = _normalised(data.x @ logs.reshape(len(z), -1).T + np.log(data.weights))
@@ -303,7 +303,7 @@ def _loss(
     if model == "graded":
         gradient = gradient[:, ::-1].cumsum(axis=1)[:, ::-1]
         gradient[:, 1:] *= -np.exp(inner[:, 1:])
-    return -(data.counts @ total), -np.r_[data.theta @ force.sum(axis=2), gradient[inside]]
+    return -(data.counts @ total), -np.r_[data.theta @ force.sum(axis=2), gradient[is_own]]
 
 
 def _posterior(
@@ -318,15 +318,15 @@ def _posterior(
     model = "graded" if names[0].startswith(_WORDS["graded"]) else "partial credit"
     answers = _aligned(_as_numbers(answers), parameters)
     places = parameters[names].to_numpy(dtype=float)
-    known = ~np.isnan(places)
+    has_step = ~np.isnan(places)
     slopes = parameters["discrimination"].fillna(0).to_numpy()[:, None]
-    own_first = np.take_along_axis(places, np.argsort(~known, axis=1, kind="stable"), axis=1)
+    own_first = np.take_along_axis(places, np.argsort(~has_step, axis=1, kind="stable"), axis=1)
     absent = -1000.0 * np.arange(1, len(names) + 1)
     intercepts = np.where(np.isnan(own_first), absent, -slopes * own_first)
 
-    theta, weights = _ability_grid(max(known.sum(), 1))
+    theta, weights = _ability_grid(max(has_step.sum(), 1))
     logs = _log_shares(theta[:, None, None] * slopes + intercepts, model).reshape(len(theta), -1)
     options = np.array([float(name.partition("_")[2]) for name in names])
-    joint = _indicators(answers, options, known) @ logs.T + np.log(weights)
+    joint = _indicators(answers, options, has_step) @ logs.T + np.log(weights)
     posterior, total = _normalised(joint)
     return posterior, theta, total
