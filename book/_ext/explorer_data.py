@@ -344,10 +344,7 @@ def _kernel_tables() -> tuple[list[Questionnaire], pd.DataFrame, pd.DataFrame]:
     """
     key = ["base", "statistic", "scale", "other"]
     folder = data_dir()
-    rows = pd.read_csv(folder / "kernels.csv", keep_default_na=False)
-    others = pd.read_csv(folder / "bases" / "kernels.csv", keep_default_na=False)
-    others = others[~others["base"].isin([*rows["base"], "SmolLM2"])]  # bases of both tables
-    rows = pd.concat([rows, others]).set_index(key)
+    rows = pd.read_csv(folder / "kernels.csv", keep_default_na=False).set_index(key)
     rows = rows[rows.index.isin(["alpha", "correlation"], level="statistic")]
     own = pd.read_csv(data_dir() / "explorers" / "kernel-members.csv", keep_default_na=False)
     own = own.set_index(key).rename(columns={"value": "trained"})
@@ -357,7 +354,7 @@ def _kernel_tables() -> tuple[list[Questionnaire], pd.DataFrame, pd.DataFrame]:
     names = dict.fromkeys(scale.split()[0] for *_, scale, _ in rows.index)
     pairs = _shipped("kernel").set_index(["one", "other"])
     items = pd.read_csv(folder / "bases" / "items.csv").set_index(["one", "other"])
-    pairs = pairs.join(items[others["base"].unique()])
+    pairs = pairs.join(items[items.columns.difference(pairs.columns, sort=False)])
 
     return [load_questionnaire(name) for name in names], pairs, rows
 

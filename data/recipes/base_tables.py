@@ -1,4 +1,5 @@
-"""The planned statistics of ``data/plans/six-bases.yml``, and the files of ``data/bases/``.
+"""The planned statistics of ``data/plans/six-bases.yml``, the files of ``data/bases/``, and the
+larger bases in ``data/kernels.csv``.
 
 Nulls and words of a base are computed once it has read all prompts, the members' tables once all of
 its blocks are complete. An interim analysis uses the complete blocks, and marks its files' names
@@ -23,7 +24,7 @@ from psychometrics.models.vectors import is_decoder
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.studies.untrained import EXPECTED
 
-from . import base_rows, base_tests, bases, dose
+from . import base_rows, base_tests, bases, dose, kernels
 from .base_members import tables_dir
 from .base_rows import COMMON, criterion_of, drawn_heads, means_by_questionnaire, scored
 
@@ -40,7 +41,8 @@ def write(interim: bool = False) -> None:
     nulls = list(_nulls(read))
 
     if nulls:
-        _save_with_others(pd.concat([kernel_rows(*null) for null in nulls]), "kernels")
+        closed_form = pd.concat([kernel_rows(*null) for null in nulls])
+        kernels.save_statistics(closed_form, tables_dir().parent / "kernels.csv")
         _save_with_others(pd.concat([null_rows(*null) for null in nulls]), "nulls")
         _save_items({label: item_correlations(*rest) for label, *rest in nulls})
 

@@ -1,7 +1,8 @@
 """Closed-form statistics without training, and their accuracy: ``python -m recipes.kernels``.
 
 ``data/kernels.csv`` has alpha, omega and the correlations of scales of untrained heads in closed
-form, for six bases or depths and six questionnaires, with the interval for samples of 24 heads.
+form, for two bases at several depths and six questionnaires, with the interval for samples of 24
+heads; ``python -m recipes.bases analyse`` adds the larger bases.
 ``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each.
 ``data/kernel_items.csv`` has the correlations of items; ``data/explorers/kernel.csv`` and
 ``kernel-members.csv`` are for the explorer of the kernel. Half an hour of one processor core.
@@ -10,6 +11,7 @@ form, for six bases or depths and six questionnaires, with the interval for samp
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,15 +29,15 @@ from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
-from . import dose
+from . import bases, dose
 
 BASES = {
     "MiniLM, 3 layers": ("embedded", 3, None),
     "MiniLM, 4 layers": ("embedded", 4, None),
     "MiniLM, 5 layers": ("embedded", 5, None),
     "MiniLM, 6 layers": ("embedded", 6, None),
-    "SmolLM2-135M, 18 layers": ("smollm2", 18, dose.WORDING),
-    "SmolLM2-135M, 30 layers": ("smollm2", 30, dose.WORDING),
+    "SmolLM2, 18 layers": ("smollm2", 18, dose.WORDING),
+    "SmolLM2": ("smollm2", 30, dose.WORDING),
 }
 """Base, layers, and the decoder's wording: the text of most members on it."""
 QUESTIONNAIRES = ("gad7", "phq9", "soc13", "ipip20", "placebo_defects", "placebo_weather")
@@ -50,8 +52,9 @@ KEY = ["statistic", "scale", "other"]
 def standing(base: str) -> list[str]:
     """Return the embedded members on a base and depth, such as ``"MiniLM, 6 layers"``."""
     table = population_table().set_index("respondent_id").loc[population("all")]
-    family, depth = base.replace("-135M", "").split(", ")
-    own = (table["family"] == family) & (table["layers"] == int(depth.split()[0]))
+    family = base.split(",")[0]
+    _, layers, _ = BASES[base]
+    own = (table["family"] == family) & (table["layers"] == layers)
     return list(table.index[own])
 
 
@@ -62,6 +65,16 @@ def statistics_table() -> pd.DataFrame:
         for name, base in BASES.items()
     ]
     return pd.concat(parts)[["base", *KEY, "value", "low", "high"]]
+
+
+def save_statistics(table: pd.DataFrame, path: Path) -> None:
+    """Save statistics of bases, and leave the rows of other bases unchanged."""
+    if path.is_file():
+        shipped = pd.read_csv(path)
+        table = pd.concat([shipped[~shipped["base"].isin(table["base"])], table])
+
+    order = [*BASES, *(base.label for base in bases.BASES.values())]
+    _write(table.sort_values("base", key=lambda base: base.map(order.index), kind="stable"), path)
 
 
 def item_correlations() -> pd.DataFrame:
@@ -228,15 +241,15 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pairs, pd.concat(rows)[["base", "members", *KEY, "value", "low", "high"]]
 
 
-def _write(table: pd.DataFrame, name: str, digits: int, index: bool = False) -> None:
-    path = data_dir() / f"{name}.csv"
+def _write(table: pd.DataFrame, path: Path, digits: int = 4, index: bool = False) -> None:
     table.to_csv(path, index=index, float_format=f"%.{digits}f", lineterminator="\n")
 
 
 if __name__ == "__main__":
-    _write(statistics_table(), "kernels", 4)
-    _write(item_correlations(), "kernel_items", 4, index=True)
+    folder = data_dir()
+    save_statistics(statistics_table(), folder / "kernels.csv")
+    _write(item_correlations(), folder / "kernel_items.csv", index=True)
     pairs, members = explorer_tables()
-    _write(pairs, "explorers/kernel", 2, index=True)
-    _write(members, "explorers/kernel-members", 3)
-    _write(errors_table(), "kernel_errors", 3)
+    _write(pairs, folder / "explorers" / "kernel.csv", 2, index=True)
+    _write(members, folder / "explorers" / "kernel-members.csv", 3)
+    _write(errors_table(), folder / "kernel_errors.csv", 3)

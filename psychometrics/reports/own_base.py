@@ -254,7 +254,7 @@ def _study_bases() -> pd.DataFrame:
     heads = pd.read_csv(folder / "nulls.csv").query("kind == 'heads' and size == 'start'")
     heads = heads.query("statistic == 'silhouette'").rename(columns={"mean": "value"})
     heads = heads.set_index(["questionnaire", "base"])
-    alphas = pd.read_csv(folder / "kernels.csv").query("statistic == 'alpha'")
+    alphas = pd.read_csv(data_dir() / "kernels.csv").query("statistic == 'alpha'")
     alphas = alphas.rename(columns={"scale": "questionnaire"}).set_index(["questionnaire", "base"])
     found = pd.DataFrame(index=heads.index.intersection(alphas.index)).join(sizes, on="base")
 
