@@ -1,7 +1,7 @@
 """The directive ``check``: a reader's answer to an exercise, compared in the page.
 
-Inside an exercise, ```` ```{check} ex-label ```` gives a field and a button. Where scripts are off,
-and in print, the command that checks the answer stands there instead.
+Inside an exercise, ```` ```{check} ex-label ```` gives a field and a button. Without scripts, and
+in print, the command that checks the answer appears instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from psychometrics.publishing.exercises import hints
 
 
 class Check(SphinxDirective):
-    """A field, a button and what is said of the answer."""
+    """A field, a button and the verdict on the answer."""
 
     required_arguments = 1
 

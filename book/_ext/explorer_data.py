@@ -1,8 +1,8 @@
-"""Explorers: what a reader moves in the page, with the data that their scripts compute from.
+"""Explorers: interactive figures of the pages, with the data that their scripts compute from.
 
-The scripts in ``book/_static/explorers`` compute anew, at each move of a control, what the package
-computes. The data come from the answers in the store, from counts that the project ships, and, for
-what takes minutes, from ``data/explorers``, written by ``python -m recipes.explorers``.
+The scripts in ``book/_static/explorers`` repeat the package's computation at each move of a
+control. The data come from the answers in the store, from counts that the project ships, and, if
+they take minutes to compute, from ``data/explorers``, written by ``python -m recipes.explorers``.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 TITLES = {
     "two-way": "Two-way normalisation, step by step",
-    "null": "A population against populations that know nothing",
-    "kernel": "What a questionnaire gives with nothing learnt",
-    "item-curve": "The curve of an item, and what it tells",
+    "null": "A population compared with populations that know nothing",
+    "kernel": "Item correlations and alpha without training",
+    "item-curve": "The curve of an item, and its information",
     "honest": "HONEST by scoring, rank and identity",
     "multiverse": "One correlation, a hundred specifications",
 }
@@ -53,13 +53,13 @@ HINTS = {
     "those about anxiety do in untrained heads near their start? Do trained members lie outside "
     "the grey range?",
     "item-curve": "Move the difficulty, the discrimination and the guessing of an item, and the "
-    "ability of a respondent. Where does an item tell most, and what does guessing cost?",
+    "ability of a respondent. Where is an item most informative, and what does guessing cost?",
     "honest": "The bars are HONEST of the published models; with another scoring a tick marks the "
     "score as published. Which models lose their place when only words in the lexicon count?",
-    "multiverse": "Each point is the same correlation after other choices, which stand below it. "
-    "Untick choices: which of them moves the median most, and what do untrained heads give?",
+    "multiverse": "Each point is the same correlation after other choices, which are shown below "
+    "it. Untick choices: which of them moves the median most, and where do untrained heads lie?",
 }
-"""What a reader may try first."""
+"""A first task for the reader."""
 SCALES = ("gad7", "phq9", "soc13")
 RESPONDENTS = (
     "minilm-both-l6-s1",
@@ -68,12 +68,12 @@ RESPONDENTS = (
     "smol-both-r8-s2",
     "smol-mnli6k-r8-s1",
 )
-"""Whose answers the explorer of the normalisation has, beside those of a null respondent."""
+"""Respondents in the explorer of the normalisation, in addition to a null respondent."""
 STATISTICS = {
     "silhouette": "mean silhouette of the terms",
     "alpha": "Cronbach's alpha, mean of the scales",
     "omega": "McDonald's omega, mean of the scales",
-    "correlations": "least of the three correlations",
+    "correlations": "smallest of the three correlations",
     "source and inverse": "correlation of source and inverse terms",
 }
 SIZES = {
@@ -101,7 +101,7 @@ GROUPS = {
 
 
 def explorer_data(name: str) -> dict:
-    """What an explorer's script computes from, ready for JSON.
+    """Return the data that an explorer's script computes from, ready for JSON.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def explorer_data(name: str) -> dict:
 
 
 def explorer_picture(name: str) -> bytes:
-    """The picture that stands for an explorer where scripts are off.
+    """Draw the picture that replaces an explorer where scripts are off.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def explorer_picture(name: str) -> bytes:
     Returns
     -------
     bytes
-        Of a PNG file; :data:`ALTERNATIVES` says in words what is to be seen.
+        The content of a PNG file; :data:`ALTERNATIVES` describes the picture in words.
 
     Raises
     ------
@@ -167,18 +167,18 @@ def explorer_picture(name: str) -> bytes:
 ALTERNATIVES = {
     "two-way": "Three tables of shades for one item and one respondent: raw scores, scores "
     "normalised over the terms, and the normalised distribution over the intensifiers.",
-    "null": "Ten panels of boxes, one a statistic and base: populations of untrained heads of "
+    "null": "Ten panels of boxes, one per statistic and base: populations of untrained heads of "
     "four sizes as boxes, our population as a line across.",
-    "kernel": "Heat maps, one a base and depth: correlations of the 13 items of the SOC-13 "
+    "kernel": "Heat maps, one per base and depth: correlations of the 13 items of the SOC-13 "
     "over untrained heads.",
-    "item-curve": "Above, three S-shaped curves of the probability to solve an item against "
+    "item-curve": "Above, three S-shaped curves of the probability of solving an item against "
     "ability; below, their information, highest where a curve is steepest.",
     "honest": "Twenty-one models in rows, with a point for each scoring: as published most "
     "scores lie far right of those by the words of the lexicon.",
-    "multiverse": "Three panels, one a pair of scales: a hundred and eight correlations in order "
+    "multiverse": "Three panels, one per pair of scales: a hundred and eight correlations in order "
     "of size, ours and the median of populations of untrained heads.",
 }
-"""What is to be seen in each picture."""
+"""Descriptions of the pictures for readers who cannot see them."""
 
 
 def _packed(values: np.ndarray, kind: str) -> str:
@@ -285,7 +285,7 @@ def _two_way_figure() -> Figure:
 
 
 SHOWN = 200
-"""Populations that the page holds, of the 2,000."""
+"""Number of populations on the page, of the 2,000."""
 
 
 def _null_table() -> pd.DataFrame:
@@ -436,10 +436,10 @@ def _kernel_figure() -> Figure:
 
 _PRESETS = (
     ("an item of middling difficulty", 0.0, 1.0, 0.0),
-    ("a hard item that tells well", 1.5, 2.5, 0.0),
+    ("a hard item that discriminates well", 1.5, 2.5, 0.0),
     ("an easy item with three options to guess from", -1.0, 1.5, 1 / 3),
     ("an item that the able miss", 0.0, -0.8, 0.0),
-    ("an item that hardly tells anything", 0.0, 0.1, 0.0),
+    ("an item that hardly discriminates", 0.0, 0.1, 0.0),
 )
 
 
@@ -459,7 +459,7 @@ def _item_curve_figure() -> Figure:
         axes[0].plot(theta, probability(theta, columns)[:, i], line, label=name)
         axes[1].plot(theta, information(theta, columns)[:, i], line)
 
-    axes[0].set(ylabel="probability to solve it", ylim=(0, 1))
+    axes[0].set(ylabel="probability of solving it", ylim=(0, 1))
     axes[0].legend()
     axes[1].set(ylabel="information", xlabel="ability (standard deviations)")
     return figure

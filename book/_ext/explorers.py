@@ -1,8 +1,8 @@
-"""The directive ``explorer``: controls, numbers and a picture that move in the page.
+"""The directive ``explorer``: controls, numbers and a picture that change in the page.
 
-```` ```{explorer} two-way ```` puts one there, with its data beside it, so that it works from a
-file and without a server; its script is loaded on that page alone. Where scripts are off there is a
-picture made by Python.
+```` ```{explorer} two-way ```` inserts one with its data, so that it works from a file and
+without a server; its script is loaded only on that page. If scripts are off, a picture made by
+Python appears instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDER = "_static/explorers"
 
 
 def data_text(name: str, data: dict) -> str:
-    """Write the data of an explorer as JSON that may stand inside a ``script`` element.
+    """Write the data of an explorer as JSON that may be put inside a ``script`` element.
 
     The same data give the same text, whatever the order of the keys.
 
@@ -41,7 +41,7 @@ def data_text(name: str, data: dict) -> str:
         The explorer's name, for the message of an error.
     data : dict
         Values that JSON knows, or arrays and numbers of NumPy. A missing value is written as
-        ``null``; a string is never changed, whatever letters it holds.
+        ``null``; a string is never changed, whatever it contains.
 
     Returns
     -------
@@ -82,14 +82,14 @@ def _without_missing(value, place: str):
 
     if isinstance(value, float) and math.isinf(value):
         raise ParameterError(
-            f"{place}: the number is infinite, which JSON cannot say; give a finite one or NaN."
+            f"{place}: the number is infinite, which JSON cannot express; give a finite one or NaN."
         )
 
     return value
 
 
 class Explorer(SphinxDirective):
-    """A box in which a reader moves things."""
+    """A box with controls that a reader can move."""
 
     required_arguments = 1
 
@@ -116,7 +116,7 @@ class Explorer(SphinxDirective):
             f'<p class="explorer-title" id="explorer-{name}-title">Try it: {TITLES[name]}</p>\n'
             f'<p class="explorer-hint">{HINTS[name]}</p>\n'
             '<div class="explorer-body"></div>\n'
-            f'<noscript><p>With scripts this can be moved.</p><img src="{picture}" '
+            f'<noscript><p>This figure is interactive if scripts are on.</p><img src="{picture}" '
             f'alt="{alternative}"></noscript>\n'
             f'<script type="application/json" class="explorer-data">{data}</script>\n'
             "</div>\n"
@@ -138,7 +138,7 @@ def _scripts_where_used(app, pagename, templatename, context, doctree):
 
 
 def _stem(script) -> str:
-    """Name of an explorer's script, which may have parts (``ask.score.js``); empty for others."""
+    """Return the name of an explorer's script without its parts (``ask.score.js``), or ""."""
     name = str(getattr(script, "filename", None) or script).partition("?")[0]
     return Path(name).name.partition(".")[0] if "explorers/" in name else ""
 

@@ -1,6 +1,6 @@
 """The page *The house*: a picture and a table of the package, made from its imports.
 
-A room is a folder of the package or a module beside the folders. Names that are looked up on first
+A room is a folder of the package or a module next to the folders. Names that are looked up on first
 use, such as ``pm.ask``, count as imports of the room that defines them.
 """
 
@@ -63,7 +63,7 @@ def rooms(package: Path = PACKAGE) -> dict[str, Room]:
 
 
 def _lazy_names(package: Path) -> dict[str, str]:
-    """Rooms of the names that the package's front door offers."""
+    """Return the room of each name that the package's front door offers."""
     stub = package / "__init__.pyi"
     if not stub.is_file():
         return {}
@@ -78,7 +78,7 @@ def _lazy_names(package: Path) -> dict[str, str]:
 
 
 def _imported(tree: ast.Module, parts: tuple[str, ...], lazy: dict[str, str]) -> set[str]:
-    """Rooms that one file imports, wherever in the file."""
+    """Return the rooms that one file imports, anywhere in the file."""
     folder = parts[:-1]
     found = set()
     front = set()  # names under which the file knows the package itself
@@ -129,7 +129,7 @@ def floors(house: dict[str, Room]) -> list[list[list[str]]]:
 
 
 def _reached(house: dict[str, Room], start: str) -> set[str]:
-    """All rooms that a room imports, by itself or by others."""
+    """Return all rooms that a room imports, directly or through others."""
     seen = set()
     waiting = list(house[start].imports)
     while waiting:
@@ -142,14 +142,14 @@ def _reached(house: dict[str, Room], start: str) -> set[str]:
 
 
 def picture(house: dict[str, Room]) -> str:
-    """Draw the house as SVG: floors from the top, arrows down to what a room needs next."""
+    """Draw the house as SVG: floors from the top, arrows down to the rooms needed directly."""
     placed, height = _places(floors(house)[::-1])
     arrows = "".join(_arrow(placed[one], placed[other]) for one, other in _next(house, placed))
     boxes = "".join(_box(group, *place) for group, place in placed.items())
     return (
         f'<svg class="house" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'aria-labelledby="house-title" style="width:100%;max-width:{WIDTH * 1.5:.0f}px">'
-        '<title id="house-title">The rooms in floors; the table of rooms says what each imports.'
+        '<title id="house-title">The rooms by floor; the table of rooms lists the imports of each.'
         "</title>"
         '<g fill="none" stroke="currentColor" stroke-opacity=".35">'
         f"{arrows}</g>{boxes}</svg>\n"
@@ -157,7 +157,7 @@ def picture(house: dict[str, Room]) -> str:
 
 
 def _places(levels: list[list[list[str]]]) -> tuple[dict[tuple[str, ...], tuple], int]:
-    """Left edge, top and width of the box of each group, and the height of all."""
+    """Return left edge, top and width of each group's box, and the height of the picture."""
     placed = {}
     top = 2
     for level in levels:
@@ -183,7 +183,7 @@ def _places(levels: list[list[list[str]]]) -> tuple[dict[tuple[str, ...], tuple]
 
 
 def _lines(group: list[str] | tuple[str, ...]) -> list[str]:
-    """Text of a box: one name, or all that import each other, in lines."""
+    """Return the lines of a box: one name, or all names that import each other."""
     if len(group) == 1:
         return [group[0]]
 
@@ -200,7 +200,7 @@ def _tall(group: list[str] | tuple[str, ...]) -> int:
 
 
 def _next(house: dict[str, Room], placed: dict) -> list[tuple]:
-    """Pairs of boxes with an arrow: imports that no other room passes on."""
+    """Return the pairs of boxes with an arrow: imports that do not reach through another room."""
     group_of = {name: group for group in placed for name in group}
     direct = {
         group: {group_of[one] for name in group for one in house[name].imports} - {group}
@@ -245,7 +245,7 @@ def _box(group: tuple[str, ...], left: float, top: float, width: float) -> str:
 
 
 class HousePicture(SphinxDirective):
-    """The picture of the house."""
+    """Insert the picture of the house."""
 
     def run(self):
         _watch(self.env)
@@ -253,7 +253,7 @@ class HousePicture(SphinxDirective):
 
 
 class HouseRooms(SphinxDirective):
-    """The rooms by floor: what lives there, how large it is, and what it imports."""
+    """Insert a table of the rooms by floor, with their purpose, size and imports."""
 
     def run(self):
         _watch(self.env)
@@ -278,7 +278,7 @@ class HouseRooms(SphinxDirective):
 
 
 def _watch(environment) -> None:
-    """Draw again when a file of the package has changed."""
+    """Make Sphinx redraw the page when a file of the package has changed."""
     for path in PACKAGE.rglob("*.py"):
         environment.note_dependency(str(path))
 

@@ -1,9 +1,9 @@
 """The directive ``ask-a-model``: a real model that answers in the page once a reader starts it.
 
-```` ```{ask-a-model} ```` is the whole workshop; with ``:small:`` it asks one template of an item
-with the terms and words that the options give, with ``:questionnaire:`` it asks all items of a
-questionnaire that a reader pastes. Where the model or what runs it cannot be had when
-the book is built, the box says so and all else is built.
+```` ```{ask-a-model} ```` is the full box; with ``:small:`` it asks one template of an item with
+the terms and words from the options, with ``:questionnaire:`` it asks all items of a
+questionnaire that a reader pastes. If the model or its runtime is not available when
+the book is built, the box says so and the rest is built.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ LABELS = {
     "seed": "Seed of the untrained head",
 }
 SERVE = (
-    "This page was opened from a file, where browsers load no model. Serve the book: run "
-    "“python -m http.server --directory book/_build/html” and open http://localhost:8000/ask.html."
+    "This page was opened from a file, and browsers load models only from a server. Serve the "
+    "book: run “python -m http.server --directory book/_build/html” and open http://localhost:8000/ask.html."
 )
-MISSING = "This copy of the book was built without the model or without what runs it in a browser."
+MISSING = "This copy of the book was built without the model or its runtime for browsers."
 LOGGER = logging.getLogger(__name__)
 
 
 @cache
 def files() -> dict[str, Path]:
-    """Return the files that the page loads; none where they cannot be had."""
+    """Return the files that the page loads, or none if they are not available."""
     try:
         return page_model.page_files()
     except (OSError, ValueError, ImportError) as error:
@@ -91,7 +91,7 @@ def templates(name: str) -> list[dict]:
 
 
 class AskAModel(SphinxDirective):
-    """A box in which a reader asks the member one item."""
+    """A box in which a reader asks the model one item or a questionnaire."""
 
     option_spec: ClassVar = {
         "small": directives.flag,
@@ -119,7 +119,7 @@ class AskAModel(SphinxDirective):
             f'aria-labelledby="explorer-{name}-title">\n'
             f'<p class="explorer-title" id="explorer-{name}-title">{title}</p>\n'
             '<div class="explorer-body"></div>\n'
-            "<noscript><p>With scripts a model answers here.</p></noscript>\n"
+            "<noscript><p>The model needs scripts to answer.</p></noscript>\n"
             f'<script type="application/json" class="explorer-data">{text}</script>\n'
             "</div>\n"
         )
@@ -182,7 +182,7 @@ def _size(path: Path) -> int:
 
 
 class MeasuredError(SphinxDirective):
-    """How far the page's answers are from Python's, from ``data/page_model.csv``."""
+    """A sentence on how far the page's answers are from Python's (``data/page_model.csv``)."""
 
     def run(self):
         row = pd.read_csv(data_dir() / "page_model.csv").iloc[0]
@@ -192,7 +192,7 @@ class MeasuredError(SphinxDirective):
             f"probability differs from Python's in 32-bit floats by more than {row['largest']:.4f} "
             f"({row['mean']:.4f} on average)."
         )
-        said += f" The reader loads {size:.0f} MB once." if size else ""
+        said += f" Your browser loads {size:.0f} MB once." if size else ""
         return [nodes.paragraph("", said)]
 
 

@@ -1,4 +1,4 @@
-"""What every page says of itself, how the book cites, and where a chapter can be opened."""
+"""Footers, licences, citation labels, and links that open a chapter elsewhere."""
 
 import json
 import os
@@ -17,7 +17,7 @@ VERSIONS = {STABLE: "", "development": "dev/"}
 
 
 class AuthorYearLabels(BaseLabelStyle):
-    """Entries of the list are called what the text calls them."""
+    """Label the entries of the list as the text cites them."""
 
     def format_labels(self, sorted_entries):
         labels = [self._label(entry) for entry in sorted_entries]
@@ -64,7 +64,7 @@ def setup(app):
 
 
 def _say(app, config):
-    """The licences and version on each page, and the address that links to pages show."""
+    """Set the licences and the version in each page's footer, and the book's address."""
     config.html_theme_options["extra_footer"] = (
         f"<p>Version {version('psychometrics-of-language-models')}, {config.book_version}. "
         'Text and figures under <a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0'
@@ -77,14 +77,14 @@ def _say(app, config):
 
 
 def _mend(app, pagename, templatename, context, doctree):
-    """Entries of the references are no list items to a screen reader, so their list is none."""
+    """Drop the list's role: to a screen reader the references' entries are not list items."""
     old = '<div role="list" class="citation-list">'
     new = '<div class="citation-list">'
     context["body"] = context.get("body", "").replace(old, new)
 
 
 def _launch(app, pagename, templatename, context, doctree):
-    """Buttons that open a chapter on Binder and on Colab, where the repository is known."""
+    """Add buttons that open a chapter on Binder and on Colab, if the repository is known."""
     repository = app.config.book_repository
     if not repository or not _is_chapter(app, pagename):
         return
@@ -142,7 +142,7 @@ def _is_chapter(app, pagename):
 
 
 def _notebooks(app, exception):
-    """The chapters without outputs, with a first cell that installs the package on Colab."""
+    """Write the chapters without outputs, with a first cell that installs the package on Colab."""
     repository = app.config.book_repository
     sources = Path(app.srcdir).parent / "notebooks"
     if exception or not repository or app.builder.name != "html":
@@ -174,9 +174,9 @@ def _sitemap(app, exception):
 
 
 def install_cell(repository):
-    """Does nothing where the package is installed already."""
+    """Return a cell that installs the package unless it is installed already."""
     lines = [
-        "# Installs the book's package where it is missing, as on Colab (some minutes).",
+        "# Installs the book's package if it is missing, as on Colab (takes some minutes).",
         "import importlib.util",
         "",
         'if importlib.util.find_spec("psychometrics") is None:',

@@ -75,8 +75,8 @@ def datasheets() -> str:
         f"{mlm['perplexity']:.0f} at "
         "the masked words of held-out sentences. **Unfit for** rare words.\n"
         "- **Null respondents**, which know nothing by design, are made by `pm.null_answers` "
-        "({ref}`consistency`). **Simulated respondents** have traits that we chose, and serve to "
-        "check the scoring.\n\n"
+        "({ref}`consistency`). **Simulated respondents** have traits that we chose, and are "
+        "used to check the scoring.\n\n"
         "## The members of the population\n\n" + "\n".join(blocks)
     )
 
