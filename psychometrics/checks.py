@@ -1,4 +1,4 @@
-"""Checks of the tables and settings that users give: columns, choices, numbers, types."""
+"""Check the tables and settings that users pass: columns, choices, numbers, types."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def check_flags(**given: object) -> None:
 
 
 def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np.float64]:
-    """Return values as an array of floats; refuse words and other shapes.
+    """Return values as an array of floats; refuse text and other shapes.
 
     Parameters
     ----------

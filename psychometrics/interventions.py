@@ -137,10 +137,11 @@ def trajectories(
     **training
         ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default, a model
         that this package trained uses the language model that it was trained from. ``seeds``,
-        instead of ``seed``, runs every arm with each seed. ``refit`` (0) fits the last layer of the
-        NLI head to this many pairs before every measurement: of MNLI, or of ``refit_on``, a source
-        as in :func:`psychometrics.training.train_nli`; then a respondent may also be a base without
-        inference training, including ``"minilm"``.
+        instead of ``seed``, runs every arm with each seed. ``refit`` (by default 0) is the number
+        of pairs to which the last layer of the NLI head is fitted before every measurement. The
+        pairs are from MNLI, or from ``refit_on``, a source as in
+        :func:`psychometrics.training.train_nli`. With ``refit``, a respondent may also be a base
+        without inference training, including ``"minilm"``.
 
     Returns
     -------
@@ -416,11 +417,11 @@ def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
     layer = getattr(parent, last)
 
     if layer.out_features != len(respondent.order):
-        raise RespondentError("The model has no head of three outputs to refit: use refit=0.")
+        raise RespondentError("The model has no head with three outputs to refit: use refit=0.")
     sample = nli_pairs(source)
     sample = sample.sample(min(pairs, len(sample)), random_state=0)
     if sample["label"].nunique() < len(respondent.order):
-        raise ParameterError(f"refit: {pairs} pairs lack a label; fit the head to more.")
+        raise ParameterError(f"refit: {pairs} pairs do not cover all labels; use more.")
 
     sample = sample.sort_values("premise", key=lambda texts: texts.str.len())
     how = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}

@@ -138,7 +138,7 @@ def test_a_dry_run_writes_what_would_be_sent_and_sends_nothing(command, tmp_path
     for mode, orders in (("chat", 1), ("options", 5)):
         file = tmp_path / f"{mode}.csv"
         how = ("--mode", mode, "--respondents", "m", "--dry-run", "-o", file)
-        assert "what would be sent" in command("ask", "ipip20", *how)
+        assert "requests that would be sent" in command("ask", "ipip20", *how)
         table = pd.read_csv(file)
         assert table["status"].eq("unasked").all()
         assert len(table) == 20

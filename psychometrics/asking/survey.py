@@ -38,7 +38,7 @@ def survey(
     checks : int
         Number of checks, which are spread over the items.
     seed : int
-        Seed that determines the answers for which the checks ask.
+        Seed that determines the answers that the checks ask for.
 
     Returns
     -------

@@ -48,7 +48,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; report an error that users can mend in one sentence, with exit status 1."""
+    """Run the command; report a user's error in one sentence, with exit status 1."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack some signs
 

@@ -37,7 +37,7 @@ def _new_population(
     min_downloads: Annotated[int, Option(help="Fewest downloads in the last 30 days.")] = 0,
     licence: Annotated[str, Option(help="Licences, such as mit,apache-2.0.")] = "",
     max_memory: Annotated[
-        str | None, Option(help="Most memory of a model in float32, such as 24GB.")
+        str | None, Option(help="Most memory that a model may need in float32, such as 24GB.")
     ] = None,
     labels: Annotated[str, Option(help="Names of outputs, separated by commas.")] = "",
 ) -> None:
@@ -107,10 +107,10 @@ def _train_nli(
     """Put an NLI head on a base model (an encoder or a decoder) and train it.
 
     --data may be repeated (default: mnli). By default, the base is not frozen, and training takes 3
-    epochs with lr 5e-5. --base-file FILE OUTPUT trains a head for each base of a file; the same
-    command resumes the training. -c stop_on=matthews (or accuracy) stops after two epochs without a
-    better value on held-out pairs. --shuffled trains a control on the same pairs with randomly
-    shuffled labels.
+    epochs with lr 5e-5. --base-file FILE OUTPUT trains a head for each base of a file; repeating
+    the command resumes the training. -c stop_on=matthews (or accuracy) stops after two epochs
+    without a better value on held-out pairs. --shuffled trains a control on the same pairs with
+    randomly shuffled labels.
     """
     folder = _training_folder(base, output, base_file)
 

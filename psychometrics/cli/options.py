@@ -44,8 +44,8 @@ AnswerFile = Annotated[
     Option(
         "--answers",
         metavar="FILE",
-        help="A table of answers (CSV, Excel, Parquet, SPSS, logs), read in place of asking; -c "
-        "then takes settings of reading: respondent, run, conditions, item, value, columns, "
+        help="A table of answers (CSV, Excel, Parquet, SPSS, logs), read instead of asking; -c "
+        "then takes settings for reading: respondent, run, conditions, item, value, columns, "
         "numbers, already_reversed.",
     ),
 ]

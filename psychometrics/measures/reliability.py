@@ -22,7 +22,7 @@ from .scoring import keyed_items
 
 
 def alpha(items: pd.DataFrame) -> pd.Series:
-    r"""Return Cronbach's alpha of a respondents by items matrix, with Feldt's 95 % interval.
+    r"""Return Cronbach's alpha of a respondents-by-items matrix, with Feldt's 95 % interval.
 
     .. math:: \alpha = \frac{I}{I-1}\left(1 - \frac{\sum_i \sigma_i^2}{\sigma_X^2}\right)
 

@@ -45,7 +45,7 @@ def item_scores(
     score, temperature
         Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str
-        Further columns that distinguish askings of items, such as an order or a role.
+        Further columns that distinguish administrations of items, such as an order or a role.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def scale_scores(
     score, temperature
         Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str
-        Further columns that distinguish askings of items, such as an order or a role.
+        Further columns that distinguish administrations of items, such as an order or a role.
     least_answered : float
         For answers to items: the share of a scale's items that must be answered, above 0. Below 1,
         the mean of the answered items replaces missing answers (a sum is scaled up); at 1, a scale
@@ -278,7 +278,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None) -> pd.DataFrame:
-    """Return a matrix's items of a scale, with the items of key -1 reversed."""
+    """Select a scale's items from a matrix, and reverse those with key -1."""
     keys = pd.Series(questionnaire.keys(scale))
     table = matrix[list(keys.index)]
     if matrix.index.nlevels == 1:  # answers to prompts
