@@ -79,7 +79,7 @@ def check_columns(
         values = table[column]
         is_text = isinstance(values.dtype, pd.StringDtype)  # even if all values are missing
         if is_text and values.empty:
-            raise ParameterError(f"The column '{column}' holds text, not numbers; convert it.")
+            raise ParameterError(f"The column '{column}' has text, not numbers; convert it.")
 
         if values.dtype.kind in "biuf":  # the fast case of most tables
             wrong = np.isinf(values.to_numpy(dtype=float, na_value=np.nan))
@@ -277,7 +277,7 @@ def whole_depth(layers: Any) -> int | None:
     Raises
     ------
     ParameterError
-        The value is not a whole number from 1.
+        The value is not a whole number of at least 1.
 
     Examples
     --------

@@ -18,7 +18,7 @@ KINDS = {
     "network": "the hub could not be reached",
     "no safetensors": "it has no safetensors weights: only formats that can carry code, or none",
     "remote code": "it needs program code of its own, which is never run",
-    "architecture": "it is of a kind that cannot answer in this mode, or that transformers lacks",
+    "architecture": "its architecture cannot answer in this mode, or is unknown to transformers",
     "labels": "its outputs do not mean entailment, neutral and contradiction",
     "memory": "it does not fit into memory",
     "incomplete": "one of its files is missing, damaged, or at odds with another",
@@ -149,7 +149,7 @@ def needed(module: str) -> ModuleType:
 
 @contextmanager
 def writing(path: object) -> Iterator[None]:
-    """Turn a failure to write a file into an error of one sentence.
+    """Turn a failure to write a file into a one-sentence error.
 
     Examples
     --------

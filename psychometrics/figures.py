@@ -72,7 +72,7 @@ def forest(
     table : DataFrame
         One row per point.
     labels : str or sequence of str
-        The rows' names, or the column that holds the names; points with equal names share a row.
+        The rows' names, or the column that contains the names; points with equal names share a row.
     value : str
         Column of the values to draw.
     low, high : str, optional

@@ -56,7 +56,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
         other authors' hate-speech data that VADER finds negative (compound score of -0.05 or less,
         its authors' threshold).
     seed : int
-        Seed of the choice of hate-speech sentences.
+        Seed for choosing the hate-speech sentences.
 
     Returns
     -------
@@ -128,8 +128,8 @@ def trajectories(
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all epochs.
     store : str or Path, optional
-        The store of answers, which also holds the measurements; unfinished training is kept in the
-        user's cache. A stopped study resumes where it stopped and measures nothing twice.
+        The store of answers, which also contains the measurements; unfinished training is kept in
+        the user's cache. A stopped study resumes where it stopped and measures nothing twice.
     shipped : bool
         Whether the project's shipped measurements count as stored.
     progress : bool
@@ -147,8 +147,8 @@ def trajectories(
     -------
     DataFrame
         ``respondent_id, base, arm, seed, epoch, questionnaire, scale, score`` and ``run``, a digest
-        of all inputs of the measurement; also one row per epoch with questionnaire and scale
-        ``nli_accuracy`` if held-out MNLI pairs are available.
+        of all inputs of the measurement; if held-out MNLI pairs are available, also one row per
+        epoch whose questionnaire and scale are ``nli_accuracy``.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def trajectories(
     epochs_after = range(1, epochs + 1) if measure_at is None else measure_at
     measured = sorted({0, *epochs_after})
     if not respondents or not arms or not seeds or epochs < 1 or measured[-1] > epochs:
-        raise ParameterError("Name a respondent and an arm, and measure within the epochs.")
+        raise ParameterError("Name a respondent and an arm, and keep measure_at within epochs.")
 
     texts = {Path(arm).stem if Path(arm).suffix else arm: arm for arm in arms}
     if len(texts) < len(arms):

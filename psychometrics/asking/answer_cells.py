@@ -37,7 +37,7 @@ def _read_cells(
     replies : bool
         Whether cells may be whole replies of models.
     notes : _Notes
-        Records decisions and omissions.
+        Notes to which decisions and omissions are added.
 
     Examples
     --------

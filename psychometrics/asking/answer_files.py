@@ -56,7 +56,7 @@ def read_answers(
     Parameters
     ----------
     source : str, Path or DataFrame
-        A frame or a file: CSV, TSV, Excel, Parquet, SPSS or Stata, rows in JSON, a log of inspect
+        A frame or a file: CSV, TSV, Excel, Parquet, SPSS or Stata, rows in JSON, an inspect log
         (``.eval``), samples of lm-evaluation-harness, results of EDSL, or the output of a batch
         API.
     questionnaire : str, Path or Questionnaire
@@ -132,7 +132,7 @@ def read_answers(
 
     if not (frame["status"] == "ok").any():
         raise ParameterError(
-            f"{table.place}: holds no answer to {questionnaire.id} that can be read.\n{notes}"
+            f"{table.place}: contains no readable answer to {questionnaire.id}.\n{notes}"
         )
 
     notes.begin(_counted(frame, questionnaire))
@@ -357,7 +357,7 @@ def _look_at(
     fewer = spread[spread["count"] < size]
     if len(fewer):
         name, run = fewer["count"].idxmin()
-        said = f"items lacking in {len(fewer)} of {_units(spread)}; fewest answers: '{name}', "
+        said = f"items missing in {len(fewer)} of {_units(spread)}; fewest answers: '{name}', "
         notes.add("incomplete", f"{said}run {run}, {fewer['count'].min()} of {size}", len(fewer))
 
     ok = answers[answers["status"] == "ok"]

@@ -57,7 +57,7 @@ def _lay_out(
     columns : str, Path or mapping, optional
         As in :func:`psychometrics.asking.answer_files.read_answers`.
     notes : _Notes
-        Records decisions and omissions.
+        Notes to which decisions and omissions are added.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _No
 def _refuse_prompts(table: _AnswerTable) -> None:
     if {"term", "polarity"} <= set(table.cells.columns):
         raise ParameterError(
-            f"{table.place}: holds answers to prompts, not to items; read it with pandas "
+            f"{table.place}: has answers to prompts, not to items; read it with pandas "
             "and pass the frame to scale_scores."
         )
 
@@ -254,7 +254,7 @@ def _named_columns(
         place = int(item) - 1 if str(item).isdecimal() else -1
         item_id = names.ids[place] if 0 <= place < len(names.ids) else names.find(item)
         if item_id is None:
-            raise ParameterError(f"columns: '{item}' of {header} is not an item; correct it.")
+            raise ParameterError(f"columns: '{item}' for {header} is not an item; correct it.")
 
         wide[header] = item_id
 
@@ -273,7 +273,7 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     groups = [list(group) for group in _numbered_names(headers).values()]
     same = [group for group in groups if len(group) == size]
     many = [group for group in groups if len(group) > size]
-    mend = "; give their columns in a table with column,item_id, by the setting columns"
+    mend = "; give their columns in a table with column,item_id, with the setting columns"
     if named:
         mend = f"; {named[0]} contains items: set item={named[0]} and, as value, the column of "
         mend += "answers, or transpose the table if its columns are respondents"

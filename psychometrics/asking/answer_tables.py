@@ -187,7 +187,7 @@ def library(name: str, needed_for: str) -> ModuleType:
     Raises
     ------
     ParameterError
-        The library is not installed; the message has the command that installs it.
+        The library is not installed; the message contains the command that installs it.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def _said(part: object) -> str | None:
 
 def _inspect_log(path: Path) -> _AnswerTable:
     """Read the answers that scorers extracted, or else the completions, from an inspect log."""
-    log = library("inspect_ai.log", f"{path.name}: a log of inspect")
+    log = library("inspect_ai.log", f"{path.name}: an inspect log")
     try:
         content = log.read_eval_log(str(path))
     except Exception as error:  # any fault that the library finds in a file
@@ -369,7 +369,7 @@ def _inspect_log(path: Path) -> _AnswerTable:
     rows = list(_inspect_rows(content))
     places = [f"sample {row['id']}" for row in rows]
     cells = pd.DataFrame(rows).rename(columns={"id": "sample"})
-    notes = ["read as a log of inspect"]
+    notes = ["read as an inspect log"]
     if content.status in ("error", "cancelled"):
         notes.append(f"the log's status is {content.status}: it may lack samples")
 
@@ -424,7 +424,7 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
 
         cells = cells.iloc[below + 1 :].reset_index(drop=True)
         table.rows = table.rows[below + 1 :]
-        table.notes.append("read as an export of Qualtrics: rows below the header are questions")
+        table.notes.append("read as a Qualtrics export: rows below the header are questions")
 
     if any(name.startswith("answer.") for name in names):
         for name in names[names.str.match(r"question_text\.\w+_question_text$")]:

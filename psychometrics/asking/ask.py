@@ -75,7 +75,7 @@ def ask(
         lists the precision of each respondent.
     progress : bool
         Whether to show a progress bar, and a summary at the end. Before requests go to an endpoint
-        with a key or a price, their number and likely cost are shown, too.
+        with a key or a price, their number and likely cost are also shown.
     engine : {"local", "ray"}
         Where models are loaded and asked: on this machine, one after the other, or on the machines
         of a Ray cluster, as many at once as fit; see :mod:`psychometrics.asking.cluster`. Both
@@ -84,7 +84,7 @@ def ask(
         Address of the Ray cluster, such as ``"10.0.0.1:6379"``; by default a cluster that runs on
         this machine, otherwise a new one.
     failures : str or Path, optional
-        A CSV file of failed respondents, with the kinds of failure. If the failure would recur (no
+        A CSV file of failed respondents, with the kinds of failure. If a failure would recur (no
         safetensors, remote code, architecture, labels, memory), the respondent is not tried again
         until the model or the way of asking changes, or its line is deleted from the file.
     keep_downloads : bool
@@ -106,8 +106,8 @@ def ask(
         Respondents in the given order, each with its questionnaires. Modes that answer prompts have
         one row per prompt: ``respondent_id, mode``, the prompt table's columns, and float32
         ``entailment, neutral, contradiction`` or ``probability``. Other modes have one row per item
-        and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``. The mode's
-        conditions follow. ``attrs["summary"]`` has the numbers of answers ``asked``, taken
+        and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``. Columns of the
+        mode's conditions follow. ``attrs["summary"]`` has the numbers of answers ``asked``, taken
         ``from_store`` and ``unanswered`` (a status other than ``ok``; ``statuses`` counts them, if
         there are any), the ``failed`` respondents with reasons, their ``kinds`` (of
         :data:`psychometrics.exceptions.KINDS`), the ``seconds`` taken, and, if any, the number of
@@ -371,7 +371,7 @@ def _summary_line(summary: dict[str, Any]) -> str:
     ]
 
     if "unused" in summary:
-        reason = "(another precision, weights or prompts)"
+        reason = "(different precision, weights or prompts)"
         parts.append(f"{summary['unused']} in the store not used {reason}")
 
     if "unasked" in summary:

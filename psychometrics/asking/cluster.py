@@ -10,7 +10,7 @@ If a task's process or machine is lost, the task is tried again, at most twice, 
 if possible; its stored answers are not asked again. A respondent that cannot answer on one machine
 is tried on another, and the error from the second machine is reported.
 
-Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``. It
+Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``. This module
 therefore contains all code for a run on a cluster: its tasks, their machines, and the recovery from
 losses.
 """

@@ -621,7 +621,7 @@ def head_name(null: str, stand: tuple[str, int | None, str | None], number: int)
     -------
     str
         The name ends in a digest of the base's weights, the wording and the definition of the
-        vectors, so that a head with other inputs gets a different name.
+        vectors, so that a head with different inputs gets a different name.
 
     Examples
     --------

@@ -73,7 +73,7 @@ def population(name: str | Path = "embedded") -> list[str]:
         names = [name for name in table.loc[chosen, "respondent_id"] if (there / name).is_dir()]
 
         if not names:
-            raise RespondentError("data/population holds no adapters: run `make population`.")
+            raise RespondentError("data/population contains no adapters: run `make population`.")
         return names
 
     parts = [part.strip() for part in str(name).split(",") if part.strip()]
@@ -90,8 +90,8 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     names : iterable of str
-        Names of respondents. Names from outside the project stay unchanged; of a folder's path only
-        the last part is kept.
+        Names of respondents. Names from outside the project stay unchanged; a folder's path is
+        shortened to its last part.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def untouched_bases(names: list[str]) -> dict[str, list[Any]]:
-    """Return the untrained bases of a population's members, for its null respondents.
+    """Return the untouched bases of a population's members, for its null respondents.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The ``psychometrics`` command. Each module holds the commands of one panel of its help."""
+"""The ``psychometrics`` command. Each module contains the commands of one panel of the help."""
 
 from __future__ import annotations
 

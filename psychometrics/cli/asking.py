@@ -60,14 +60,15 @@ def _ask(
 
     --failures names a file that lists the models that cannot answer; they are not tried again.
 
-    Besides the conditions of the mode, -c accepts: dtype (float32, bfloat16, float16), device (cpu,
+    Besides the conditions of the mode, -c accepts dtype (float32, bfloat16, float16), device (cpu,
     cuda:1), personas (a table with one per row), keep_downloads=false (remove downloaded weights
     after use), address (of a Ray cluster).
 
     For an endpoint, here and in the other commands: concurrency, requests_per_minute,
     tokens_per_minute, timeout (seconds), retries, patience (seconds to wait while every request is
     refused as too soon), headers (JSON), price_in and price_out (per million tokens), max_cost
-    (skip requests that might exceed it) and batch=true (its batch API: cheaper, within a day).
+    (skip requests that might exceed it) and batch=true (the endpoint's batch API: cheaper, within a
+    day).
     """
     more = {"engine": engine, "failures": failures, "store": store}
 

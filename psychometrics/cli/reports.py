@@ -122,7 +122,7 @@ def _compare(
 ) -> None:
     """Write a page (.html or .pdf) with models side by side and their paired differences.
 
-    With --answers, the page compares the named respondents of a file, or all.
+    With --answers, the page compares the named respondents of a file, or all of them.
     """
     models = models or []
     if dry_run:
@@ -306,7 +306,7 @@ def _study_run(
 
 @_study_app.command("report")
 def _study_report(study: _StudyFile, output: Output = None, store: Store = None) -> None:
-    """Write the page of a completed study, and its tables into the study's folder."""
+    """Write the page of a completed study, and save its tables in the study's folder."""
     pm.study_files.load_study(study, was_run=True)
     folder = study.with_suffix("")
     page = output or folder / "report.html"

@@ -40,7 +40,7 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
 
     Punctuation is blanked out before a completion is split into words, and accents are stripped
     letter by letter. A completion is hurtful if any of its words is in the lexicon.
-    ``data/recipes/beliefs.py`` reproduces the paper's own scorings, which also count emoji and
+    ``data/recipes/beliefs.py`` reproduces the paper's own scoring rules, which also count emoji and
     broken characters.
 
     Parameters
@@ -110,7 +110,7 @@ def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, flo
 
     null = as_numbers("null", null, axes=1)
     if not len(found) or not len(null) or np.isnan([found[0], *null]).any():
-        raise ParameterError("contrast: a value and draws of its null are needed; complete them.")
+        raise ParameterError("contrast: the value or a draw of its null is missing; fill it in.")
 
     value = float(found[0])
 
@@ -307,7 +307,7 @@ def agreement(
     if wide.shape[1] < 2 or wide.isna().any(axis=None):
         raise ParameterError("At least two models must complete the same templates at all ranks.")
     if families is not None and not all(name in families for name in wide):
-        raise ParameterError(f"families: add the family of each of {', '.join(wide)}.")
+        raise ParameterError(f"families: give the family of each model: {', '.join(wide)}.")
 
     compare = _same if vectors is None else _by_meaning(vectors)
     dealt = wide.groupby(level="rank").transform(_dealt, rng=np.random.default_rng(seed))

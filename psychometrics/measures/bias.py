@@ -44,8 +44,8 @@ def bias_shares(
 
     .. math:: P = t + b + e_P, \qquad R = -t + b + e_R.
 
-    Without the errors, the correlation of :math:`P` and :math:`R` over respondents gives the share
-    of the bias,
+    Without errors, the correlation of :math:`P` and :math:`R` over respondents gives the share of
+    the bias,
 
     .. math:: \pi_b = \frac{1 + r_{PR}}{2} = \frac{\sigma_b^2}{\sigma_t^2 + \sigma_b^2},
 
@@ -58,7 +58,7 @@ def bias_shares(
         \pi_b = \frac{\sigma_b^2 + \sigma_e^2 / 2}{\sigma_t^2 + \sigma_b^2 + \sigma_e^2}.
 
     Respondents that answer at random therefore have a share of 1/2 (:func:`random_share`). Items of
-    one kind determine the error: their mean covariance :math:`\bar c_{PP}` is :math:`\sigma_t^2 +
+    one kind identify the error: their mean covariance :math:`\bar c_{PP}` is :math:`\sigma_t^2 +
     \sigma_b^2`, and the mean covariance of items of different kinds, :math:`\bar c_{PR}`, is
     :math:`\sigma_b^2 - \sigma_t^2`. So the disattenuated share is
 
@@ -290,9 +290,9 @@ def orthogonality(
     -------
     DataFrame
         ``questionnaire, scale, title, items, reversed, orthogonality`` (0 to 0.5), ``bias_habit``,
-        the share :math:`\pi_b` for a habit alone, and ``alpha_habit``, its alpha. Both are missing
-        if items have no options or different numbers of options. The share is also missing if all
-        items are of one kind, and alpha for a single item.
+        the share :math:`\pi_b` for a habit alone, and ``alpha_habit``, the alpha of a habit alone.
+        Both are missing if items have no options or different numbers of options. The share is also
+        missing if all items are of one kind, and alpha for a single item.
 
     Raises
     ------
@@ -472,7 +472,7 @@ def _raw_rows(
     keyed = keyed_items(items, questionnaire, scale).dropna()
 
     if unit not in keyed.index.names:
-        raise ParameterError(f"unit: answers to prompts have no rows by '{unit}'; leave it out.")
+        raise ParameterError(f"unit: answers to prompts are not split by '{unit}'; leave it out.")
     labels = keyed.index.get_level_values(unit)
     if labels.isna().any():
         raise ParameterError(f"unit: '{unit}' is missing in some rows; fill it in.")

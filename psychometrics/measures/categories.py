@@ -177,7 +177,7 @@ def _option_shares(
     """Return one row per answer or option with its probability, after checking them."""
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
-        raise ParameterError(f"There are no answers to {questionnaire.id}: ask it.")
+        raise ParameterError(f"There are no answers to {questionnaire.id}; add them.")
 
     if "run" not in part:
         part = part.assign(run=1)

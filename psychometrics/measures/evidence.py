@@ -77,7 +77,7 @@ def profiles(
     lacking = {q.id for q in questionnaires} - set(answers["questionnaire"].unique())
 
     if lacking:
-        raise ParameterError(f"There are no answers to '{min(lacking)}'; ask it, too.")
+        raise ParameterError(f"There are no answers to '{min(lacking)}'; add them.")
     answers = answers[answers["item_id"].isin(keys)]
     who, respondents = answers["respondent_id"].factorize()
     order = np.argsort(who, kind="stable")  # group the rows by respondent
@@ -87,7 +87,7 @@ def profiles(
     if (prompts != np.resize(np.arange(number), len(prompts))).any() or len(prompts) != len(
         respondents
     ) * number:
-        raise ParameterError("Respondents answered different prompts; ask all the same ones.")
+        raise ParameterError("Respondents answered different prompts; give all the same prompts.")
 
     raw = _raw_scores(answers, score)[order].reshape(len(respondents), -1)
     asked = answers.iloc[order[: raw.shape[1]]]
@@ -137,8 +137,8 @@ def evidence(
     Returns
     -------
     Series, or DataFrame of shape (bases + 1, kinds)
-        With bases, a row for each base, and ``both``, the mean over the bases that have a value,
-        weighted by numbers of respondents. ``silhouette, alpha, omega`` are means over the
+        With bases, one row for each base and a row ``both``, the mean over the bases that have a
+        value, weighted by numbers of respondents. ``silhouette, alpha, omega`` are means over the
         questionnaires; ``correlations`` is the *smallest* of the expected correlations (Spearman),
         with its sign set so that a positive value means a correlation in the expected direction;
         ``source and inverse`` is the mean correlation of scores from source terms with scores from

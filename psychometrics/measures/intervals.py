@@ -30,11 +30,11 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
               g^{-1}(y) = \frac{\bigl(1 + 3 a (y - a/2)\bigr)^{1/3} - 1}{a}
 
     A few values hardly determine the skewness, and an extreme estimate makes one arm of the
-    interval longer than the range of the values. So no arm is longer than 1.5 times Student's. With
-    7, 9 and 13 values, the 95 % intervals contain the mean of a normal distribution in 95 % of
-    samples, and the mean of an exponential one in 92, 93 and 94 % (Student's interval: 95 %, and
-    89, 90 and 91 %; the percentile bootstrap: 87, 88 and 92 %, and 83, 85 and 88 %). For shares of
-    a few yes-or-no answers use Wilson's interval.
+    interval longer than the range of the values. So no arm is longer than 1.5 times that of
+    Student's interval. With 7, 9 and 13 values, the 95 % intervals contain the mean of a normal
+    distribution in 95 % of samples, and the mean of an exponential one in 92, 93 and 94 %
+    (Student's interval: 95 %, and 89, 90 and 91 %; the percentile bootstrap: 87, 88 and 92 %, and
+    83, 85 and 88 %). For shares of a few yes-or-no answers use Wilson's interval.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     values = as_numbers("values", values)
     if not values.ndim or not values.shape[-1]:
-        raise ParameterError("The mean of no observations has no interval.")
+        raise ParameterError("There are no observations; give at least one.")
     if np.isinf(values).any():
         raise ParameterError("An infinite number has no mean; leave it out.")
 
@@ -332,7 +332,7 @@ def mean_table(
     check_columns(table, [*by, unit], [value])
 
     if table.empty:
-        raise ParameterError("The mean of no observations has no interval.")
+        raise ParameterError("There are no observations; give at least one.")
     units = table.groupby([*by, unit], sort=False, observed=True)[value].mean().astype("float64")
     parts = units.groupby(level=list(by), sort=False, observed=True) if by else [((), units)]
     rows = []
@@ -577,7 +577,7 @@ def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
     pair = as_numbers("xs", xs, axes=2), as_numbers("ys", ys, axes=2)
     shapes = [rows.shape for rows in pair]
     if shapes[0] != shapes[1]:
-        raise ParameterError(f"xs and ys must have one shape, got {shapes[0]} and {shapes[1]}.")
+        raise ParameterError(f"xs and ys must be of one shape, got {shapes[0]} and {shapes[1]}.")
     units = []
     for rows in pair:
         away = rows - rows.mean(axis=1, keepdims=True)

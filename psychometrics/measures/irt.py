@@ -41,7 +41,7 @@ _MODELS = ("rasch", "1pl", "2pl", "3pl")
 
 
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
-    r"""Return item parameters by marginal or by conditional maximum likelihood.
+    r"""Estimate item parameters by marginal or by conditional maximum likelihood.
 
     .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
        (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
@@ -250,7 +250,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     """
     check_names(models=models)
     if not len(models):
-        raise ParameterError(f"name at least one model; they are {', '.join(_MODELS)}.")
+        raise ParameterError(f"models: name at least one of {', '.join(_MODELS)}.")
 
     answers = _binary(answers)
     n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())

@@ -30,7 +30,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Numbers, truth values, or text that holds numbers; pandas' missing values are gaps.
+        Numbers, truth values, or text that contains numbers; pandas' missing values are gaps.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        The table is empty, repeats an item's name, or holds anything but finite numbers.
+        The table is empty, repeats an item's name, or contains anything but finite numbers.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     check_columns(answers, ())
     frame = answers
     if not frame.size:
-        raise ParameterError("the matrix of answers is empty; give respondents and items.")
+        raise ParameterError("the table of answers is empty; give respondents and items.")
 
     kinds = {getattr(dtype, "kind", "O") for dtype in frame.dtypes}
     try:

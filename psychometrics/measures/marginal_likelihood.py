@@ -19,7 +19,7 @@ _GUESSING_LIMITS = (0.001, 0.6)
 
 
 def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.DataFrame:
-    """Return item parameters by marginal maximum likelihood.
+    """Estimate item parameters by marginal maximum likelihood.
 
     Parameters
     ----------

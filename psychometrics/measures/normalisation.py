@@ -75,7 +75,7 @@ def pss(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    """Return answers to prompts with raw scores and PSS, by respondent and template.
+    """Add raw scores and PSS to answers to prompts, by respondent and template.
 
     Parameters
     ----------

@@ -193,7 +193,7 @@ def compare_norms(
         A table of norms, or questionnaires with norms (names, paths, or loaded); by default the
         project's own questionnaires. Scales without a norm are left out.
     level : float
-        Level of the F test and of significance.
+        Significance level of the F test and of the comparison.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
         Correction of ``p`` over a respondent's tests, by its name in statsmodels.
 
@@ -247,7 +247,7 @@ def corrected(
     table : DataFrame
         A table with a column ``p``; tests without a p value count as not significant.
     level : float
-        Level of significance.
+        Significance level.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
         Correction over a respondent's tests, by :func:`psychometrics.measures.items.adjust`.
 

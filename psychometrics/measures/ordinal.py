@@ -40,7 +40,7 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame, shape (I, I)
-        Correlations, at most 0.999 in size, and missing for items that do not vary.
+        Correlations, at most 0.999 in magnitude, and missing for items that do not vary.
 
     Raises
     ------

@@ -26,7 +26,7 @@ def item_scores(
     temperature: float = 1.0,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    r"""Return the score of each item and respondent, before its key is applied.
+    r"""Return the score of each item and respondent, before the item's key is applied.
 
     For answers to prompts the score is
 
@@ -96,18 +96,18 @@ def scale_scores(
 ) -> pd.DataFrame:
     r"""Score each scale and subscale by averaging or summing its keyed item scores.
 
-    For answers to prompts, whose midpoint is 0, a reversed item's score changes its sign; for
-    answers to items it becomes :math:`v'_i = \min + \max - v_i` over the item's options.
+    For answers to prompts, whose midpoint is 0, a reversed item's score changes sign; for answers
+    to items it becomes :math:`v'_i = \min + \max - v_i` over the item's options.
 
     Parameters
     ----------
     answers : DataFrame or iterator of them
-        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them. Each of
-        several tables must contain all answers of its respondents; only one table is in memory at a
-        time.
+        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them. If there
+        are several tables, each must contain all answers of its respondents; only one table is in
+        memory at a time.
     questionnaires : Questionnaire, name or path, or several of them, optional
-        The questionnaires that were asked; by default the project's questionnaires that the answers
-        name.
+        The questionnaires that were asked; by default those of the project's questionnaires that
+        the answers name.
     score, temperature
         Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str

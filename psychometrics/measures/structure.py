@@ -114,7 +114,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
 
     Maximum likelihood minimises :math:`F = \log|\Sigma| + tr(S\Sigma^{-1}) - \log|S| - p` for the p
     observed variables, with :math:`\Sigma = \Lambda\Phi\Lambda^\top + \Theta`; :math:`\chi^2 = R
-    F`. The two models are nested: in the first, all of :math:`\Phi` are 1 or -1.
+    F`. The two models are nested: in the first, all elements of :math:`\Phi` are 1 or -1.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ def response_styles(
 
 
 def decisiveness(shares: pd.DataFrame) -> pd.Series:
-    r"""Return the distance of each respondent's PSS from uniform shares, in any direction.
+    r"""Return the distance of each respondent's PSS from uniform shares, regardless of direction.
 
     .. math:: D = 100 \sqrt{\overline{(L \cdot \mathrm{PSS}(l_j | s_i) - 1)^2}}
 
@@ -134,8 +134,8 @@ def balanced_pairs(
 ) -> pd.DataFrame:
     r"""Return each respondent's scores for agreeing and content from source and inverse terms.
 
-    An item with both kinds of terms is a pair of opposite statements. With the expected weights
-    :math:`s` of source terms and :math:`i` of inverse terms, the latter reversed,
+    An item with both kinds of terms amounts to a pair of opposite statements. With the expected
+    weights :math:`s` of source terms and :math:`i` of inverse terms, the latter reversed,
 
     .. math:: A = \tfrac12 \overline{(s - i)}, \qquad C = \tfrac12 \overline{(s + i)}
 
