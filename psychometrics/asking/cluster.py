@@ -75,7 +75,7 @@ _Report = dict[str, Any]  # a task's progress, or the error that ended it
 def _ask_on_cluster(
     plan: _Plan, store: str | Path | None, bar: Progress, address: str | None = None
 ) -> dict[str, object]:
-    """Ask, on a cluster, all models among the respondents that its machines can load.
+    """Ask all models that a cluster's machines can load.
 
     Parameters
     ----------

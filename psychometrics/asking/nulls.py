@@ -191,8 +191,8 @@ def kernel(
     multiplied by the item's key (*w_j* is the weight of intensifier *j*). The covariance of two
     items is :math:`K_{ab} = \phi_a^\top \phi_b`, up to the size of the head.
 
-    This approximates the tanh of an encoder's head and the normalisation to first order. Both
-    approximations hold while answers stay near 1/3, as at the starting values of
+    The kernel approximates the tanh of an encoder's head and the normalisation to first order. Both
+    approximations hold while the answers stay near 1/3, as at the starting values of
     :func:`null_answers`: over six bases or depths the item correlations of 2,000 such heads
     correlate with the kernel's at .998 or more, and no alpha differs by more than .023. Both fail
     for heads as decisive as a trained model (correlations of .73 to .98, alphas lower by up to .22;

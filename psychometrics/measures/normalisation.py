@@ -137,7 +137,7 @@ def template_cubes(
     answers : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     values : ndarray, shape (n,) or (n, K)
-        The value of each answer to put into the cubes.
+        Values of the answers, which fill the cubes.
 
     Yields
     ------
