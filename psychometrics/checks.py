@@ -1,4 +1,4 @@
-"""Checks of the tables and settings that users give: columns, choices, numbers, types."""
+"""Check the tables and settings that users pass: columns, choices, numbers, types."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def check_columns(
         values = table[column]
         is_text = isinstance(values.dtype, pd.StringDtype)  # even if all values are missing
         if is_text and values.empty:
-            raise ParameterError(f"The column '{column}' holds text, not numbers; convert it.")
+            raise ParameterError(f"The column '{column}' has text, not numbers; convert it.")
 
         if values.dtype.kind in "biuf":  # the fast case of most tables
             wrong = np.isinf(values.to_numpy(dtype=float, na_value=np.nan))
@@ -231,7 +231,7 @@ def check_flags(**given: object) -> None:
 
 
 def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np.float64]:
-    """Return values as an array of floats; refuse words and other shapes.
+    """Return values as an array of floats; refuse text and other shapes.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def whole_depth(layers: Any) -> int | None:
     Raises
     ------
     ParameterError
-        The value is not a whole number from 1.
+        The value is not a whole number of at least 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""External data: files of other owners, which are fetched on demand and checked, never shipped."""
+"""External data: files that belong to others, fetched on demand, checked and never shipped."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def registry() -> dict[str, dict[str, str]]:
 
 
 def fetch(key: str) -> Path:
-    """Return the local path of an external file from the mirror or, if necessary, downloaded.
+    """Return the local path of an external file, which is downloaded if necessary.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def _cells(
                 names = [name.strip() for name in row]
             elif len(row) > len(names):
                 what = f"{len(row)} values for {len(names)} columns"
-                mend = f"put a value that holds '{comma}' into quotation marks"
+                mend = f"put a value that contains '{comma}' into quotation marks"
                 raise ParameterError(f"{path}, line {reader.line_num}: {what}; {mend}.")
             else:
                 rows.append(row + [""] * (len(names) - len(row)))
@@ -278,9 +278,9 @@ def _download(key: str, relative: str) -> Path:
     except PermissionError:
         raise
     except ValueError:  # pooch's error for a wrong checksum
-        raise DataError(f"{url} has other content than registry.yml: set {_MIRROR}.") from None
+        raise DataError(f"{url} differs from data/registry.yml: set {_MIRROR}.") from None
     except OSError as error:
         raise DataError(
             f"'{key}' could not be downloaded from {url} ({type(error).__name__}); connect to the "
-            f"network, or set {_MIRROR} to a folder that holds {relative}."
+            f"network, or set {_MIRROR} to a folder that contains {relative}."
         ) from error

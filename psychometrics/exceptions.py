@@ -13,15 +13,15 @@ from types import ModuleType
 from typing import ClassVar
 
 KINDS = {
-    "gated": "the hub gives it only to those who accepted its terms",
+    "gated": "the hub gives it only to those who have accepted its terms",
     "not found": "there is no such model, or not this version of it",
     "network": "the hub could not be reached",
     "no safetensors": "it has no safetensors weights: only formats that can carry code, or none",
     "remote code": "it needs program code of its own, which is never run",
-    "architecture": "it is of a kind that cannot answer in this mode, or that transformers lacks",
+    "architecture": "its architecture cannot answer in this mode, or is unknown to transformers",
     "labels": "its outputs do not mean entailment, neutral and contradiction",
     "memory": "it does not fit into memory",
-    "incomplete": "a file of it is missing, damaged, or at odds with another",
+    "incomplete": "one of its files is missing, damaged, or at odds with another",
     "other": "anything else",
 }
 """The reasons why a model cannot answer, by the ``kind`` of a :class:`RespondentError`."""
@@ -48,7 +48,7 @@ class RespondentError(PsychometricsError, ValueError):
 
     @classmethod
     def of(cls, name: str, error: Exception) -> RespondentError:
-        """Turn an error into a RespondentError of one sentence on why a respondent failed."""
+        """Turn an error into a RespondentError, with a sentence on why a respondent failed."""
         if isinstance(error, PsychometricsError):
             if isinstance(error, RespondentError):
                 return error
@@ -86,7 +86,7 @@ class ParameterError(PsychometricsError, ValueError):
 
 
 class MissingPackageError(PsychometricsError, ImportError):
-    """An optional package is not installed; the message has the command that installs it.
+    """An optional package is not installed; the message contains the command that installs it.
 
     ``extras`` maps each optional package to the project's extra that installs it.
     """
@@ -149,7 +149,7 @@ def needed(module: str) -> ModuleType:
 
 @contextmanager
 def writing(path: object) -> Iterator[None]:
-    """Turn a failure to write a file into an error of one sentence.
+    """Turn a failure to write a file into a one-sentence error.
 
     Examples
     --------

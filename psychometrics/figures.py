@@ -72,7 +72,7 @@ def forest(
     table : DataFrame
         One row per point.
     labels : str or sequence of str
-        The rows' names, or the column that holds the names; points with equal names share a row.
+        The rows' names, or the column that contains the names; points with equal names share a row.
     value : str
         Column of the values to draw.
     low, high : str, optional
@@ -80,8 +80,8 @@ def forest(
     group : str, optional
         Column of groups; each has its own colour, marker and place within a row.
     filled : str, optional
-        Column that says which points are filled; by default, the points whose interval excludes the
-        reference. The other points are hollow.
+        Column that indicates which points are filled; by default, the points whose interval
+        excludes the reference. The other points are hollow.
     ax : Axes, optional
         Axes to draw on; by default the current axes.
     xlabel : str
@@ -152,7 +152,7 @@ def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str =
         its interval.
     clouds : mapping of str to DataFrame
         The scores of other respondents, as tables ``row, score`` by name. A table whose name begins
-        with *others* is drawn blue, any other grey.
+        with *others* is drawn in blue, any other in grey.
     label : str
         Name of the score, with its unit.
 
@@ -269,7 +269,7 @@ def _people(questionnaire: Questionnaire, titles: list[str], ax: Axes) -> None:
 
 
 def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
-    """Draw respondents on two categories, with the spread of each one's drawn answers.
+    """Draw respondents' scores on two categories, with their standard deviations as bars.
 
     Up to eight respondents get their own colours and markers, which the legend lists.
     """

@@ -56,7 +56,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
         other authors' hate-speech data that VADER finds negative (compound score of -0.05 or less,
         its authors' threshold).
     seed : int
-        Seed of the choice of hate-speech sentences.
+        Seed for choosing the hate-speech sentences.
 
     Returns
     -------
@@ -128,8 +128,8 @@ def trajectories(
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all epochs.
     store : str or Path, optional
-        The store of answers, which also holds the measurements; unfinished training is kept in the
-        user's cache. A stopped study resumes where it stopped and measures nothing twice.
+        The store of answers, which also contains the measurements; unfinished training is kept in
+        the user's cache. A stopped study resumes where it stopped and measures nothing twice.
     shipped : bool
         Whether the project's shipped measurements count as stored.
     progress : bool
@@ -137,17 +137,18 @@ def trajectories(
     **training
         ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default, a model
         that this package trained uses the language model that it was trained from. ``seeds``,
-        instead of ``seed``, runs every arm with each seed. ``refit`` (0) fits the last layer of the
-        NLI head to this many pairs before every measurement: of MNLI, or of ``refit_on``, a source
-        as in :func:`psychometrics.training.train_nli`; then a respondent may also be a base without
-        inference training, including ``"minilm"``.
+        instead of ``seed``, runs every arm with each seed. ``refit`` (by default 0) is the number
+        of pairs to which the last layer of the NLI head is fitted before every measurement. The
+        pairs are from MNLI, or from ``refit_on``, a source as in
+        :func:`psychometrics.training.train_nli`. With ``refit``, a respondent may also be a base
+        without inference training, including ``"minilm"``.
 
     Returns
     -------
     DataFrame
         ``respondent_id, base, arm, seed, epoch, questionnaire, scale, score`` and ``run``, a digest
-        of all inputs of the measurement; also one row per epoch with questionnaire and scale
-        ``nli_accuracy`` if held-out MNLI pairs are available.
+        of all inputs of the measurement; if held-out MNLI pairs are available, also one row per
+        epoch whose questionnaire and scale are ``nli_accuracy``.
 
     Raises
     ------
@@ -174,7 +175,7 @@ def trajectories(
     epochs_after = range(1, epochs + 1) if measure_at is None else measure_at
     measured = sorted({0, *epochs_after})
     if not respondents or not arms or not seeds or epochs < 1 or measured[-1] > epochs:
-        raise ParameterError("Name a respondent and an arm, and measure within the epochs.")
+        raise ParameterError("Name a respondent and an arm, and keep measure_at within epochs.")
 
     texts = {Path(arm).stem if Path(arm).suffix else arm: arm for arm in arms}
     if len(texts) < len(arms):
@@ -416,11 +417,11 @@ def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
     layer = getattr(parent, last)
 
     if layer.out_features != len(respondent.order):
-        raise RespondentError("The model has no head of three outputs to refit: use refit=0.")
+        raise RespondentError("The model has no head with three outputs to refit: use refit=0.")
     sample = nli_pairs(source)
     sample = sample.sample(min(pairs, len(sample)), random_state=0)
     if sample["label"].nunique() < len(respondent.order):
-        raise ParameterError(f"refit: {pairs} pairs lack a label; fit the head to more.")
+        raise ParameterError(f"refit: {pairs} pairs do not cover all labels; use more.")
 
     sample = sample.sort_values("premise", key=lambda texts: texts.str.len())
     how = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}

@@ -77,7 +77,7 @@ class Progress(tqdm):
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Return numbers of started questionnaires and of their questions: all, stored, asked."""
+        """Return the numbers of started questionnaires, and of all, stored and asked questions."""
         return self.begun, self._expected, self.stored, self.asked
 
     def show_sum(self, counts: Iterable[tuple[int, int, int, int]]) -> None:

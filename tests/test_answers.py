@@ -15,7 +15,7 @@ def test_a_text_column_is_refused_with_and_without_rows():
     table = pd.DataFrame({"score": ["high", "low"]})
     with pytest.raises(ParameterError, match="'score' has high, not a number"):
         check_columns(table, [], ["score"])
-    with pytest.raises(ParameterError, match="'score' holds text, not numbers; convert it"):
+    with pytest.raises(ParameterError, match="'score' has text, not numbers; convert it"):
         check_columns(table.iloc[:0], [], ["score"])
 
 

@@ -138,7 +138,7 @@ def test_a_dry_run_writes_what_would_be_sent_and_sends_nothing(command, tmp_path
     for mode, orders in (("chat", 1), ("options", 5)):
         file = tmp_path / f"{mode}.csv"
         how = ("--mode", mode, "--respondents", "m", "--dry-run", "-o", file)
-        assert "what would be sent" in command("ask", "ipip20", *how)
+        assert "requests that would be sent" in command("ask", "ipip20", *how)
         table = pd.read_csv(file)
         assert table["status"].eq("unasked").all()
         assert len(table) == 20
@@ -299,7 +299,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         ("ask gad7 --mode chat -c max_cost=1", "price_in"),
         ("scores ipip50 --respondents minilm-mnli-l3-s16", "no prompts"),
         ("scores ipip20 --mode simulated", "a number, got 'embedded'"),
-        ("scores ipip20 two_axes --mode simulated", "one by one"),
+        ("scores ipip20 two_axes --mode simulated", "score each alone"),
         ("scores ipip20 --mode options -c choose=none --respondents minilm-mnli-l3-s16", "--items"),
         ("scores ipip20 --mode simulated --respondents 2 --score contrast", "score does not"),
         ("scores ipip20 --mode chat --respondents m", "There is no chat endpoint"),

@@ -156,7 +156,7 @@ def test_a_refitted_head_learns_its_pairs_on_a_base_that_never_inferred(
     asked = list(zip(pairs["premise"], pairs["hypothesis"], strict=True))[:3]
     with pytest.raises(RespondentError):
         interventions._open(f"{tmp_path}/{family}-base", 0)
-    with pytest.raises(ParameterError, match="lack a label"):
+    with pytest.raises(ParameterError, match="do not cover all labels"):
         interventions._refit(interventions._open(str(tmp_path / family), 2), 2)
     for name in (family, f"{family}-base"):
         respondent = interventions._open(str(tmp_path / name), 24)
@@ -385,7 +385,7 @@ def test_impossible_runs_are_named():
     gad7 = [pm.load_questionnaire("gad7")]
     with pytest.raises(ParameterError, match="Name a respondent"):
         trajectories([], gad7)
-    with pytest.raises(ParameterError, match="measure within"):
+    with pytest.raises(ParameterError, match="keep measure_at within"):
         trajectories("a", gad7, epochs=2, measure_at=[3])
 
 

@@ -37,7 +37,7 @@ def _read_cells(
     replies : bool
         Whether cells may be whole replies of models.
     notes : _Notes
-        Records decisions and omissions.
+        Notes to which decisions and omissions are added.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _read_cell(
 
 
 def _decode(values: pd.Series, options: list[float], coding: str) -> NDArray[np.float64]:
-    """Translate numbers into the values of options; a number that fits no option has no value."""
+    """Translate numbers into the values of options; a number that fits no option gets no value."""
     numbers: NDArray[np.float64] = values.to_numpy(dtype=float)
     if coding == "values":
         return numbers
@@ -141,7 +141,7 @@ def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Not
     options = f"{min(values):g} to {max(values):g}"
 
     if best != "values" and shares[best] >= 0.95:
-        said = f"numbers are {span}, the options {options}: taken as places counted {best}"
+        said = f"numbers are {span}, the options {options}: taken as positions counted {best}"
         notes.add("numbers", f"{said} (else set numbers=values)")
         return best
 
@@ -195,7 +195,7 @@ def _say_means(answers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _
     for item, part in answers.groupby("item_id"):
         between += int((~part["value"].isin(readers[item].values)).sum())
     if between:
-        said = f"{several(between, 'number')} between two options, as means of answers are; kept"
+        said = f"{several(between, 'number')} between two options, such as means of answers; kept"
         notes.add("means", said, between)
 
 
@@ -206,10 +206,10 @@ def _turned_back(
     reversed_items = _reversed_items(questionnaire)
     if already:
         turned = answers["item_id"].isin(reversed_items)
-        said = "are reversed back, as already_reversed says"
+        said = "are reversed back, as already_reversed requests"
     else:
         turned = answers["column"].isin(answers.attrs.get("turned", []))
-        said = "say that they are reversed, and are reversed back"
+        said = "are marked as reversed, and are reversed back"
 
     if turned.any():
         low, high = (answers["item_id"].map({k: e[s] for k, e in ends.items()}) for s in (0, 1))

@@ -1,4 +1,4 @@
-"""Read existing answers from any table into the frame that ``ask`` returns, and write answers.
+"""Read existing answers from any table into a frame like that of ``ask``, and write answers.
 
 No decision is silent. The notes begin with the contents of the table, continue with each decision
 and the setting that changes it, and end with the omissions and their reasons.
@@ -56,7 +56,7 @@ def read_answers(
     Parameters
     ----------
     source : str, Path or DataFrame
-        A frame or a file: CSV, TSV, Excel, Parquet, SPSS or Stata, rows in JSON, a log of inspect
+        A frame or a file: CSV, TSV, Excel, Parquet, SPSS or Stata, rows in JSON, an inspect log
         (``.eval``), samples of lm-evaluation-harness, results of EDSL, or the output of a batch
         API.
     questionnaire : str, Path or Questionnaire
@@ -71,8 +71,8 @@ def read_answers(
         Columns of a long table; by default the columns with common names, such as ``item`` and
         ``resp``.
     columns : str, Path or mapping, optional
-        Item columns of a wide table: ids or numbers by header, a table with the columns ``column``
-        and ``item_id``, or the beginning of their headers, ``"D"`` for D1, D2, ...
+        Item columns of a wide table: item ids or numbers by header, a table with the columns
+        ``column`` and ``item_id``, or the beginning of the headers, such as ``"D"`` for D1, D2, ...
     numbers : {"auto", "values", "from 0", "from 1"}
         Meaning of numbers: the values of the questionnaire's options, or their positions counted
         from 0 or 1. By default the values, unless some numbers fit no option and nearly all numbers
@@ -132,7 +132,7 @@ def read_answers(
 
     if not (frame["status"] == "ok").any():
         raise ParameterError(
-            f"{table.place}: holds no answer to {questionnaire.id} that can be read.\n{notes}"
+            f"{table.place}: contains no readable answer to {questionnaire.id}.\n{notes}"
         )
 
     notes.begin(_counted(frame, questionnaire))
@@ -228,7 +228,7 @@ def write_answers(
     has_items = {"respondent_id", "run", "item_id", "value", "status"} <= set(table.columns)
 
     if name.endswith((".wide.csv", ".irw.csv")) and not has_items:
-        raise ParameterError(f"{path}: the table has no answers to items; end its name in .csv.")
+        raise ParameterError(f"{path}: the table has no answers to items; name a .csv file.")
     plain_table = table.copy(deep=False)
     plain_table.attrs = {}  # Parquet would write them
 
@@ -357,7 +357,7 @@ def _look_at(
     fewer = spread[spread["count"] < size]
     if len(fewer):
         name, run = fewer["count"].idxmin()
-        said = f"items lacking in {len(fewer)} of {_units(spread)}; fewest answers: '{name}', "
+        said = f"items missing in {len(fewer)} of {_units(spread)}; fewest answers: '{name}', "
         notes.add("incomplete", f"{said}run {run}, {fewer['count'].min()} of {size}", len(fewer))
 
     ok = answers[answers["status"] == "ok"]
@@ -365,7 +365,7 @@ def _look_at(
     together = [_halves_together(means, questionnaire, scale) for scale in questionnaire.scales]
     together = [said for said in together if said]
     if together:
-        mend = "are reversed already (then set already_reversed, which turns all scales back)"
+        mend = "are reversed already (then set already_reversed, for all scales)"
         mend = "had not been reversed (then leave out already_reversed)" if already else mend
         notes.add(
             "keyed twice",
@@ -450,7 +450,7 @@ def _irw(answers: pd.DataFrame) -> pd.DataFrame:
 
 def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -> None:
     """Write an SPSS file, whose variable names may contain only letters, digits and _."""
-    pyreadstat = library("pyreadstat", f"{path.name}: a file of SPSS")
+    pyreadstat = library("pyreadstat", f"{path.name}: an SPSS file")
     names = {name: "".join(c if c.isalnum() else "_" for c in name)[:64] for name in table.columns}
     texts = dict.fromkeys(names.values(), "")
     labels = {}

@@ -57,14 +57,14 @@ def _lay_out(
     columns : str, Path or mapping, optional
         As in :func:`psychometrics.asking.answer_files.read_answers`.
     notes : _Notes
-        Records decisions and omissions.
+        Notes to which decisions and omissions are added.
 
     Returns
     -------
     DataFrame
         A row for each cell of an item: ``place``, its row; ``column``; ``item_id``; ``cell``;
         ``respondent_id``; ``run``; conditions; ``given_mode`` and ``given_status`` for answers that
-        this package wrote. ``attrs`` say whether respondents ``are_named``, whether their
+        this package wrote. ``attrs`` indicate whether respondents ``are_named``, whether their
         ``repeats_are_runs`` and whether a column ``has_runs``. They also list the ``conditions``
         and the ``turned`` columns, whose headers mark them as reversed.
 
@@ -117,7 +117,7 @@ def _names(given: str | Sequence[str] | None) -> list[str]:
 
 
 def _check_headers(table: _AnswerTable, asked: dict[str, Any]) -> None:
-    """Refuse a setting that names a column which the table does not have."""
+    """Refuse a setting that names a column missing from the table."""
     has = list(table.cells.columns)
     for setting, given in asked.items():
         for name in _names(given):
@@ -150,7 +150,7 @@ def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _No
 
     if not is_own.all():
         left = int((~is_own).sum())
-        notes.add("rows", f"{left:,} rows are about other questionnaires and left out", left)
+        notes.add("rows", f"{left:,} rows are about other questionnaires and are left out", left)
         table.cells = table.cells[is_own].reset_index(drop=True)
         table.rows = [row for row, kept in zip(table.rows, is_own, strict=True) if kept]
 
@@ -158,7 +158,7 @@ def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _No
 def _refuse_prompts(table: _AnswerTable) -> None:
     if {"term", "polarity"} <= set(table.cells.columns):
         raise ParameterError(
-            f"{table.place}: holds answers to prompts, not to items; read it with pandas "
+            f"{table.place}: has answers to prompts, not to items; read it with pandas "
             "and pass the frame to scale_scores."
         )
 
@@ -179,7 +179,7 @@ def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any])
     items = found.get(best, {})
     if asked["item"] and not items:
         shown_cells = listed(cells[best].tolist(), 5)
-        said = f"{table.place}, column {best}: no cell is an item; it has {shown_cells}."
+        said = f"{table.place}, column {best}: no cell is an item; the cells are {shown_cells}."
         raise ParameterError(said)
 
     values = [asked["value"]] if asked["value"] else _common(table, _VALUES)
@@ -196,7 +196,7 @@ def _headers(table: _AnswerTable, asked: dict[str, Any]) -> list[str]:
 def _wide_columns(
     table: _AnswerTable, names: _ItemNames, asked: dict[str, Any]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return a mapping from headers to items, and the headers that say *reversed*."""
+    """Return a mapping from headers to items, and the headers marked as reversed."""
     headers = _headers(table, asked)
     wide = names.find_all(headers)
     turned: list[str] = []
@@ -254,7 +254,7 @@ def _named_columns(
         place = int(item) - 1 if str(item).isdecimal() else -1
         item_id = names.ids[place] if 0 <= place < len(names.ids) else names.find(item)
         if item_id is None:
-            raise ParameterError(f"columns: '{item}' of {header} is not an item; correct it.")
+            raise ParameterError(f"columns: '{item}' for {header} is not an item; correct it.")
 
         wide[header] = item_id
 
@@ -273,18 +273,18 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     groups = [list(group) for group in _numbered_names(headers).values()]
     same = [group for group in groups if len(group) == size]
     many = [group for group in groups if len(group) > size]
-    mend = "; give their columns in a table with column,item_id, by the setting columns"
+    mend = "; give their columns in a table with column,item_id, with the setting columns"
     if named:
-        mend = f"; {named[0]} holds items: set item={named[0]} and, as value, the column of "
+        mend = f"; {named[0]} contains items: set item={named[0]} and, as value, the column of "
         mend += "answers, or transpose the table if its columns are respondents"
     elif many:
-        mend = f"; {many[0][0]} to {many[0][-1]} are {len(many[0])}, more than its items{mend}"
+        mend = f"; {many[0][0]} to {many[0][-1]} are {len(many[0])} columns for {size} items{mend}"
     elif same:
         beginning = next(iter(_numbered_names(same[0])))
-        mend = f"; {same[0][0]} to {same[0][-1]} are as many: if so, set columns={beginning}"
+        mend = f"; {same[0][0]} to {same[0][-1]} may be the items: if so, set columns={beginning}"
 
     called = f"{first.id} or '{first.text[:60]}' and so on, or item1 to item{size}{mend}"
-    said = f"no column and no cell is an item of {questionnaire.id}; they are called {called}"
+    said = f"no column and no cell is an item of {questionnaire.id}; its items are called {called}"
     if named:
         said = f"no column of items and answers is found{mend}"
 
@@ -415,7 +415,7 @@ def _from_wide(
 def _from_long(
     table: _AnswerTable, names: _ItemNames, long: _Long, who: pd.DataFrame, notes: _Notes
 ) -> pd.DataFrame:
-    """Name the item of each row of a long table."""
+    """Identify the item of each row of a long table."""
     item_column, value_column, items = long
     cells = table.cells[item_column]
     said = f"long: a row for each answer; {item_column} is the item and {value_column} the answer"
@@ -427,7 +427,7 @@ def _from_long(
     notes.add("layout", said)
     if not who.attrs["are_named"]:
         who["respondent_id"] = "1"
-        notes.add("respondents", "no column names the respondents: all rows are one (respondent)")
+        notes.add("respondents", "no column of respondents: all rows are one (else set respondent)")
 
     options = list(names.options.values())
     values = _labelled(table.cells[value_column], value_column, table, options, notes)
@@ -437,7 +437,7 @@ def _from_long(
     if item_column == "custom_id" and 1 < rests.nunique() == repeats:
         who = who.assign(run=rests)
         who.attrs["has_runs"] = True
-        notes.add("runs", f"custom_id less the item ('{rests.iloc[0]}') names the runs")
+        notes.add("runs", f"custom_id without the item ('{rests.iloc[0]}') names the runs")
 
     answers = who.assign(column=value_column, item_id=cells.map(items), cell=values)
     unknown = answers[answers["item_id"].isna()]
@@ -470,7 +470,7 @@ def _labelled(
     known = {number: value for number, value in values.items() if value is not None}
     strange = [text for number, text in labels.items() if number not in known]
     if strange:
-        read = "the others are read" if len(known) > 1 else "the numbers count"
+        read = "the others are used" if len(known) > 1 else "the numbers are used"
         said = f"the label '{shown(strange[0])}' is not an option: {read}"
         if not any(row["said"].endswith(said) for row in notes.rows):  # once, not for each item
             notes.add("labels", f"column {header}: {said}", len(strange))
@@ -494,7 +494,7 @@ def _value(label: str, options: list[_OptionNames]) -> float | None:
 
 
 def _without_reversal(name: object) -> str | None:
-    """Return a name without an ending that says *reversed*, or None if it has no such ending.
+    """Return a name without an ending that means *reversed*, or None if it has no such ending.
 
     Examples
     --------

@@ -98,7 +98,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
     Parameters
     ----------
     source : str, Path or DataFrame
-        A file with an extension in ``_ENDINGS``: a table, a log of inspect (``.eval``), or a
+        A file with an extension in ``_ENDINGS``: a table, an inspect log (``.eval``), or a
         ``.jsonl`` file with samples of lm-evaluation-harness, the output of a batch API, or rows.
 
     Returns
@@ -123,7 +123,7 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
         return _tidy_headers(_AnswerTable(frame, rows, "the frame"))
 
     if not isinstance(source, str | Path):
-        said = f"Answers are a file or a frame, got {type(source).__name__}"
+        said = f"Answers must be a file or a frame, got {type(source).__name__}"
         raise ParameterError(f"{said}; name the file.")
 
     path = Path(os.path.expanduser(source))  # which leaves ~nobody as it is
@@ -187,7 +187,7 @@ def library(name: str, needed_for: str) -> ModuleType:
     Raises
     ------
     ParameterError
-        The library is not installed; the message has the command that installs it.
+        The library is not installed; the message contains the command that installs it.
 
     Examples
     --------
@@ -246,7 +246,8 @@ def _below_headers(sheet: pd.DataFrame) -> tuple[int, pd.DataFrame]:
     """Take the first row with enough cells as headers; return the next row's number and the rows.
 
     Enough means more than half as many cells as the fullest row has; a title above a table has
-    fewer. pandas would rename the second of two equal headers, and so turn item 1 into item 11.
+    fewer. If pandas read the headers, it would rename the second *item 1* to *item 1.1*, which
+    resembles item 11.
     """
     filled = sheet.notna().sum(axis=1).tolist()
     top = next((row for row, count in enumerate(filled) if 2 * count > max(filled)), 0)
@@ -256,7 +257,7 @@ def _below_headers(sheet: pd.DataFrame) -> tuple[int, pd.DataFrame]:
 
 
 def _json_table(path: Path) -> _AnswerTable:
-    """Read JSON (a list, or one object per line), also of lm-evaluation-harness and batch APIs."""
+    """Read JSON (a list, or an object per line), also from lm-evaluation-harness or a batch API."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix.lower() == ".json":
         content = _decoded(text, path, 1)
@@ -267,7 +268,7 @@ def _json_table(path: Path) -> _AnswerTable:
 
     stray = [number for number, row in numbered if not isinstance(row, dict)]
     if stray:
-        raise DataError(f"{path}, row {stray[0]}: has no names and values; write one object each.")
+        raise DataError(f"{path}, row {stray[0]}: has no names and values; write an object.")
 
     notes = []
     first = numbered[0][1] if numbered else {}
@@ -279,7 +280,7 @@ def _json_table(path: Path) -> _AnswerTable:
         numbered = [(n, row) for n, row in numbered if row.get("filter") == next(iter(filters))]
 
         if len(filters) > 1:
-            notes.append(f"of the filters {', '.join(map(str, filters))} the first is read")
+            notes.append(f"of the filters {', '.join(map(str, filters))}, only the first is read")
 
         rows = [_harness_row(row, model) for _, row in numbered]
     elif "custom_id" in first and isinstance(
@@ -310,7 +311,7 @@ def _decoded(text: str, path: Path, line: int) -> object:
         place = f"{path}, line {line + error.lineno - 1}"
         raise DataError(f"{place}: is not JSON ({error.msg}); correct it.") from None
     except (RecursionError, ValueError):  # ValueError: a number of thousands of digits
-        raise DataError(f"{path}, line {line}: too deep or too long; save rows.") from None
+        raise DataError(f"{path}, line {line}: nested too deeply or too long; save rows.") from None
 
 
 def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:
@@ -357,8 +358,8 @@ def _said(part: object) -> str | None:
 
 
 def _inspect_log(path: Path) -> _AnswerTable:
-    """Read from a log of inspect the answers that the scorers extracted, or the completions."""
-    log = library("inspect_ai.log", f"{path.name}: a log of inspect")
+    """Read the answers that scorers extracted, or else the completions, from an inspect log."""
+    log = library("inspect_ai.log", f"{path.name}: an inspect log")
     try:
         content = log.read_eval_log(str(path))
     except Exception as error:  # any fault that the library finds in a file
@@ -368,7 +369,7 @@ def _inspect_log(path: Path) -> _AnswerTable:
     rows = list(_inspect_rows(content))
     places = [f"sample {row['id']}" for row in rows]
     cells = pd.DataFrame(rows).rename(columns={"id": "sample"})
-    notes = ["read as a log of inspect"]
+    notes = ["read as an inspect log"]
     if content.status in ("error", "cancelled"):
         notes.append(f"the log's status is {content.status}: it may lack samples")
 
@@ -423,7 +424,7 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
 
         cells = cells.iloc[below + 1 :].reset_index(drop=True)
         table.rows = table.rows[below + 1 :]
-        table.notes.append("read as an export of Qualtrics: rows below the header are questions")
+        table.notes.append("read as a Qualtrics export: rows below the header are questions")
 
     if any(name.startswith("answer.") for name in names):
         for name in names[names.str.match(r"question_text\.\w+_question_text$")]:

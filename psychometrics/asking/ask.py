@@ -52,7 +52,7 @@ def ask(
     device: str | None = None,
     **conditions: object,
 ) -> pd.DataFrame:
-    """Put questionnaires to respondents; stored answers are not asked again.
+    """Put questionnaires to respondents, except for questions whose answers are stored.
 
     Parameters
     ----------
@@ -75,16 +75,16 @@ def ask(
         lists the precision of each respondent.
     progress : bool
         Whether to show a progress bar, and a summary at the end. Before requests go to an endpoint
-        with a key or a price, their number and likely cost are shown, too.
+        with a key or a price, their number and likely cost are also shown.
     engine : {"local", "ray"}
         Where models are loaded and asked: on this machine, one after the other, or on the machines
         of a Ray cluster, as many at once as fit; see :mod:`psychometrics.asking.cluster`. Both
         engines give the same result.
     address : str, optional
-        Address of the Ray cluster, such as ``"10.0.0.1:6379"``; by default the cluster running
-        here, otherwise a new one on this machine.
+        Address of the Ray cluster, such as ``"10.0.0.1:6379"``; by default a cluster that runs on
+        this machine, otherwise a new one.
     failures : str or Path, optional
-        A CSV file of failed respondents, with the kinds of failure. If the failure would recur (no
+        A CSV file of failed respondents, with the kinds of failure. If a failure would recur (no
         safetensors, remote code, architecture, labels, memory), the respondent is not tried again
         until the model or the way of asking changes, or its line is deleted from the file.
     keep_downloads : bool
@@ -96,9 +96,9 @@ def ask(
         ``PSYCHOMETRICS_DEVICE``, or else the GPU if there is one.
     **conditions
         Conditions of the mode and, for a role (or persona) with gaps, ``personas``: a DataFrame or
-        a table's path, with a row for each persona, whose columns fill the gaps: ``role="You are a
-        {age}-year-old {job}."``. Answers then have the ``persona_row`` (from 1) and these columns;
-        ``scale_scores(..., by=["persona_row"])`` scores the personas separately.
+        a table's path, with a row for each persona, whose columns fill the gaps, as in ``role="You
+        are a {age}-year-old {job}."``. Answers then have the ``persona_row`` (from 1) and these
+        columns; ``scale_scores(..., by=["persona_row"])`` scores the personas separately.
 
     Returns
     -------
@@ -106,8 +106,8 @@ def ask(
         Respondents in the given order, each with its questionnaires. Modes that answer prompts have
         one row per prompt: ``respondent_id, mode``, the prompt table's columns, and float32
         ``entailment, neutral, contradiction`` or ``probability``. Other modes have one row per item
-        and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``. The mode's
-        conditions follow. ``attrs["summary"]`` has the numbers of answers ``asked``, taken
+        and run: ``respondent_id, questionnaire, mode, run, item_id, value, status``. Columns of the
+        mode's conditions follow. ``attrs["summary"]`` has the numbers of answers ``asked``, taken
         ``from_store`` and ``unanswered`` (a status other than ``ok``; ``statuses`` counts them, if
         there are any), the ``failed`` respondents with reasons, their ``kinds`` (of
         :data:`psychometrics.exceptions.KINDS`), the ``seconds`` taken, and, if any, the number of
@@ -118,8 +118,8 @@ def ask(
     Raises
     ------
     ParameterError, QuestionnaireError
-        A mode, a condition, a questionnaire or a file cannot be used, or ``engine="ray"`` and Ray
-        is not installed. No respondent is asked.
+        A mode, a condition, a questionnaire or a file cannot be used, or ``engine="ray"`` is set
+        and Ray is not installed. No respondent is asked.
     RespondentError
         No respondent can answer. If some respondents can answer, a warning names the others
         instead.
@@ -165,7 +165,7 @@ def ask(
                 tables += _put(plan, respondent, store, bar, there, keep_downloads)
         except KeyboardInterrupt:
             bar.close()
-            said = f"{bar.asked} answers of this call are stored; the same call asks the rest."
+            said = f"{bar.asked} answers of this call are stored; repeat the call to ask the rest."
             print(f"Stopped: {said}", file=sys.stderr)
             raise
 
@@ -192,7 +192,7 @@ def _check_engine(
     if engine == "ray" and not keep_downloads:
         raise ParameterError("keep_downloads=False works on one machine: leave engine='ray' out.")
     if engine == "ray" and device is not None:
-        raise ParameterError("device works on one machine: leave it out, or engine='ray'.")
+        raise ParameterError("device works on one machine: leave out device or engine='ray'.")
 
 
 def _add_removed(plan: _Plan, removed: Mapping[str, int]) -> None:
@@ -212,8 +212,8 @@ def ask_ways(
 ) -> pd.DataFrame:
     """Put questionnaires to respondents in several named ways.
 
-    In mode ``chat`` each item is asked once, alone, in the questionnaire's order, and not asked
-    again.
+    In mode ``chat`` each item is asked once, alone and in the questionnaire's order, even if its
+    reply cannot be read.
 
     Parameters
     ----------
@@ -371,7 +371,7 @@ def _summary_line(summary: dict[str, Any]) -> str:
     ]
 
     if "unused" in summary:
-        reason = "(another precision, weights or prompts)"
+        reason = "(different precision, weights or prompts)"
         parts.append(f"{summary['unused']} in the store not used {reason}")
 
     if "unasked" in summary:
@@ -390,7 +390,7 @@ def _summary_line(summary: dict[str, Any]) -> str:
         parts += [sent, f"{about}{tokens['completion']:,} received"]
 
     if "refused" in summary:
-        parts.append(f"{summary['refused']} came too early and were sent again")
+        parts.append(f"{summary['refused']} requests came too early and were sent again")
 
     if "cost" in summary:
         parts.append(f"for {summary['cost']:.4g}")

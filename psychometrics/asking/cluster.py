@@ -1,17 +1,18 @@
 """Put questionnaires to respondents on the machines of a Ray cluster (``engine="ray"``).
 
 Each model is one task, or several if it has very many prompts. A task requests processors, memory
-and, if the cluster has GPUs, a share of one, all by the model's size. It loads the model on any
-machine with room and writes into the store itself; the driver then reads all answers from the
-store. So the cluster returns the same answers as the local engine, and a stopped run resumes where
-it stopped.
+and, if the cluster has GPUs, a share of one, all according to the model's size. It loads the model
+on any machine with room and writes into the store itself; the driver then reads all answers from
+the store. So the cluster returns the same answers as the local engine, and a stopped run resumes
+where it stopped.
 
 If a task's process or machine is lost, the task is tried again, at most twice, on another machine
 if possible; its stored answers are not asked again. A respondent that cannot answer on one machine
 is tried on another, and the error from the second machine is reported.
 
-Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``. So it has
-all code for a run on a cluster: its tasks, their machines, and the recovery from losses.
+Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``. This module
+therefore contains all code for a run on a cluster: its tasks, their machines, and the recovery from
+losses.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ _Report = dict[str, Any]  # a task's progress, or the error that ended it
 def _ask_on_cluster(
     plan: _Plan, store: str | Path | None, bar: Progress, address: str | None = None
 ) -> dict[str, object]:
-    """Ask those respondents on a cluster that are models and that its machines can load.
+    """Ask all models that a cluster's machines can load.
 
     Parameters
     ----------
@@ -86,8 +87,8 @@ def _ask_on_cluster(
         Shows the joint progress of all tasks.
     address : str, optional
         Address of a running cluster, such as ``"10.0.0.1:6379"``; by default the one in
-        ``RAY_ADDRESS`` or the one running here, otherwise a new one on this machine. ``"local"``
-        always starts a new one.
+        ``RAY_ADDRESS`` or one that runs on this machine, otherwise a new one. ``"local"`` always
+        starts a new one.
 
     Returns
     -------

@@ -138,7 +138,7 @@ class _ItemNames:
         return inside[0] if len(inside) == 1 else None
 
     def find_inside(self, texts: Iterable[_Name]) -> dict[_Name, str]:
-        """Return the item of each text that holds exactly one item."""
+        """Return the item of each text that contains exactly one item."""
         return {text: item for text in texts if (item := self.within(text))}
 
     def nearest(self, name: object) -> str | None:

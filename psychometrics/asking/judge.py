@@ -22,7 +22,7 @@ _NONE = "none of these"
 def judged(
     mode: Mode, answers: pd.DataFrame, questionnaires: Iterable[Questionnaire], asking: Asking
 ) -> pd.DataFrame:
-    """Let a judge read the unread replies, and a sample of the others to measure its agreement.
+    """Let a judge read the unread replies and, to measure its agreement, a sample of the others.
 
     Parameters
     ----------

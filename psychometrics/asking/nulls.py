@@ -1,8 +1,8 @@
 """Null respondents and shuffled scoring keys: the results to expect if there is no effect.
 
 A *null respondent* answers by the same procedure without the ability in question. A result for a
-population of null respondents comes from the method alone. All kinds are in this one file, because
-heads, words and noise differ in only a line each, and share the bases, the random draws and the
+population of null respondents is due to the method alone. All kinds are in this one file, because
+heads, words and noise differ in only one line each, and share the bases, the random draws and the
 shipped answers.
 """
 
@@ -54,11 +54,11 @@ def null_answers(
     .. math:: \mathrm{softmax}(V \tanh(W h)), \qquad W_{ij}, V_{ij} \sim N(0, 0.02^2),
 
     like an untrained classifier of the BERT family. On a decoder *h* is the vector of the last
-    token, and the head is linear, :math:`\mathrm{softmax}(V h)`, like decoders' classifiers.
+    token, and the head is linear, :math:`\mathrm{softmax}(V h)`, as in decoders' classifiers.
     *Random words* are heads whose rows of *V* are the output vectors of three whole words, drawn
-    from the decoder's vocabulary: such a respondent answers by words, like the book's decoders, but
-    by unrelated words. The base reads each prompt once for all heads, in float32; the heads compute
-    in float64.
+    from the decoder's vocabulary: such a respondent answers with words, as the book's decoders do,
+    but with unrelated ones. The base reads each prompt once for all heads, in float32; the heads
+    compute in float64.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def null_answers(
         assigned in turn. :func:`psychometrics.asking.population.untouched_bases` gives the bases
         and layers of a population.
     seed : int
-        Number of the first respondent; other numbers give other random draws.
+        Number of the first respondent; different numbers give different random draws.
     wording : str or sequence of str, optional
         Text that a decoder reads, with ``{premise}`` and ``{hypothesis}``; by default, and for
         None, a decoder reads the pair as a classifier does. Several wordings are assigned in turn.
@@ -187,12 +187,12 @@ def kernel(
         \ddot h_{ij} = h_{ij} - \bar h_{i\cdot} - \bar h_{\cdot j} + \bar h_{\cdot\cdot},
 
     so that an item's score is :math:`w^\top \phi` with the item's contrast :math:`\phi =
-    \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}` (*w_j* is the weight of
-    intensifier *j*; averaged over templates, its sign reversed by the item's key). The covariance
-    of two items is :math:`K_{ab} = \phi_a^\top \phi_b`, up to the size of the head.
+    \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}`, averaged over templates and
+    multiplied by the item's key (*w_j* is the weight of intensifier *j*). The covariance of two
+    items is :math:`K_{ab} = \phi_a^\top \phi_b`, up to the size of the head.
 
-    This approximates the tanh of an encoder's head and the normalisation to first order. Both
-    approximations hold while answers stay near 1/3, as at the starting values of
+    The kernel approximates the tanh of an encoder's head and the normalisation to first order. Both
+    approximations hold while the answers stay near 1/3, as at the starting values of
     :func:`null_answers`: over six bases or depths the item correlations of 2,000 such heads
     correlate with the kernel's at .998 or more, and no alpha differs by more than .023. Both fail
     for heads as decisive as a trained model (correlations of .73 to .98, alphas lower by up to .22;
@@ -210,7 +210,7 @@ def kernel(
     -------
     DataFrame, shape (I, I)
         Rows and columns by ``questionnaire, scale, item_id``, each item with its key; subscales are
-        left out, and ``scale`` is empty without scales. The overall size is arbitrary.
+        left out, and ``scale`` is empty if there are no scales. The overall size is arbitrary.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     -------
     DataFrame
         The same answers with a shuffled column ``weight`` or ``polarity``. Results with a shuffled
-        key do not come from the meaning of the words.
+        key are not due to the meaning of the words.
 
     Raises
     ------
@@ -386,7 +386,7 @@ def _stand_by_number(
     layers: int | Sequence[int | None] | None,
     wording: str | Sequence[str | None] | None,
 ) -> Callable[[int], _Stand]:
-    """Return a function that gives a respondent's inputs by its number; several take turns."""
+    """Return a function from respondents' numbers to their inputs, which are assigned in turn."""
     bases = _listed(base)
     depths = [whole_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
     wordings = _listed(wording)
@@ -515,7 +515,7 @@ def _read_vectors(stand: _Stand, pairs: _Pairs, number: int) -> _Numbers:
 
 
 def drawn_words(base: str, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Return the output vectors of three words of a decoder, drawn at random.
+    """Return a decoder's output vectors of three words that are drawn at random.
 
     Parameters
     ----------
@@ -621,7 +621,7 @@ def head_name(null: str, stand: tuple[str, int | None, str | None], number: int)
     -------
     str
         The name ends in a digest of the base's weights, the wording and the definition of the
-        vectors, so that a head with other inputs gets a different name.
+        vectors, so that a head with different inputs gets a different name.
 
     Examples
     --------
@@ -641,6 +641,6 @@ def _shipped_rows(table: pd.DataFrame, pairs: _Pairs) -> NDArray[np.intp] | None
 
 @functools.cache
 def _shipped_table(name: str) -> pd.DataFrame:
-    """Return a shipped table by prompt, three columns per respondent; empty if it is missing."""
+    """Return a shipped table by prompt, with three columns per respondent, or an empty table."""
     path = shipped(name)
     return pd.read_parquet(path).set_index("key") if path.is_file() else pd.DataFrame()

@@ -52,7 +52,7 @@ class _Plan:
     questionnaires : list of Questionnaire
     respondents : list of Participant
     conditions : dict
-        Conditions of the first persona, if there are several.
+        The conditions; if there are several personas, those of the first.
     ways : list of (dict, dict)
         The conditions and the row of each persona in a table; without personas, the conditions and
         an empty row.
@@ -118,7 +118,7 @@ def _each_once(questionnaires: Any) -> list[Questionnaire]:
 
 
 def _listed(respondents: Any) -> Iterable[Any]:
-    """Return one or several respondents as a list, with a population's members in its place."""
+    """Return respondents as a list, with a population's name replaced by its members."""
     is_file = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
     if isinstance(respondents, str) or is_file:
         return population(respondents)
@@ -148,13 +148,13 @@ def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any
 
     if not gaps or table.empty or table.columns.has_duplicates:
         raise ParameterError(
-            f"personas needs columns that a role of mode {mode} names, such as {{age}}, each of "
-            "them once, and rows."
+            f"personas needs rows, a role of mode {mode} with gaps, such as {{age}}, and a single "
+            "column for each gap."
         )
 
     taken = {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table)
     if taken:
-        raise ParameterError(f"personas: rename the column {min(taken)}, which answers have, too.")
+        raise ParameterError(f"personas: rename the column {min(taken)}, which answers also have.")
 
     empty = table[gaps].eq("")
     if empty.to_numpy().any():
@@ -170,14 +170,14 @@ def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any
 
 
 def _fill(text: str, row: dict[str, str]) -> str:
-    """Fill those gaps of a text for which a row has a column."""
+    """Fill the gaps of a text for which a row has a column."""
     return re.sub(r"{(\w+)}", lambda gap: row.get(gap[1], gap[0]), text)
 
 
 class _Failures:
-    """The failed respondents by name, also kept in a CSV file if one is given.
+    """The failed respondents by name, also stored in a CSV file if one is given.
 
-    The file also holds failures in other modes and conditions; their lines stay. The file is read
+    The file also lists failures in other modes and conditions; their lines stay. The file is read
     again before each change, because another process may write to it.
     """
 
@@ -233,7 +233,7 @@ class _Failures:
             self._write(pd.concat([rows[~earlier], pd.DataFrame([row], columns=_COLUMNS)]))
 
     def remove(self, names: set[str]) -> None:
-        """Remove the respondents that have now answered from the file."""
+        """Remove from the file the respondents that have now answered."""
         if self._path is None:
             return
         with self._alone():

@@ -1,10 +1,10 @@
 """Populations of respondents: their names, their files, and the embedded NLI models.
 
 A population's file is YAML: :func:`psychometrics.authoring.population_drafts.new_population` writes
-one from a query of the hub, and it can be edited by hand. ``data/population.csv`` holds each
+one from a query of the hub, and it can be edited by hand. ``data/population.csv`` contains each
 member's recipe and its accuracy on MNLI pairs held out from all members;
-``data/recipes/population.py`` trains the members. Encoders are adapters and a head on MiniLM;
-decoders are adapters on SmolLM2 and answer by a word.
+``data/recipes/population.py`` trains the members. Encoders consist of adapters and a head on
+MiniLM; decoders consist of adapters on SmolLM2, and answer with a word.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def population(name: str | Path = "embedded") -> list[str]:
         names = [name for name in table.loc[chosen, "respondent_id"] if (there / name).is_dir()]
 
         if not names:
-            raise RespondentError("data/population holds no adapters: run `make population`.")
+            raise RespondentError("data/population contains no adapters: run `make population`.")
         return names
 
     parts = [part.strip() for part in str(name).split(",") if part.strip()]
@@ -90,13 +90,13 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     names : iterable of str
-        Names of respondents. Names from outside the project stay unchanged; of a folder's path only
-        the last part is kept.
+        Names of respondents. Names from outside the project stay unchanged; a folder's path is
+        shortened to its last part.
 
     Returns
     -------
     dict
-        A readable name for each name. No two are equal: where they would be, the seed is added.
+        A readable name for each name. If two names would be equal, the seed is added.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def untouched_bases(names: list[str]) -> dict[str, list[Any]]:
-    """Return the untrained bases of a population's members, for its null respondents.
+    """Return the untouched bases of a population's members, for its null respondents.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def _listed_names(name: str) -> list[str]:
 
 
 def _read(path: Path) -> _PopulationFile:
-    """Read and check a population's file, and list every mistake with its place in the error."""
+    """Read and check a population's file; the error lists every mistake with its place."""
     try:
         content = read(path, str(path))
         if isinstance(content, dict) and "respondents" in content:

@@ -27,7 +27,7 @@ _PAGE = (Path(__file__).parent / "templates" / "survey.html").read_text(encoding
 def survey(
     questionnaire: str | Path | Questionnaire, checks: int = 2, seed: int = 0
 ) -> Questionnaire:
-    """Add attention checks to a questionnaire: items that ask for a certain answer.
+    """Add attention checks to a questionnaire: items that ask for a particular answer.
 
     No scale contains the checks, so scores do not change.
 
@@ -38,7 +38,7 @@ def survey(
     checks : int
         Number of checks, which are spread over the items.
     seed : int
-        Seed that determines the answers for which the checks ask.
+        Seed that determines the answers that the checks ask for.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def screen(
     fastest: float = _FASTEST,
     missing: float = 0.1,
 ) -> pd.DataFrame:
-    """Judge which people answered a survey with care, by rules that were fixed in advance.
+    """Determine which people answered a survey carefully, by rules fixed in advance.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The ``psychometrics`` command. Each module holds the commands of one panel of its help."""
+"""The ``psychometrics`` command. Each module contains the commands of one panel of the help."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; report an error that users can mend in one sentence, with exit status 1."""
+    """Run the command; report a user's error in one sentence, with exit status 1."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack some signs
 

@@ -45,7 +45,7 @@ def _collect_answers(
     if dry_run:
         if planned is not None:
             _write_table(answers, planned)
-            typer.echo(f"{planned}: what would be sent")
+            typer.echo(f"{planned}: the requests that would be sent")
 
         _exit_with_status(answers)
 
@@ -53,7 +53,7 @@ def _collect_answers(
 
 
 def _read_answers(file: Path, questionnaires: list, respondents: str, mode: str, condition):
-    """Read answers to questionnaires from a file, and report what the file holds."""
+    """Read answers to questionnaires from a file, and report what the file contains."""
     if (respondents, mode) != ("embedded", "nli"):
         raise ParameterError("--answers replaces asking: leave out respondents and mode.")
 

@@ -53,20 +53,22 @@ def _ask(
 ) -> None:
     """Put questionnaires to respondents and store the answers.
 
-    --output, a .csv, .json or .parquet file, gets a row for each answer, with the request and the
-    reply; with --dry-run, the planned requests. Answers to items are also written as .wide.csv (a
-    column for each item), .irw.csv (Item Response Warehouse) or .sav (SPSS).
+    --output names a .csv, .json or .parquet file with a row for each answer, including the request
+    and the reply, or, with --dry-run, for each planned request. Answers to items can also be
+    written as .wide.csv (a column for each item), .irw.csv (Item Response Warehouse) or .sav
+    (SPSS).
 
     --failures names a file that lists the models that cannot answer; they are not tried again.
 
-    Besides the conditions of the mode, -c accepts: dtype (float32, bfloat16, float16), device (cpu,
-    cuda:1), personas (a table, one per row), keep_downloads=false (remove downloaded weights after
-    use), address (of a Ray cluster).
+    Besides the conditions of the mode, -c accepts dtype (float32, bfloat16, float16), device (cpu,
+    cuda:1), personas (a table with one per row), keep_downloads=false (remove downloaded weights
+    after use), address (of a Ray cluster).
 
     For an endpoint, here and in the other commands: concurrency, requests_per_minute,
     tokens_per_minute, timeout (seconds), retries, patience (seconds to wait while every request is
     refused as too soon), headers (JSON), price_in and price_out (per million tokens), max_cost
-    (skip requests that might exceed it) and batch=true (its batch API: cheaper, within a day).
+    (skip requests that might exceed it) and batch=true (the endpoint's batch API: cheaper, within a
+    day).
     """
     more = {"engine": engine, "failures": failures, "store": store}
 
@@ -110,12 +112,12 @@ def _scores(
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Print scores as CSV, of the answers in a file or of respondents, who are asked if necessary.
+    """Print scores as CSV, for answers in a file or for respondents, who are asked if necessary.
 
     Each scale score comes with its 95 % interval (low, high) over its n items, and with the
     precision in which a local model answered. The column note says why a score or interval is
-    missing. With --items, the interval of an item asked by prompts is over its n source terms, over
-    all templates; a single answer has no interval.
+    missing. With --items, the interval of an item asked by prompts is over its n source terms
+    across all templates; a single answer has no interval.
 
     --output, a .csv, .json, .parquet or .sav file, replaces printing; with --items, answers to
     items can also be written as .wide.csv or .irw.csv.
@@ -127,7 +129,7 @@ def _scores(
 
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
-        raise ParameterError("Some of these have scales, others categories: score them one by one.")
+        raise ParameterError("Some of these have scales, some have categories: score each alone.")
 
     how = {"score": score} if score else {}
     if temperature is not None:
@@ -182,7 +184,8 @@ def _survey(
     Without answers, --output is a page (.html) that saves a file for each person, or a table (.csv)
     for a different survey tool. With answers, the careful people's answers are written to --output
     (in the format of `ask`), and the excluded people are printed with the reasons. -c takes
-    settings of reading, as with --answers; a column `seconds` holds the time that each person took.
+    settings for reading, as with --answers; a column `seconds` contains the time that each person
+    took.
     """
     form = pm.asking.survey.survey(questionnaire)
     if not files:
@@ -213,10 +216,10 @@ def _behaviour(
     """Print the shares of facts a model knows and of requests it declines, in each role.
 
     The values are means over items, with Wilson's 95 % intervals. The default is the project's own
-    24 questions and 24 requests. --facts takes TruthfulQA.csv or mc_task.json; --requests a table
-    with a column `text` and, if some are harmless, `kind`. *default, again* repeats the default
-    role with a different random seed: a role has an effect only if it differs by more than this
-    repetition. The answers are written to --output.
+    24 questions and 24 requests. --facts takes TruthfulQA.csv or mc_task.json; --requests takes a
+    table with a column `text` and, if some are harmless, `kind`. *default, again* repeats the
+    default role with a different random seed: a role has an effect only if it changes the shares by
+    more than this repetition does. The answers are written to --output.
     """
     import pandas as pd
     from statsmodels.stats.proportion import proportion_confint

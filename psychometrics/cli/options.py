@@ -25,7 +25,7 @@ Respondents = Annotated[
     Option(
         help='"embedded", its families "encoders" (seconds) and "decoders" (minutes with a '
         "questionnaire of your own), or names, folders, hub ids and populations' files with "
-        "commas; for chat the names of models at OPENAI_BASE_URL, for simulated a number."
+        "commas between them; for chat, models at OPENAI_BASE_URL; for simulated, a number."
     ),
 ]
 Store = Annotated[str | None, Option(help="Folder or URL of the store of answers.")]
@@ -44,8 +44,8 @@ AnswerFile = Annotated[
     Option(
         "--answers",
         metavar="FILE",
-        help="A table of answers (CSV, Excel, Parquet, SPSS, logs), read in place of asking; -c "
-        "then takes settings of reading: respondent, run, conditions, item, value, columns, "
+        help="A table of answers (CSV, Excel, Parquet, SPSS, logs), read instead of asking; -c "
+        "then takes settings for reading: respondent, run, conditions, item, value, columns, "
         "numbers, already_reversed.",
     ),
 ]

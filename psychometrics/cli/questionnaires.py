@@ -112,7 +112,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
     typer.echo(
         f"wording: {len(found)} finding(s)"
         + ("" if len(found) else nothing)
-        + ("" if questionnaire.language == "en" else " (only the rule `language` is asked here)")
+        + ("" if questionnaire.language == "en" else " (only the rule `language` applies)")
     )
 
 
@@ -133,7 +133,7 @@ def _prompts(
     to_prompts = pm.modes.mode_named(mode).answers == "prompts"
     if to_prompts and not any(item.templates for item in loaded.items):
         raise ParameterError(
-            f"{loaded.id} has no prompts: see what other modes send by --mode chat or --mode "
+            f"{loaded.id} has no prompts: see what other modes send with --mode chat or --mode "
             "options, or add templates and terms."
         )
 

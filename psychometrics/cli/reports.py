@@ -64,7 +64,7 @@ def _profile(
 ) -> None:
     """Write a page (.html or .pdf) about one model: its scores, nulls, norms, and warnings.
 
-    With --answers, the page describes the answers in a file, whoever gave them, and no model is
+    With --answers, the page describes the answers in a file, from models or people, and no model is
     asked.
     """
     if answer_file is not None:
@@ -122,7 +122,7 @@ def _compare(
 ) -> None:
     """Write a page (.html or .pdf) with models side by side and their paired differences.
 
-    With --answers, the page compares the named respondents of a file, or all.
+    With --answers, the page compares the named respondents of a file, or all of them.
     """
     models = models or []
     if dry_run:
@@ -188,7 +188,7 @@ def _ends(low: float, high: float, form: str) -> str:
 def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):
     """Return the answers in a file, and the parameters of the page about these answers."""
     if questionnaires == _PROFILED:
-        raise ParameterError("--answers needs the questionnaires: name them by --questionnaires.")
+        raise ParameterError("--answers needs the questionnaires: name them with --questionnaires.")
 
     names = _names_in(questionnaires)
     answers = _read_answers(file, names, "embedded", mode, condition)
@@ -221,7 +221,7 @@ _StudyFile = Annotated[Path, Argument(metavar="STUDY", help="A .yaml file.")]
 def _study_check(
     study: _StudyFile,
     width: Annotated[
-        float | None, Option(help="Wanted width of the 95 % interval of one model's score.")
+        float | None, Option(help="Desired width of the 95 % interval of one model's score.")
     ] = None,
     condition: Conditions = None,
     answer_file: AnswerFile = None,
@@ -306,7 +306,7 @@ def _study_run(
 
 @_study_app.command("report")
 def _study_report(study: _StudyFile, output: Output = None, store: Store = None) -> None:
-    """Write the page of a completed study, and its tables into the study's folder."""
+    """Write the page of a completed study, and save its tables in the study's folder."""
     pm.study_files.load_study(study, was_run=True)
     folder = study.with_suffix("")
     page = output or folder / "report.html"

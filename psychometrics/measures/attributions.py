@@ -20,7 +20,7 @@ _SMALLEST = 1e-12
 
 
 def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Leave out each word of each prompt in turn, and ask again.
+    """Ask each prompt again without each of its words in turn.
 
     A term or an intensifier of several words is left out as a whole. The method needs only answers,
     so it applies to every respondent and, in the same way, to every null respondent.
@@ -28,8 +28,8 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answer : callable
-        A function that takes pairs of premise and hypothesis and returns probabilities, shape (n,
-        3), entailment first: for example the ``answer`` of a respondent from
+        A function that takes n pairs of premise and hypothesis and returns probabilities, shape (n,
+        3), entailment first, such as the ``answer`` of a respondent from
         :func:`psychometrics.load_respondent`.
     prompts : DataFrame
         Prompts, as :func:`psychometrics.prompts` returns them, or some of their rows.
@@ -45,7 +45,7 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        A column is missing, there is no prompt, or the answers have a wrong shape.
+        A column is missing, there is no prompt, or the answers have the wrong shape.
 
     References
     ----------
@@ -92,7 +92,7 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
 
 
 def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, int, int]]:
-    """Find a prompt's term and intensifier: the sentence (0 or 1), the start and the end of each.
+    """Locate a prompt's term and intensifier: return the sentence (0 or 1), start and end of each.
 
     The search for a term begins in the premise, the search for an intensifier in the hypothesis.
 
@@ -105,7 +105,7 @@ def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, in
     fields = "term", "intensifier", *_SENTENCES
     texts = map(prompt.get, fields) if isinstance(prompt, Mapping | pd.Series) else [None]
     if not all(isinstance(text, str) for text in texts):
-        raise ParameterError(f"A prompt has the texts {', '.join(fields)}; got {prompt!r:.60}.")
+        raise ParameterError(f"A prompt needs the texts {', '.join(fields)}; got {prompt!r:.60}.")
     spans = {}
     for name, order in (("term", (0, 1)), ("intensifier", (1, 0))):
         wanted = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)
@@ -134,6 +134,6 @@ def _log_entailment(answer: _Answer, pairs: list[tuple[str, str]]) -> np.ndarray
     unique = list(dict.fromkeys(pairs))
     values = np.asarray(answer(unique), dtype=float)
     if values.shape != (len(unique), 3):
-        raise ParameterError(f"answer gave {values.shape} for {len(unique)} pairs; return (n, 3).")
+        raise ParameterError(f"answer gave {values.shape} for {len(unique)} pairs; give (n, 3).")
     logs = dict(zip(unique, np.log(np.maximum(values[:, 0], _SMALLEST)), strict=True))
     return np.array([logs[pair] for pair in pairs])

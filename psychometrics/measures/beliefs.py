@@ -1,9 +1,9 @@
 """Beliefs: which completions are hurtful, and HONEST scores by rank, model and group.
 
-Hits are arrays of bool, shape (..., T, K): whether the completion of rank k of template t has a
-word of a lexicon. Completions of your own models are a tidy table with a row per model, template
-and rank, as :func:`psychometrics.modes.completions.mine` returns it, joined with the properties of
-the templates. This module reads no files.
+Hits are boolean arrays, shape (..., T, K), that indicate whether the completion at rank k of
+template t contains a word of a lexicon. Completions of your own models form a tidy table with a row
+per model, template and rank, as :func:`psychometrics.modes.completions.mine` returns it, joined
+with the properties of the templates. This module reads no files.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     r"""Return whether each completion is hurtful.
 
     Punctuation is blanked out before a completion is split into words, and accents are stripped
-    letter by letter. A completion is hurtful if any word is in the lexicon.
-    ``data/recipes/beliefs.py`` reproduces the paper's own scorings, which also count emoji and
+    letter by letter. A completion is hurtful if any of its words is in the lexicon.
+    ``data/recipes/beliefs.py`` reproduces the paper's own scoring rules, which also count emoji and
     broken characters.
 
     Parameters
@@ -110,7 +110,7 @@ def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, flo
 
     null = as_numbers("null", null, axes=1)
     if not len(found) or not len(null) or np.isnan([found[0], *null]).any():
-        raise ParameterError("contrast: a value and draws of its null are needed; complete them.")
+        raise ParameterError("contrast: the value or a draw of its null is missing; fill it in.")
 
     value = float(found[0])
 
@@ -139,10 +139,9 @@ def shares_by_rank(
     lexicon : DataFrame or iterable of str
         ``lemma, category``; words without categories form the category *hurtful*.
     by : sequence of str
-        Columns for whose values separate curves are computed, such as the model, its family or a
-        group.
+        Columns whose values define separate curves, such as the model, its family or a group.
     unit : str
-        The column of sampling units, such as the template or the identity in it.
+        The column of sampling units, such as the template or the identity that it names.
 
     Returns
     -------
@@ -193,7 +192,7 @@ def group_differences(
     Parameters
     ----------
     completions, lexicon
-        As in :func:`shares_by_rank`; keep only the ranks to count.
+        As in :func:`shares_by_rank`, with only the ranks that should count.
     by : str
         The column of groups.
     pair : sequence of two str
@@ -214,7 +213,7 @@ def group_differences(
     Raises
     ------
     ParameterError
-        A column is missing, a group has no template, or a unit lies in both groups.
+        A column is missing, a group has no template, or a unit belongs to both groups.
 
     References
     ----------
@@ -270,7 +269,8 @@ def agreement(
         A function that takes n texts and returns vectors, shape (n, width), such as an encoder's
         ``encode``.
     families : mapping of str to str, optional
-        The family of each model; pairs are then pooled within each family, and *between families*.
+        The family of each model. Pairs of models are then pooled within each family; all other
+        pairs form the group *between families*.
     unit : str
         The sampling unit.
     seed : int
@@ -279,8 +279,8 @@ def agreement(
     Returns
     -------
     DataFrame
-        ``group`` (the pair or the family), ``rank``; ``mean, low, high, n`` over the units, and the
-        mean at ``chance``.
+        ``group`` (the pair or the family), ``rank``; ``mean, low, high, n`` over the units, and
+        ``chance``, the mean at the chance level.
 
     Raises
     ------
@@ -307,7 +307,7 @@ def agreement(
     if wide.shape[1] < 2 or wide.isna().any(axis=None):
         raise ParameterError("At least two models must complete the same templates at all ranks.")
     if families is not None and not all(name in families for name in wide):
-        raise ParameterError(f"families: add the family of each of {', '.join(wide)}.")
+        raise ParameterError(f"families: give the family of each model: {', '.join(wide)}.")
 
     compare = _same if vectors is None else _by_meaning(vectors)
     dealt = wide.groupby(level="rank").transform(_dealt, rng=np.random.default_rng(seed))
@@ -332,7 +332,7 @@ def agreement(
 
 
 def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]:
-    """Unpack the bits of completions from a table into one array per column.
+    """Unpack bytes of hits into one boolean array per column.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
 def _marked(
     completions: pd.DataFrame, lexicon: pd.DataFrame | Iterable[str], columns: Sequence[str]
 ) -> pd.DataFrame:
-    """Add a column per category that says whether a completion contains one of its words."""
+    """Add a column per category that indicates whether a completion contains one of its words."""
     check_columns(completions, list(dict.fromkeys([*_COMPLETIONS, *columns])))
     if not isinstance(lexicon, pd.DataFrame):
         check_names(lexicon=lexicon)
@@ -402,7 +402,7 @@ def _group_shares(
 
 
 def _dealt(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
-    """Return completions in a random order in which each comes from a different template."""
+    """Return completions in a random order that leaves none at its own template."""
     order = rng.permutation(len(column))
     dealt = np.empty(len(column), dtype=object)
     dealt[order] = column.to_numpy()[np.roll(order, 1)]
@@ -439,7 +439,7 @@ def _fold(word: str) -> str:
 
 
 def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
-    """Return the distinct completions, and the index of each completion among them, (T, K)."""
+    """Return the distinct completions, and each completion's index among them, shape (T, K)."""
     sizes = {0 if isinstance(row, str) else len(row) for row in rows}
     if len(sizes) != 1 or 0 in sizes:
         raise ParameterError("Every template must have the same number of completions, at least 1.")

@@ -1,10 +1,10 @@
 """Split the differences between respondents into trait, bias and error.
 
 A scale with plain-keyed and reverse-keyed items separates trait and bias. A trait pushes the raw
-answers to the two kinds apart; a bias towards one end of the options pushes them the same way. All
-statistics here follow from the covariances of raw, unreversed answers over respondents.
+answers to the two kinds of items apart; a bias towards one end of the options pushes them the same
+way. All statistics here follow from the covariances of raw, unreversed answers over respondents.
 
-All statistics are in this one file, because they share the nulls and the jackknife intervals.
+They are in one file because they share the nulls and the jackknife intervals.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def bias_shares(
     draws: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Return the shares of trait and bias between respondents, with intervals and nulls.
+    r"""Return the shares of trait and bias in respondents' differences, with intervals and nulls.
 
     Let :math:`P` and :math:`R` be a respondent's mean raw answers to plain-keyed and to
     reverse-keyed items, and let a trait with variance :math:`\sigma_t^2` and a bias with variance
@@ -44,21 +44,21 @@ def bias_shares(
 
     .. math:: P = t + b + e_P, \qquad R = -t + b + e_R.
 
-    Without the errors, the correlation of :math:`P` and :math:`R` over respondents gives the share
-    of the bias,
+    Without errors, the correlation of :math:`P` and :math:`R` over respondents gives the share of
+    the bias,
 
     .. math:: \pi_b = \frac{1 + r_{PR}}{2} = \frac{\sigma_b^2}{\sigma_t^2 + \sigma_b^2},
 
-    and the trait has the share :math:`1 - \pi_b`. With errors of variance :math:`\sigma_e^2`, and
-    if
-    :math:`P` and :math:`R` vary equally, half of the error counts as bias:
+    and the trait has the share :math:`1 - \pi_b`. If the errors have the variance
+    :math:`\sigma_e^2`, and :math:`P` and :math:`R` vary equally, half of the error variance counts
+    as bias:
 
     .. math::
 
         \pi_b = \frac{\sigma_b^2 + \sigma_e^2 / 2}{\sigma_t^2 + \sigma_b^2 + \sigma_e^2}.
 
     Respondents that answer at random therefore have a share of 1/2 (:func:`random_share`). Items of
-    one kind determine the error: their mean covariance :math:`\bar c_{PP}` is :math:`\sigma_t^2 +
+    one kind identify the error: their mean covariance :math:`\bar c_{PP}` is :math:`\sigma_t^2 +
     \sigma_b^2`, and the mean covariance of items of different kinds, :math:`\bar c_{PR}`, is
     :math:`\sigma_b^2 - \sigma_t^2`. So the disattenuated share is
 
@@ -66,13 +66,13 @@ def bias_shares(
               = \frac12 \left(1 + \frac{\bar c_{PR}}{\sqrt{\bar c_{PP}\, \bar c_{RR}}}\right).
 
     Rows of one unit, such as the runs of a model, are averaged first, since they are not
-    independent respondents: see :func:`runs_and_units` before reading the shares.
+    independent respondents; see :func:`runs_and_units` before interpreting the shares.
 
     Parameters
     ----------
     items : DataFrame
         Raw item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them. For
-        each scale, only rows that answer all of its items are used.
+        each scale, only rows with answers to all of its items are used.
     questionnaires : str, Path or Questionnaire, or several
     unit : str
         Column of the sampling units, such as respondents, or models that were asked repeatedly.
@@ -89,20 +89,21 @@ def bias_shares(
         statistics are those of :func:`bias_statistics`.
 
         The 95 % intervals are jackknife intervals over the ``n`` units, on Fisher's scale for the
-        share and as in :func:`psychometrics.measures.reliability.omega` for the alphas. In samples
-        of 12, 18 and 56 units the interval of the share covers the true share in 93 to 97 %; the
-        intervals of the disattenuated share and of the parts are too short in small samples (86 to
-        92, 91 to 94 and 94 to 97 %). Missing values: the shares of a scale with items of one kind,
-        the disattenuated share if the items of a kind do not covary positively, all statistics with
-        fewer than three units, and the intervals with three.
+        share and as in :func:`psychometrics.measures.reliability.omega` for the alphas. With 12, 18
+        and 56 units the interval of the share covers the true share in 93 to 97 % of samples; the
+        intervals of the disattenuated share and of the parts are too short in small samples
+        (coverage of 86 to 92, 91 to 94 and 94 to 97 %). Values are missing for the shares of a
+        scale with items of one kind, for the disattenuated share if the items of a kind do not
+        covary positively, for all statistics with fewer than three units, and for the intervals
+        with three.
 
-        The nulls: ``random`` answers; respondents with a ``habit``, each with its own preference
+        The nulls are ``random`` answers; respondents with a ``habit``, each with its own preference
         for options, as in :func:`psychometrics.measures.styles.empty_answers`; ``agreeing``,
-        ``middle`` and ``ends``: each respondent has its own probability of choosing the highest
-        option, the middle one or one of the two ends, and otherwise answers at random; and
-        ``permuted``: every item's answers are shuffled over the units. Answers to prompts have no
-        options and only the last null; for untrained heads, compute the shares of
-        :func:`psychometrics.asking.nulls.null_answers`.
+        ``middle`` and ``ends``, where each respondent has its own probability of choosing the
+        highest option, the middle one or one of the two ends, and otherwise answers at random; and
+        ``permuted``, where every item's answers are shuffled over the units. Answers to prompts
+        have no options and therefore only the last null; for untrained heads, compute the shares
+        from :func:`psychometrics.asking.nulls.null_answers`.
 
     Raises
     ------
@@ -155,7 +156,7 @@ def bias_shares(
 
 
 def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFrame:
-    r"""Return trait, bias and alpha as covariances of raw answers imply them.
+    r"""Return the trait, bias and alpha that covariances of raw answers imply.
 
     With the variances :math:`v_P, v_R` of the two means, their mean :math:`v`, and the mean
     :math:`\bar c` of :math:`\bar c_{PP}` and :math:`\bar c_{RR}` (see :func:`bias_shares`), the
@@ -177,7 +178,7 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     Returns
     -------
     DataFrame
-        One row per covariance matrix; ``bias``, the share :math:`\pi_b`; ``bias_disattenuated``,
+        One row per covariance matrix: ``bias``, the share :math:`\pi_b`; ``bias_disattenuated``,
         the disattenuated share, limited to the range from 0 to 1; ``trait_part, bias_part,
         error_part``; ``alpha`` of the keyed answers, ``alpha_raw`` of the raw answers, and
         ``alpha_gain``, the first minus the second.
@@ -205,7 +206,7 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     covariances = as_numbers("covariances", covariances)
     keys = as_numbers("keys", keys if isinstance(keys, str | None) else list(keys), axes=1)
     if covariances.shape[-2:] != (len(keys),) * 2 or not (np.abs(keys) == 1).all():
-        raise ParameterError("keys: give one 1 or -1 for each item of the covariances.")
+        raise ParameterError("keys: give 1 or -1 for each item of the covariances.")
 
     table = _statistics(covariances.reshape(-1, len(keys), len(keys)), keys)
     table["bias_disattenuated"] = table["bias_disattenuated"].clip(0, 1)
@@ -213,7 +214,7 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
 
 
 def random_share(respondents: int) -> pd.Series:
-    r"""Return the share of bias that is expected by chance without any trait or bias.
+    r"""Return the share of bias that is expected without any trait or bias.
 
     If no trait distinguishes respondents, any respondent could have given any other respondent's
     answers to the reverse-keyed items. Over all :math:`n!` permutations of these answers, the
@@ -289,9 +290,9 @@ def orthogonality(
     -------
     DataFrame
         ``questionnaire, scale, title, items, reversed, orthogonality`` (0 to 0.5), ``bias_habit``,
-        the share :math:`\pi_b` for a habit alone, and ``alpha_habit``, its alpha. Both are missing
-        if items have no options or different numbers of options. The share is also missing if all
-        items are of one kind, and alpha for a single item.
+        the share :math:`\pi_b` for a habit alone, and ``alpha_habit``, the alpha of a habit alone.
+        Both are missing if items have no options or different numbers of options. The share is also
+        missing if all items are of one kind, and alpha for a single item.
 
     Raises
     ------
@@ -471,7 +472,7 @@ def _raw_rows(
     keyed = keyed_items(items, questionnaire, scale).dropna()
 
     if unit not in keyed.index.names:
-        raise ParameterError(f"unit: answers to prompts have no rows by '{unit}'; leave it out.")
+        raise ParameterError(f"unit: answers to prompts are not split by '{unit}'; leave it out.")
     labels = keyed.index.get_level_values(unit)
     if labels.isna().any():
         raise ParameterError(f"unit: '{unit}' is missing in some rows; fill it in.")
@@ -540,7 +541,7 @@ def _covariances(values: np.ndarray) -> np.ndarray:
 
 
 def _covariances_without(values: np.ndarray) -> np.ndarray:
-    """Return covariances without each row (or, of many rows, each of 1,000 groups) in turn."""
+    """Return covariances without each row in turn, or without each of 1,000 groups of many rows."""
     group = np.arange(len(values)) % 1000
     away = values - values.mean(axis=0)
     products = away.T @ away
@@ -610,7 +611,7 @@ def _chances(null: str, options: int, strength: np.ndarray, rng: np.random.Gener
 
 
 def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
-    """Return the statistics of :func:`bias_statistics`, without limits on a disattenuated share."""
+    """Return the statistics of :func:`bias_statistics`, without limits on disattenuated shares."""
     halves = _halves(matrices, keys)
     columns = {"bias": (1 + halves["r"]) / 2, "bias_disattenuated": (1 + halves["r_true"]) / 2}
     columns["trait_part"] = (halves["within"] - halves["between"]) / 2
@@ -627,7 +628,7 @@ def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
 
 
 def _halves(matrices: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the correlation of the means of both kinds, and mean covariances over variances."""
+    """Return the correlation of both kinds' means, and mean covariances divided by variances."""
     plain = keys > 0
     sizes = np.array([plain.sum(), (~plain).sum()])
     missing = np.full(len(matrices), np.nan)

@@ -19,7 +19,7 @@ def category_scores(
     answers: pd.DataFrame,
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> pd.DataFrame:
-    r"""Return category scores: the options' weights, averaged by their probabilities and summed.
+    r"""Return category scores: the options' expected weights, summed over items.
 
     .. math:: S_c = b_c + \sum_i \sum_o p_{io}\, w_{ioc}, \qquad
        \mathrm{sd}_c^2 = \sum_i \Bigl(\sum_o p_{io} w_{ioc}^2 - (\textstyle\sum_o p_{io}
@@ -29,8 +29,8 @@ def category_scores(
     ----------
     answers : DataFrame
         Answers to items, as :func:`psychometrics.asking.ask` returns them; or a table with a column
-        ``probability`` and one row per option (a missing ``run`` is 1). Probabilities over several
-        orders of the options (``permutation``) are first averaged as logarithms; then the
+        ``probability`` and one row per option (a missing ``run`` counts as 1). Probabilities over
+        several orders of the options (``permutation``) are first averaged as logarithms; then the
         probabilities of an item are divided by their sum.
     questionnaires : Questionnaire, name or path, or several of them
         Questionnaires with ``categories``.
@@ -177,7 +177,7 @@ def _option_shares(
     """Return one row per answer or option with its probability, after checking them."""
     part = answers[answers["questionnaire"] == questionnaire.id]
     if part.empty:
-        raise ParameterError(f"There are no answers to {questionnaire.id}: ask it.")
+        raise ParameterError(f"There are no answers to {questionnaire.id}; add them.")
 
     if "run" not in part:
         part = part.assign(run=1)

@@ -1,4 +1,4 @@
-"""Conditional maximum likelihood of Rasch difficulties, by elementary symmetric functions."""
+"""Estimate Rasch difficulties by conditional maximum likelihood, with symmetric functions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..exceptions import ParameterError
 
 
 def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return Rasch difficulties conditional on sum scores, which eliminates the abilities.
+    """Return Rasch difficulties given the sum scores, which eliminate the abilities.
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Answers 0 and 1, without gaps.
+        0/1 answers without gaps.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
     scores = np.arange(1, n)
 
     def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log sums over each score's patterns, and each item's expected solvers."""
+        """Return log sums over each score's patterns, and items' expected numbers of solvers."""
         whole = _symmetric(easiness, np.ones((1, n), dtype=bool))[0, scores]
         return whole, counts @ _solved_given_sum(easiness, whole, scores).T
 
@@ -85,8 +85,8 @@ def _check_connected(answers: pd.DataFrame) -> None:
     if groups > 1:
         few = min(items[group == group[0]], items[group != group[0]], key=len)
         raise ParameterError(
-            f"the conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} and the "
-            "other items could be moved apart without end; leave these out, or use fit()."
+            f"the conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} could be "
+            "moved away from the other items without end; leave them out, or use model='rasch'."
         )
 
 

@@ -38,7 +38,7 @@ def profiles(
     score: str = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    """Compute the inputs of all kinds of evidence, once for each respondent.
+    """Compute the inputs to all kinds of evidence, once for each respondent.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def profiles(
     lacking = {q.id for q in questionnaires} - set(answers["questionnaire"].unique())
 
     if lacking:
-        raise ParameterError(f"There are no answers to '{min(lacking)}'; ask it, too.")
+        raise ParameterError(f"There are no answers to '{min(lacking)}'; add them.")
     answers = answers[answers["item_id"].isin(keys)]
     who, respondents = answers["respondent_id"].factorize()
     order = np.argsort(who, kind="stable")  # group the rows by respondent
@@ -87,7 +87,7 @@ def profiles(
     if (prompts != np.resize(np.arange(number), len(prompts))).any() or len(prompts) != len(
         respondents
     ) * number:
-        raise ParameterError("Respondents answered different prompts; ask all the same ones.")
+        raise ParameterError("Respondents answered different prompts; give all the same prompts.")
 
     raw = _raw_scores(answers, score)[order].reshape(len(respondents), -1)
     asked = answers.iloc[order[: raw.shape[1]]]
@@ -129,24 +129,25 @@ def evidence(
         The result of :func:`profiles`, or some of its rows.
     questionnaires : sequence of Questionnaire
     expected : mapping
-        The sign, 1 or -1, of the correlation of two questionnaires in people. Means are taken over
-        the questionnaires named here; all other questionnaires are placebos.
+        For pairs of questionnaires, the sign (1 or -1) of their correlation in human respondents.
+        Means are taken over the questionnaires named here; all other questionnaires are placebos.
     bases : Series, optional
         The base of each respondent, in the order of the table's rows.
 
     Returns
     -------
     Series, or DataFrame of shape (bases + 1, kinds)
-        With bases, a row for each base, and ``both``, the mean over the bases that have a value,
-        weighted by numbers of respondents. ``silhouette, alpha, omega`` are means over the
+        With bases, one row for each base and a row ``both``, the mean over the bases that have a
+        value, weighted by numbers of respondents. ``silhouette, alpha, omega`` are means over the
         questionnaires; ``correlations`` is the *smallest* of the expected correlations (Spearman),
         with its sign set so that a positive value means a correlation in the expected direction;
         ``source and inverse`` is the mean correlation of scores from source terms with scores from
-        inverse terms. By name: ``silhouette gad7``, ``lowest gad7`` (the lowest mean silhouette of
-        an item) and ``omega gad7`` of each questionnaire, ``alpha gad7`` of each questionnaire and
-        subscale, ``htmt gad7 phq9`` and (also for placebos and subscales) ``ρ gad7 phq9``. Finally
-        ``items at 0.6``, the number of items whose mean silhouette is at least 0.6. With fewer than
-        three respondents only the silhouettes are defined.
+        inverse terms. Further columns name their questionnaires: ``silhouette gad7``, ``lowest
+        gad7`` (the lowest mean silhouette of an item) and ``omega gad7`` of each questionnaire,
+        ``alpha gad7`` of each questionnaire and subscale, ``htmt gad7 phq9`` and (also for placebos
+        and subscales) ``ρ gad7 phq9``. ``items at 0.6`` is the number of items whose mean
+        silhouette is at least 0.6. With fewer than three respondents only the silhouettes are
+        defined.
 
     Examples
     --------
@@ -186,8 +187,8 @@ def evidence_of_draws(
     Parameters
     ----------
     source, inverse, width : ndarray, shape (draws, R, I)
-        Scores from source and from inverse terms with the items' keys, and silhouettes, for the
-        items of all questionnaires in order.
+        Keyed scores from source and from inverse terms, and silhouettes, for the items of all
+        questionnaires in order.
     questionnaires, expected
         As in :func:`evidence`.
 
@@ -260,7 +261,7 @@ def _checked_draws(cubes: Sequence[np.ndarray], items: int) -> list[np.ndarray]:
 
 
 def _check_pairs(expected: Mapping[tuple[str, str], int], names: list[str]) -> None:
-    """Refuse expected signs that have no pairs, or pairs of other questionnaires."""
+    """Refuse expected signs without pairs, or for pairs of other questionnaires."""
     pairs = [*expected] if isinstance(expected, Mapping) else []
     if not pairs or not all({*pair} <= {*names} for pair in pairs):
         pairs_of = ", ".join(names)
@@ -322,7 +323,7 @@ def jackknife(
     Returns
     -------
     DataFrame
-        Indexed by base, with a row ``both`` for the mean weighted by numbers of respondents.
+        Half widths by base, with a row ``both`` for the mean weighted by numbers of respondents.
 
     References
     ----------
@@ -361,7 +362,7 @@ def _with_mean(found: pd.DataFrame, bases: pd.Series, power: int = 1) -> pd.Data
 
 
 def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> pd.DataFrame:
-    """Rescale answers as if heads had weights of other sizes, and no preference for a class.
+    """Rescale answers as if heads had weights of a different size, and no preference for a class.
 
     The *size* of a respondent is the root mean square of its log probabilities, minus their means
     over classes and over prompts. The size of an untrained head's weights is arbitrary, and so is
@@ -370,17 +371,18 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     Parameters
     ----------
     answers : DataFrame
-        Answers by inference, grouped by respondent; all answer the same prompts in the same order.
+        NLI answers, grouped by respondent; all respondents answer the same prompts in the same
+        order.
     like : DataFrame
-        Answers of equally many respondents; the heads' answers are rescaled to the sizes of these.
+        Answers of equally many respondents, to whose sizes ``answers`` are rescaled.
     factor : float
         Factor by which these sizes are multiplied.
 
     Returns
     -------
     DataFrame
-        The answers with new probabilities. Pooled neutral and contradiction each get half of the
-        rest.
+        The answers with new probabilities. If neutral and contradiction are pooled, each gets half
+        of the remaining probability.
 
     Raises
     ------
@@ -402,7 +404,7 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
     values = _logits(answers)
     wanted = _logits(like)
     if len(values) != len(wanted):
-        raise ParameterError(f"like: give {len(values)} respondents, as many as answers.")
+        raise ParameterError(f"like: give {len(values)} respondents, as many as in answers.")
 
     size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, wanted))
     values = np.exp(values / size * goal * factor)

@@ -23,9 +23,10 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
 
     With all other loadings fixed, the best :math:`\lambda_i` is :math:`\sum_{j \ne i} r_{ij}
     \lambda_j / \sum_{j \ne i} \lambda_j^2`, or the nearer limit. The loadings are updated in turn
-    until no loading changes by more than 1e-10. Weak correlations have several minima: from the
-    first principal component, up to 8 % of samples of 24 respondents end in a poorer one. So the
-    estimation starts once from each item, as if it were the factor, and keeps the best result.
+    until no loading changes by more than 1e-10. With weak correlations there are several minima:
+    started from the first principal component, the search ends in a poorer one in up to 8 % of
+    samples of 24 respondents. So the estimation starts once from each item, as if it were the
+    factor, and keeps the best result.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     ----------
     Harman and Jones (1966) for the criterion (*minres*; *unweighted least squares* elsewhere);
     Harman and Fukuda (1966) for the limit. The results were compared with
-    ``psych::fa(fm="minres")`` in R, which instead holds the unique variance of each item at 0.005
+    ``psych::fa(fm="minres")`` in R, which instead keeps the unique variance of each item at 0.005
     or more.
 
     Examples
@@ -71,7 +72,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
 
 
 def _standardised(covariances: np.ndarray) -> np.ndarray:
-    """Return the correlations of covariances, missing if an item does not vary."""
+    """Convert covariances to correlations, missing if an item does not vary."""
     variances = np.diagonal(covariances, axis1=-2, axis2=-1)
     deviations = np.sqrt(np.where(variances > 0, variances, np.nan))
     return covariances / deviations[..., :, None] / deviations[..., None, :]

@@ -64,10 +64,11 @@ def fit(answers: pd.DataFrame, model: str = "graded") -> pd.DataFrame:
     -------
     DataFrame
         Indexed by item: ``discrimination``; ``threshold_k`` (graded) or ``step_k`` (partial credit)
-        for each option k, missing if nobody chose option k of this item or if it is its lowest; and
-        ``at_limit``, which marks items with a slope of 8 or -8, an intercept :math:`-a b` beyond
-        40, or neighbouring intercepts closer than 0.00005 or further apart than 40. An item that
-        everyone answered alike has no parameters. If most slopes are negative, all change sign.
+        for each option k, missing if nobody chose option k of this item or k is its lowest option;
+        and ``at_limit``, which marks items with a slope of 8 or -8, an intercept :math:`-a b`
+        beyond 40, or neighbouring intercepts closer than 0.00005 or further apart than 40. An item
+        that everyone answered alike has no parameters. If most slopes are negative, all change
+        sign.
 
     Raises
     ------
@@ -100,13 +101,13 @@ def fit(answers: pd.DataFrame, model: str = "graded") -> pd.DataFrame:
 
 
 def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    """Return the expected abilities given ordered answers (EAP), with posterior deviations.
+    """Return expected abilities given ordered answers (EAP), with posterior standard deviations.
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
         Answers to the same items; gaps are left out, and a respondent without answers gets theta 0
-        with se 1. An option that nobody chose in the fit counts as the next lower one.
+        with se 1. An option that nobody chose in the fitted answers counts as the next lower one.
     parameters : DataFrame
         Parameters of the same items, as :func:`fit` returns them, matched by label.
 
@@ -118,8 +119,8 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        An item has answers but no row of parameters, or the reverse; or the parameters do not come
-        from :func:`fit`.
+        An item has answers but no row of parameters, or the reverse; or the parameters are not a
+        result of :func:`fit`.
 
     References
     ----------
@@ -141,8 +142,8 @@ def score_reliability(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.Ser
     .. math:: \rho = \frac{\mathrm{var}(\hat\theta)}
        {\mathrm{var}(\hat\theta) + \mathrm{mean}(\mathrm{se}^2)}
 
-    Respondents without answers are left out. Alpha is about the sum of the answers; this is about
-    abilities, which weight the items by their discriminations.
+    Respondents without answers are left out. Alpha describes the sum of the answers; this
+    coefficient describes abilities, which weight the items by their discriminations.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ def score_reliability(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.Ser
     Returns
     -------
     Series
-        ``reliability, log_likelihood``; ``parameters``, the number of estimates; ``n``.
+        ``reliability, log_likelihood``; ``parameters``, their number; ``n``.
 
     References
     ----------
@@ -192,7 +193,7 @@ def _check_counts(counts: pd.Series, model: str) -> None:
 def _indicators(answers: pd.DataFrame, options: np.ndarray, has_step: np.ndarray) -> np.ndarray:
     """Return a 0/1 column for each place among each item's options; gaps have 0 in every column.
 
-    ``has_step``, shape (I, K - 1), says which options an item has besides its lowest.
+    ``has_step``, shape (I, K - 1), indicates which options an item has besides its lowest.
     """
     values = answers.to_numpy(dtype=float)[:, :, None]
     places = ((values >= options) & has_step).sum(axis=2, keepdims=True)
@@ -268,7 +269,7 @@ def _log_shares(z: np.ndarray, model: str) -> np.ndarray:
     """Return the log probabilities of all options, from log odds z of shape (Q, I, K - 1).
 
     The difference of two logistic curves is their product times a constant,
-    P(u) - P(v) = P(u) P(-v) (1 - exp(v - u)), which keeps its digits in the tails.
+    P(u) - P(v) = P(u) P(-v) (1 - exp(v - u)), which keeps its precision in the tails.
     """
     end = np.zeros((*z.shape[:2], 1))
     if model != "graded":

@@ -1,7 +1,7 @@
 """Compare two groups that answered the same items: factors, items and profiles.
 
-Each function takes the answers of a reference group, such as people, and of a second group, such as
-the runs of a model.
+Each function takes the answers of a reference group, such as human respondents, and of a second
+group, such as the runs of a model.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def congruence(
     -------
     Series
         ``congruence`` (mean of the factors) with its 95 % interval ``low, high``; ``worst`` (the
-        smallest congruence of a factor); ``chance, chance_high`` (median and 95 % point of the
+        smallest congruence of a factor); ``chance, chance_high`` (median and 95th percentile of the
         permutations), ``p``; ``n, items``. The bootstrap is parametric (Wishart), over the other
         table's rows; its percentiles are corrected for bias, because rotation adapts to the noise
         of resampling. The interval is missing if there are no more rows than items.
@@ -64,13 +64,13 @@ def congruence(
     Raises
     ------
     ParameterError
-        There are fewer items than factors plus two, fewer than three rows, the order lacks an item,
-        or a value is not a finite number.
+        There are fewer items than factors plus two or fewer than three rows, the order lacks an
+        item, or a value is not a finite number.
 
     References
     ----------
-    Tucker (1951); Lorenzo-Seva and ten Berge (2006), who call 0.95 and more the same factor and
-    0.85 to 0.94 a similar one; McCrae et al. (1996) for the rotation and its chance level.
+    Tucker (1951); Lorenzo-Seva and ten Berge (2006), who regard factors as the same from 0.95 and
+    as similar from 0.85 to 0.94; McCrae et al. (1996) for the rotation and its chance level.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def _pushed(items: list[str], order: Sequence[str]) -> np.ndarray:
     """Return the items' places after shifts by 1, 2, … places along the order."""
     places = [items.index(item) for item in order if item in items]
     if len(places) != len(items) or len(set(places)) != len(items):
-        raise ParameterError("order must hold every item of both tables once; correct it.")
+        raise ParameterError("order must list every item of both tables once; correct it.")
 
     exchanges = np.tile(np.arange(len(items)), (len(items) - 1, 1))
     for push, row in enumerate(exchanges, start=1):
@@ -172,7 +172,8 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     Parameters
     ----------
     reference, focal : DataFrame
-        ``item_id, score`` (the sum of its scale), ``n, sum, squares`` of the item's keyed answers.
+        ``item_id, score`` (the sum of its scale), ``n, sum, squares`` (number, sum and sum of
+        squares) of the item's keyed answers.
     least : int
         Fewest members of the reference group at a score; scores with fewer members are left out.
 
@@ -239,7 +240,7 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
 
 
 def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:
-    """Return the first principal components' loadings of correlations, shape (D, I, F)."""
+    """Return loadings on the first principal components of correlations, shape (D, I, F)."""
     values, vectors = np.linalg.eigh(matrices)
     return vectors[:, :, -factors:] * np.sqrt(values[:, None, -factors:].clip(min=0))
 

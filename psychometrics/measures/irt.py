@@ -8,12 +8,12 @@ with discrimination a, difficulty b and guessing c; abilities are standard norma
 The library mirt keeps a between 0.1 and 5 and b between -6 and 6 without reporting which items
 reach a limit; items of language models often do (many have a negative slope). So the binary models
 are fitted here, with wide limits that are reported, and the tests compare the estimates with mirt's
-where no limit is reached. girth's conditional fit stops within 5 logits of zero and at a tolerance
-of 1e-3.
+where no limit is reached. The conditional fit of the library girth is confined to 5 logits around
+zero and stops at a tolerance of 1e-3.
 
 Answers and parameters are matched by item label, in any order. Missing answers are left out, except
-in the conditional fit, which refuses them; an undefined statistic is missing, with its p value and
-its standard error.
+in the conditional fit, which refuses them; an undefined statistic is missing, as are its p value
+and its standard error.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ _MODELS = ("rasch", "1pl", "2pl", "3pl")
 
 
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
-    r"""Return item parameters by marginal or by conditional maximum likelihood.
+    r"""Estimate item parameters by marginal or by conditional maximum likelihood.
 
     .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
        (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
 
-    Conditional maximum likelihood: given a respondent's sum score s, the pattern of solved items
-    does not depend on ability. With the elementary symmetric function :math:`\gamma_s` of order s,
+    Conditional maximum likelihood uses the fact that, given a respondent's sum score s, the pattern
+    of solved items does not depend on ability. With the elementary symmetric function
+    :math:`\gamma_s` of order s,
 
     .. math:: P(x \mid s) = \frac{\exp(-\sum_i x_i b_i)}{\gamma_s(e^{-b})}
 
@@ -70,8 +71,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
         ``guessing, at_limit, se, se_discrimination``. Difficulty is missing if the discrimination
         is zero. An item that everyone solved has difficulty minus infinity, an item that no one
         solved plus infinity; neither has a discrimination unless the model fixes it, since the
-        likelihood keeps growing as the item moves out. ``at_limit`` marks parameters held at a
-        slope of 8 or -8, or a guessing of 0.001 or 0.6. ``se`` is the standard error of the
+        likelihood keeps growing as the item moves out. ``at_limit`` marks items whose slope is held
+        at 8 or -8, or whose guessing is held at 0.001 or 0.6. ``se`` is the standard error of the
         difficulty, from the observed information of all parameters inside their limits; it is
         missing without ``errors``, and if the difficulty is not finite or the information is not
         positive definite. ``se_discrimination`` is the standard error of an estimated slope inside
@@ -82,8 +83,8 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     ParameterError
         The model is unknown, an answer is neither 0 nor 1, no one answered an item, or fewer than
         two items have variance. The error is also raised if the conditional likelihood has no
-        maximum. It has one if, and only if, a chain leads from every item to every other item in
-        which at each link somebody solved one item and missed the next. Perfect Guttman patterns
+        maximum. It has one if and only if a chain leads from every item to every other item, in
+        each link of which someone solved one item and missed the next. Perfect Guttman patterns
         have no chain from a hard item back to an easier one.
 
     Notes
@@ -150,7 +151,7 @@ def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
 
 
 def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
-    r"""Return each item's Fisher information about ability; the sum is 1 / squared error.
+    r"""Return each item's Fisher information about ability; the sum is 1 / squared standard error.
 
     .. math:: I_i(\theta) = a_i^2 \, \frac{1 - P_i}{P_i}
        \left(\frac{P_i - c_i}{1 - c_i}\right)^2
@@ -184,7 +185,7 @@ def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
 
 
 def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
-    r"""Return the expected abilities given the answers (EAP), with posterior deviations.
+    r"""Return expected abilities given the answers (EAP), with posterior standard deviations.
 
     .. math:: \hat\theta_r = \int \theta \, p(\theta \mid x_r) \, d\theta
 
@@ -234,8 +235,8 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     DataFrame
         Indexed by model: ``parameters, log_likelihood, aic, bic``; ``p`` of the likelihood-ratio
         test against the model in the row above (missing if that model has as many parameters;
-        approximate if a parameter is at a limit, as the guessing of 3pl easily is); and
-        ``at_limit``, the number of items at a limit.
+        approximate if a parameter is at a limit, as guessing in 3pl easily is); and ``at_limit``,
+        the number of items at a limit.
 
     References
     ----------
@@ -249,7 +250,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     """
     check_names(models=models)
     if not len(models):
-        raise ParameterError(f"name at least one model; they are {', '.join(_MODELS)}.")
+        raise ParameterError(f"models: name at least one of {', '.join(_MODELS)}.")
 
     answers = _binary(answers)
     n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())
@@ -287,7 +288,7 @@ def item_fit(
 
     Residuals use the expected abilities, which are shrunk towards the mean. So the mean squares are
     not compared with 1, but with mean squares of data simulated from the fitted model and analysed
-    alike. The simulated data have the same gaps, and both sums leave gaps out.
+    in the same way. The simulated data have the same gaps, and both sums leave gaps out.
 
     Parameters
     ----------

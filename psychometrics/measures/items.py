@@ -1,8 +1,8 @@
 """Item analysis of answers: discrimination, multiple tests, differential item functioning.
 
-Every function takes R respondents (rows) by I items (columns), from any source. For correlations
-between items, use ``answers.corr()``: for 0/1 answers it returns phi coefficients, each over the
-respondents who answered both items.
+Every function takes a table of R respondents (rows) by I items (columns), from any source. For
+correlations between items, use ``answers.corr()``: for 0/1 answers it returns phi coefficients,
+each over the respondents who answered both items.
 
 Gaps and constants follow one rule. An undefined statistic is missing, and so are its p value and
 its interval; a statistic that needs complete answers raises a :class:`ParameterError` for gaps. Two
@@ -30,7 +30,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Numbers, truth values, or text that holds numbers; pandas' missing values are gaps.
+        Numbers, truth values, or text that contains numbers; pandas' missing values are gaps.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ParameterError
-        The table is empty, repeats an item's name, or holds anything but finite numbers.
+        The table is empty, repeats an item's name, or contains anything but finite numbers.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     check_columns(answers, ())
     frame = answers
     if not frame.size:
-        raise ParameterError("the matrix of answers is empty; give respondents and items.")
+        raise ParameterError("the table of answers is empty; give respondents and items.")
 
     kinds = {getattr(dtype, "kind", "O") for dtype in frame.dtypes}
     try:
@@ -60,7 +60,7 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
         raise ParameterError("answers must be numbers; leave out columns of text.") from error
 
     if (frame.abs() > 1e100).any(axis=None):  # squares would overflow
-        raise ParameterError("answers must be finite; put a missing value where there is none.")
+        raise ParameterError("answers must be finite; replace infinite values by missing ones.")
     return frame
 
 
@@ -113,7 +113,7 @@ def dif(
     .. math:: \hat\psi = \frac{\sum_s a_s d_s / n_s}{\sum_s b_s c_s / n_s}, \qquad
        \Delta = -2.35 \ln \hat\psi.
 
-    Logistic regressions on t, then also on the group g, then also on their product give
+    Logistic regressions on t, then also on the group g, and then also on their product, give
     likelihood-ratio tests of uniform and of non-uniform DIF:
 
     .. math:: \mathrm{logit} P(x_i = 1) = \beta_0 + \beta_1 t + \beta_2 g + \beta_3 t g
@@ -138,12 +138,12 @@ def dif(
         both answers.
 
         Logistic: ``group`` (log odds of the focal group at equal sum) with its standard error
-        ``se``; the p values ``p_uniform``, ``p_nonuniform`` and, of both tests together (two
+        ``se``; the p values ``p_uniform``, ``p_nonuniform`` and, for both tests together (two
         degrees of freedom), ``p``; ``r2`` (gain in Nagelkerke's R squared) and ``size``: A below
         0.035 or not significant, B below 0.07, else C. If group and sum perfectly separate right
         from wrong answers, the tests use the limits of the likelihood, and ``group`` is infinite
         without a standard error. Everything is missing if all answers to an item or all sums are
-        equal; ``p_nonuniform`` and ``p`` also if the sums are equal within one group.
+        equal; ``p_nonuniform`` and ``p`` are also missing if the sums are equal within one group.
 
     Raises
     ------

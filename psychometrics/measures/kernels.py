@@ -1,4 +1,4 @@
-"""Derive scale statistics from a covariance of items: reliability, validity, dimensions."""
+"""Derive scale statistics from the items' covariances: reliability, validity, dimensions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .structure import _block_means
 
 
 def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) -> pd.DataFrame:
-    r"""Return the reliability and validity statistics implied by a covariance of items.
+    r"""Return the reliability and validity statistics implied by the items' covariances.
 
     .. math::
 
@@ -23,7 +23,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
         r_{ab} = \frac{\mathbf 1^\top K_{ab} \mathbf 1}
               {\sqrt{\mathbf 1^\top K_{aa} \mathbf 1 \cdot \mathbf 1^\top K_{bb} \mathbf 1}},
 
-    Further statistics are omega and the heterotrait-monotrait ratio (HTMT), both of the
+    Further statistics are omega and the heterotrait-monotrait ratio (HTMT), both computed from the
     correlations, and the share of the first principal component. The sample covariance of *n*
     respondents with normal scores of covariance *K* has the Wishart distribution with *n* − 1
     degrees of freedom; draws from it give the interval of a statistic of *n* untrained heads.
@@ -40,7 +40,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     Returns
     -------
     DataFrame
-        ``statistic`` (for each scale alpha, omega and first component; for every two scales
+        ``statistic`` (for each scale, alpha, omega and first component; for every two scales,
         correlation and htmt), ``scale``, ``other`` (the second scale, if any), ``value`` for *K*
         itself, and ``low, high``, the central 95 % of samples. Omega is missing for a scale of two
         items, and if correlations are singular, as in samples of no more respondents than the scale

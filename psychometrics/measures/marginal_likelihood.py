@@ -19,12 +19,12 @@ _GUESSING_LIMITS = (0.001, 0.6)
 
 
 def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.DataFrame:
-    """Return item parameters by marginal maximum likelihood.
+    """Estimate item parameters by marginal maximum likelihood.
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
-        Answers 0 and 1, or missing.
+        0/1 answers, possibly missing.
     model : {"rasch", "1pl", "2pl", "3pl"}
     errors : bool
         Whether to compute standard errors.
@@ -106,7 +106,7 @@ def _ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return abilities in equal steps and their weights in a standard normal population.
 
     Posteriors that are far narrower than the prior fall between the nodes of Gauss-Hermite
-    quadrature. More items give narrower posteriors, and therefore smaller steps.
+    quadrature. More items give narrower posteriors and therefore need smaller steps.
 
     Examples
     --------
@@ -149,9 +149,9 @@ def _patterns(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Merge respondents who have the same likelihood into one row, with their number.
 
-    If all items have one slope, the likelihood depends only on a respondent's sum and is otherwise
-    linear in the answers: the mean answers of respondents with the same sum replace their answers
-    exactly.
+    If all items have the same slope, the log likelihood is a function of a respondent's sum plus a
+    term that is linear in the answers, so the mean answers of respondents with the same sum replace
+    their answers exactly.
     """
     alike = np.packbits(observed > 0, axis=1)
     one_slope = model in ("rasch", "1pl")
@@ -185,7 +185,7 @@ def _starts(
 
 
 def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
-    """Return the parameters as a table, with the direction of ability set by most items."""
+    """Return the parameters as a table, with ability's direction set by the majority of items."""
     intercept, slope, guess = _unpack(vector, len(items), model)
     slope = -slope if slope.sum() < 0 else slope
     flat = np.abs(slope) < 1e-9

@@ -25,7 +25,7 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
         \mathrm{PSS}(l_j | s_i) = \frac{q(s_i | l_j)}{\sum_k q(s_i | l_k)}.
 
     The first step is a softmax of the log scores over the terms, so that a factor common to an
-    intensifier cancels exactly.
+    intensifier's scores cancels exactly.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def pss(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    """Return answers to prompts with raw scores and PSS, by respondent and template.
+    """Add raw scores and PSS to answers to prompts, by respondent and template.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def pss(
     ------
     ParameterError
         The answers are empty or lack a column, the score is unknown, a respondent did not answer
-        every prompt of a template exactly once, or a contrast is requested of a respondent with two
-        outputs.
+        every prompt of a template exactly once, or a contrast is requested for a respondent with
+        only two outputs.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def template_cubes(
     answers : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
     values : ndarray, shape (n,) or (n, K)
-        The value of each answer to put into the cubes.
+        Values of the answers, which fill the cubes.
 
     Yields
     ------
@@ -176,7 +176,7 @@ def template_cubes(
 
 
 def _numbered(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
-    """Number each row's combination in order of appearance; -1 if a value is missing."""
+    """Number each row's combination of values in order of appearance; -1 marks a missing value."""
     number = np.zeros(len(table), dtype=np.int64)
     for column in columns:
         codes, known = table[column].factorize()

@@ -29,14 +29,14 @@ def norm_table(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None = None,
     paper: bool = False,
 ) -> pd.DataFrame:
-    """Return the human norms as a frame.
+    """Return the human norms as a table.
 
     Parameters
     ----------
     questionnaires : Questionnaire, name or path, or several of them, optional
         Questionnaires with norms; by default PsychoBench's thirteen questionnaires.
     paper : bool
-        Whether to keep only the groups that the paper uses.
+        Whether to keep only the groups that PsychoBench's paper uses.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def compare_means(
     norm_n: ArrayLike,
     level: float = PAPER_LEVEL,
 ) -> pd.DataFrame:
-    r"""Compare means, given means, SDs and sizes, by Student's or Welch's test after an F test.
+    r"""Compare means by Student's or Welch's test after an F test, given their SDs and sizes.
 
     .. math:: \delta = \frac{\bar x_1 - \bar x_2}{s_2}, \qquad
               t_{\text{single}} = \frac{x - \bar x_2}{s_2\sqrt{1 + 1/n_2}}
@@ -81,12 +81,12 @@ def compare_means(
     Parameters
     ----------
     mean, sd, n : array-like, shape (K,)
-        Statistics of the runs. An ``n`` of 1 has no variance to compare, so the single value is
-        tested against the norm's distribution by the test of Crawford and Howell.
+        Statistics of the runs. With an ``n`` of 1 there is no variance to compare, so the single
+        value is tested against the norm's distribution by the test of Crawford and Howell.
     norm_mean, norm_sd, norm_n : array-like, shape (K,)
         Mean, standard deviation and size of the norm group.
     level : float
-        Level of the F test: a smaller p selects Welch's test, otherwise Student's is used.
+        Level of the F test: a smaller p selects Welch's test, any other p Student's.
 
     Returns
     -------
@@ -100,8 +100,8 @@ def compare_means(
     Raises
     ------
     ParameterError
-        A standard deviation is below 0, a size below 1, a level outside (0, 1), the lengths differ,
-        or a value is not a finite number.
+        A standard deviation is below 0, a size is below 1, a level is outside (0, 1), the lengths
+        differ, or a value is not a finite number.
 
     References
     ----------
@@ -190,12 +190,12 @@ def compare_norms(
         Raw scores, as :func:`psychometrics.measures.scoring.scale_scores` returns them, or a
         summary with ``respondent_id, questionnaire, scale, mean, sd, n``.
     norms : DataFrame, or as for :func:`norm_table`, optional
-        A table of norms, or questionnaires that hold norms (names, paths, or loaded); by default
-        the project's own questionnaires. Scales without a norm are left out.
+        A table of norms, or questionnaires with norms (names, paths, or loaded); by default the
+        project's own questionnaires. Scales without a norm are left out.
     level : float
-        Level of the F test and of significance.
+        Significance level of the F test and of the comparison.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        Correction of ``p`` over a respondent's tests, under the name that statsmodels gives it.
+        Correction of ``p`` over a respondent's tests, by its name in statsmodels.
 
     Returns
     -------
@@ -247,9 +247,9 @@ def corrected(
     table : DataFrame
         A table with a column ``p``; tests without a p value count as not significant.
     level : float
-        Level of significance.
+        Significance level.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
-        Correction of a respondent's tests, by :func:`psychometrics.measures.items.adjust`.
+        Correction over a respondent's tests, by :func:`psychometrics.measures.items.adjust`.
 
     Returns
     -------

@@ -10,17 +10,17 @@ from ..exceptions import ParameterError
 from .ordinal import polychoric
 
 _STEPS = 2000
-"""The number of steps of the search for communalities."""
+"""The number of steps in the search for communalities."""
 _CLOSE = 1e-9
 
 
 def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = True) -> pd.Series:
     r"""Return the shares of a sum's variance due to a general factor and to all factors.
 
-    The factors :math:`\Lambda` of the correlations are rotated to simple structure (quartimin),
-    with correlations :math:`\Phi`, and a general factor is fitted to these correlations:
-    :math:`\Phi \approx \gamma\gamma^\top` off the diagonal. Each item then has the loading :math:`g
-    = \Lambda \gamma` on the general factor, and with the items' uniquenesses :math:`u^2`
+    The factors :math:`\Lambda` of the correlations are rotated to simple structure (quartimin), and
+    a general factor is fitted to the factors' correlations :math:`\Phi`: :math:`\Phi \approx
+    \gamma\gamma^\top` off the diagonal. Each item then has the loading :math:`g = \Lambda \gamma`
+    on the general factor, and with the items' uniquenesses :math:`u^2`
 
     .. math:: \omega_h = \frac{(\sum_i g_i)^2}{\sum_{ij} r_{ij}}, \qquad
               \omega_t = 1 - \frac{\sum_i u_i^2}{\sum_{ij} r_{ij}}
@@ -33,7 +33,7 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
         Number of group factors: at least three, since two do not identify their loadings on the
         general factor.
     ordinal : bool
-        Whether to use :func:`psychometrics.measures.ordinal.polychoric` correlations, not
+        Whether to use :func:`psychometrics.measures.ordinal.polychoric` correlations instead of
         Pearson's.
 
     Returns

@@ -21,9 +21,10 @@ _FEWEST = 1e-12
 def polychoric(items: pd.DataFrame) -> pd.DataFrame:
     r"""Return the polychoric correlations of items with ordered options.
 
-    The model assumes a normal tendency behind each answer, which thresholds :math:`\tau` cut into
-    options. The shares of the options determine the thresholds. The estimated correlation of two
-    tendencies maximises the likelihood of the two items' cross-table, with counts :math:`n_{ab}`:
+    The model assumes a normal tendency behind each answer, and thresholds :math:`\tau` that divide
+    it into options. The shares of the options determine the thresholds. The estimated correlation
+    of two tendencies maximises the likelihood of the two items' cross-table, with counts
+    :math:`n_{ab}`:
 
     .. math:: \hat\rho = \arg\max_\rho \sum_{ab} n_{ab} \ln \pi_{ab}(\rho), \qquad
               \pi_{ab} = \Phi_2(\tau_a, \tau_b) - \Phi_2(\tau_{a-1}, \tau_b)
@@ -39,7 +40,7 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame, shape (I, I)
-        Correlations, at most 0.999 in size, and missing for items that do not vary.
+        Correlations, at most 0.999 in magnitude, and missing for items that do not vary.
 
     Raises
     ------
@@ -75,11 +76,11 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
 def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
     r"""Return alpha and omega of the answers, and of the tendencies assumed behind the answers.
 
-    Ordinal alpha and omega use :func:`polychoric` correlations. They give the reliability of a sum
-    of the unobserved *tendencies*; alpha and omega describe the sum of the scored answers. With few
-    options, or skewed answers, the ordinal values are mostly higher, because coarse options lose
-    information. So report alpha for a score; the ordinal values show what reliability the items
-    could reach with finer options.
+    Ordinal alpha and omega use :func:`polychoric` correlations. They estimate the reliability of a
+    sum of the unobserved *tendencies*; alpha and omega describe the sum of the scored answers. With
+    few options, or skewed answers, the ordinal values are mostly higher, because coarse options
+    lose information. So report alpha for a score; the ordinal values show what reliability the
+    items could reach with finer options.
 
     Parameters
     ----------

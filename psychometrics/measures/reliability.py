@@ -22,7 +22,7 @@ from .scoring import keyed_items
 
 
 def alpha(items: pd.DataFrame) -> pd.Series:
-    r"""Return Cronbach's alpha of a respondents by items matrix, with Feldt's 95 % interval.
+    r"""Return Cronbach's alpha of a respondents-by-items matrix, with Feldt's 95 % interval.
 
     .. math:: \alpha = \frac{I}{I-1}\left(1 - \frac{\sum_i \sigma_i^2}{\sigma_X^2}\right)
 
@@ -114,7 +114,7 @@ def alphas(covariances: np.ndarray) -> np.ndarray:
 def omega(items: pd.DataFrame) -> pd.Series:
     r"""Return McDonald's omega of one factor, with its 95 % interval over respondents.
 
-    With loadings :math:`\lambda_i` on the items' correlations, estimated by
+    With loadings :math:`\lambda_i` estimated from the items' correlations by
     :func:`~psychometrics.measures.factor.one_factor`,
 
     .. math:: \omega = \frac{(\sum_i \lambda_i)^2}{(\sum_i \lambda_i)^2 + \sum_i (1-\lambda_i^2)}
@@ -282,8 +282,8 @@ def generalisability(
     Returns
     -------
     DataFrame
-        One row per ``questionnaire`` and ``scale``, if these are columns; a column with the share
-        of each source; ``relative, relative_low, relative_high`` (:math:`E\rho^2`, for the order of
+        One row per ``questionnaire`` and ``scale``, if these are columns; a column for the share of
+        each source; ``relative, relative_low, relative_high`` (:math:`E\rho^2`, for the order of
         the objects), ``absolute, absolute_low, absolute_high`` (:math:`\Phi`, for their level),
         ``objects``. The 95 % intervals come from a jackknife over the objects, as in :func:`omega`,
         at the observed levels of the other facets: with 6 to 24 objects they cover the true

@@ -1,4 +1,4 @@
-"""The table of scores that the command prints, with intervals and notes."""
+"""The table that ``psychometrics scores`` prints: scores with intervals and notes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def score_table(
         The columns of the scores; for a scale score, the 95 % interval over its items, ``low,
         high``, and the number of items, ``n``; a ``note`` if a score or interval is missing; and
         the ``precision`` of the model's numbers, if known. The interval of an item asked by prompts
-        is over its source terms; a questionnaire with categories has only the scores of the
+        is over its source terms. A questionnaire with categories has only the scores of the
         categories.
 
     Raises

@@ -26,7 +26,7 @@ def item_scores(
     temperature: float = 1.0,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    r"""Return the score of each item and respondent, before its key is applied.
+    r"""Return the score of each item and respondent, before the item's key is applied.
 
     For answers to prompts the score is
 
@@ -45,7 +45,7 @@ def item_scores(
     score, temperature
         Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str
-        Further columns that distinguish askings of items, such as an order or a role.
+        Further columns that distinguish administrations of items, such as an order or a role.
 
     Returns
     -------
@@ -96,22 +96,22 @@ def scale_scores(
 ) -> pd.DataFrame:
     r"""Score each scale and subscale by averaging or summing its keyed item scores.
 
-    For answers to prompts, whose midpoint is 0, a reversed item's score changes its sign; for
-    answers to items it becomes :math:`v'_i = \min + \max - v_i` over the item's options.
+    For answers to prompts, whose midpoint is 0, a reversed item's score changes sign; for answers
+    to items it becomes :math:`v'_i = \min + \max - v_i` over the item's options.
 
     Parameters
     ----------
     answers : DataFrame or iterator of them
-        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them. Each of
-        several tables must contain all answers of its respondents; only one table is in memory at a
-        time.
+        Answers to prompts or to items, as :func:`psychometrics.asking.ask` returns them. If there
+        are several tables, each must contain all answers of its respondents; only one table is in
+        memory at a time.
     questionnaires : Questionnaire, name or path, or several of them, optional
-        The questionnaires that were asked; by default the project's questionnaires that the answers
-        name.
+        The questionnaires that were asked; by default those of the project's questionnaires that
+        the answers name.
     score, temperature
         Settings for answers to prompts, as in :func:`pss`.
     by : sequence of str
-        Further columns that distinguish askings of items, such as an order or a role.
+        Further columns that distinguish administrations of items, such as an order or a role.
     least_answered : float
         For answers to items: the share of a scale's items that must be answered, above 0. Below 1,
         the mean of the answered items replaces missing answers (a sum is scaled up); at 1, a scale
@@ -278,7 +278,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
 
 def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None) -> pd.DataFrame:
-    """Return a matrix's items of a scale, with the items of key -1 reversed."""
+    """Select a scale's items from a matrix, and reverse those with key -1."""
     keys = pd.Series(questionnaire.keys(scale))
     table = matrix[list(keys.index)]
     if matrix.index.nlevels == 1:  # answers to prompts

@@ -26,7 +26,7 @@ def heterotrait_monotrait(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Return the heterotrait-monotrait ratio, small for distinct constructs, of every two scales.
+    r"""Return every two scales' heterotrait-monotrait ratio, small for distinct constructs.
 
     The ratio divides the mean correlation between items of different scales by the geometric mean
     of the mean correlations within each scale:
@@ -38,7 +38,7 @@ def heterotrait_monotrait(
     items : DataFrame
         Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
     questionnaires : sequence of Questionnaire
-        Questionnaires; of their scales, those not contained in another scale are used.
+        Questionnaires; their subscales are not used.
     n_resamples : int
         Number of bootstrap samples of the respondents, and of random assignments of the items to
         scales of the same sizes.
@@ -64,9 +64,9 @@ def heterotrait_monotrait(
 
     Notes
     -----
-    The ratio uses only pairs of items, so it also works with no more respondents than items. For
-    true ratios of 0.5 and scales of 7 to 13 items, the intervals contain the true value in 90 % of
-    samples of 24 respondents, and in 94 % of samples of 60.
+    The ratio uses only pairs of items, so it can be computed even with no more respondents than
+    items. For true ratios of 0.5 and scales of 7 to 13 items, the intervals contain the true value
+    in 90 % of samples of 24 respondents, and in 94 % of samples of 60.
 
     References
     ----------
@@ -114,14 +114,14 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
 
     Maximum likelihood minimises :math:`F = \log|\Sigma| + tr(S\Sigma^{-1}) - \log|S| - p` for the p
     observed variables, with :math:`\Sigma = \Lambda\Phi\Lambda^\top + \Theta`; :math:`\chi^2 = R
-    F`. The two models are nested: in the first, all of :math:`\Phi` are 1 or -1.
+    F`. The two models are nested: in the first, all elements of :math:`\Phi` are 1 or -1.
 
     Parameters
     ----------
     items : DataFrame
         Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
     questionnaires : sequence of Questionnaire
-        Questionnaires; of their scales, those not contained in another scale are used.
+        Questionnaires; their subscales are not used.
 
     Returns
     -------

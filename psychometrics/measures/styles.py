@@ -92,7 +92,7 @@ def response_styles(
 
 
 def decisiveness(shares: pd.DataFrame) -> pd.Series:
-    r"""Return the distance of each respondent's PSS from uniform shares, in any direction.
+    r"""Return the distance of each respondent's PSS from uniform shares, regardless of direction.
 
     .. math:: D = 100 \sqrt{\overline{(L \cdot \mathrm{PSS}(l_j | s_i) - 1)^2}}
 
@@ -132,10 +132,10 @@ def balanced_pairs(
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    r"""Return each respondent's scores of agreeing and of content from source and inverse terms.
+    r"""Return each respondent's scores for agreeing and content from source and inverse terms.
 
-    An item with both kinds of terms is a pair of opposite statements. With the expected weights
-    :math:`s` of source terms and :math:`i` of inverse terms, the latter reversed,
+    An item with both kinds of terms amounts to a pair of opposite statements. With the expected
+    weights :math:`s` of source terms and :math:`i` of inverse terms, the latter reversed,
 
     .. math:: A = \tfrac12 \overline{(s - i)}, \qquad C = \tfrac12 \overline{(s + i)}
 
@@ -143,10 +143,10 @@ def balanced_pairs(
     against the other (content).
 
     Agreeing with everything raises the score from source terms and lowers the score from inverse
-    terms: over respondents both scores correlate negatively, **if** they are taken before the
-    two-way normalisation. The normalisation divides by the sum over both kinds of terms, so that
-    one kind gains what the other loses. Afterwards even independent noise correlates at +0.90, and
-    a high correlation is not evidence.
+    terms, so that the two scores correlate negatively over respondents, **if** they are taken
+    before the two-way normalisation. The normalisation divides by the sum over both kinds of terms,
+    so that one kind gains what the other loses. Afterwards even independent noise correlates at
+    +0.90, so a high correlation is not evidence.
 
     Parameters
     ----------
@@ -155,6 +155,7 @@ def balanced_pairs(
     questionnaires : sequence of Questionnaire
     score, temperature
         As in :func:`psychometrics.measures.scoring.item_scores`.
+
     Returns
     -------
     DataFrame
@@ -227,8 +228,8 @@ def empty_answers(
     ----------
     questionnaire : str or Questionnaire
     kind : {"random", "middle", "agree", "habit"}
-        How to answer: with all options equally likely; always by the middle option (the lower of
-        two); always by the last option; or with each respondent's own probabilities, the same for
+        How to answer: with all options equally likely; always with the middle option (the lower of
+        two); always with the last option; or with each respondent's own probabilities, the same for
         all items.
     respondents, runs : int
         Number of respondents, and number of runs per respondent.

@@ -13,8 +13,8 @@ from .normalisation import template_cubes
 def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     r"""Return the silhouettes of source against inverse terms by respondent and item.
 
-    On the terms' PSS rows, with the mean distance :math:`a_i` of a term to terms of its own kind
-    and :math:`b_i` to terms of the other kind,
+    With the mean distance :math:`a_i` of a term's PSS row to rows of its own kind and :math:`b_i`
+    to rows of the other kind,
 
     .. math:: s = \frac1T \sum_i \frac{b_i - a_i}{\max(a_i, b_i)}
 
@@ -108,7 +108,7 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     cube = as_numbers("cube", cube, axes=3)
     labels = np.asarray(labels)
     if labels.shape != cube.shape[1:2]:
-        raise ParameterError(f"labels: the cube has {cube.shape[1]} rows; give each one label.")
+        raise ParameterError(f"labels: the cube has {cube.shape[1]} rows; give one label for each.")
     own = labels[:, None] == labels[None, :]
     if not 1 < len(np.unique(labels)) < len(labels):
         return np.full(len(cube), np.nan)
@@ -129,11 +129,11 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
-    r"""Return the direction in a base's vectors that each item's score measures to first order.
+    r"""Return the direction in vector space that each item's score measures to first order.
 
     .. math:: \phi = \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}
 
-    with the vectors :math:`\ddot h_{ij}` of term and intensifier minus their means over terms and
+    with the vectors :math:`\ddot h_{ij}` of term and intensifier, minus their means over terms and
     over intensifiers; *w_j* is the weight of intensifier *j*, and :math:`S^+` are the source terms.
     See :func:`psychometrics.asking.nulls.kernel`.
 
@@ -169,7 +169,7 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
     words = ["questionnaire", "item_id", "template", "term", "intensifier"]
     check_columns(prompts, words, ["weight", "polarity"])
     if len(vectors) != len(prompts):
-        raise ParameterError(f"{len(vectors)} vectors do not fit {len(prompts)} prompts.")
+        raise ParameterError(f"{len(prompts)} prompts need as many vectors, got {len(vectors)}.")
     weight = prompts["weight"].to_numpy()
     polarity = prompts["polarity"].to_numpy()
     asked = prompts.assign(respondent_id="base").reset_index(drop=True)
