@@ -1,8 +1,8 @@
 """The planned statistics of ``data/plans/six-bases.yml``, and the files of ``data/bases/``.
 
-Nulls and words of a base are computed once it has read all prompts, the members' tables once all of
-its blocks are complete. An interim analysis uses the complete blocks, and marks its files' names
-and rows.
+Nulls and words of a base are computed once it has read all prompts, and the members' tables once
+all of its blocks are complete. An interim analysis uses the complete blocks, and marks its files'
+names and rows.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _save_with_others(table: pd.DataFrame, name: str) -> None:
 
 
 def _save_items(columns: dict[str, pd.Series]) -> None:
-    """Save correlations of items, one column per base, and leave other bases' columns."""
+    """Save correlations of items, one column per base, and leave other bases' columns unchanged."""
     path = tables_dir() / "items.csv"
     table = pd.DataFrame(columns).rename_axis(["one", "other"])
     if path.is_file():
@@ -92,7 +92,7 @@ def _save_items(columns: dict[str, pd.Series]) -> None:
 
 
 def _null_labels() -> list[str]:
-    """Return the labels of all nulls, in the order of tables."""
+    """Return the labels of all nulls, in the order of the tables."""
     return [bases.SHALLOW_LABEL, *(base.label for base in bases.BASES.values())]
 
 
@@ -246,7 +246,7 @@ class Cell:
 
 
 def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:
-    """Return the tables of members: each one, the cells of the crossing, the tests, covariates."""
+    """Return the tables of members: single members, cells of the crossing, tests, covariates."""
     cells = {
         (base, group, head): Cell(base, group, head, numbers)
         for base, numbers in blocks.items()

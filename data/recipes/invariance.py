@@ -1,10 +1,9 @@
 """Write ``data/published/items.csv.gz``, ``ladder.csv`` and ``same_size.csv``.
 
-``python -m recipes.invariance``.
-
-Measurement invariance of the IPIP-50 between people and groups of models, as planned in
-``data/plans/invariance.yml``: one factor per trait, then people's loadings, then people's
-intercepts. Two minutes of one core; needs the files of the survey.
+``python -m recipes.invariance`` tests the measurement invariance of the IPIP-50 between people and
+groups of models, as planned in ``data/plans/invariance.yml``: one factor per trait, then people's
+loadings, then people's intercepts. It takes two minutes on one core and needs the files of the
+survey.
 """
 
 from __future__ import annotations

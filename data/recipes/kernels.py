@@ -2,9 +2,10 @@
 
 ``data/kernels.csv`` has alpha, omega and the correlations of scales of untrained heads in closed
 form, for six bases or depths and six questionnaires, with the interval for samples of 24 heads.
-``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each.
+``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each base.
 ``data/kernel_items.csv`` has the correlations of items; ``data/explorers/kernel.csv`` and
-``kernel-members.csv`` are for the explorer of the kernel. Half an hour of one processor core.
+``kernel-members.csv`` are for the explorer of the kernel. This takes half an hour on one processor
+core.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ BASES = {
     "SmolLM2-135M, 18 layers": ("smollm2", 18, dose.WORDING),
     "SmolLM2-135M, 30 layers": ("smollm2", 30, dose.WORDING),
 }
-"""Base, layers, and the decoder's wording: the text of most members on it."""
+"""Base, layers, and the decoder's wording, which most members on it read."""
 QUESTIONNAIRES = ("gad7", "phq9", "soc13", "ipip20", "placebo_defects", "placebo_weather")
 REAL = ("gad7", "phq9", "soc13")
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
@@ -122,8 +123,8 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
         ``r`` between the item correlations and the kernel's over pairs of items, and the
         ``largest`` difference; ``alpha`` in closed form and ``simulated`` (means over
         questionnaires) and the largest difference for one questionnaire, ``alpha off``; ``within
-        10, 24, 100``: of 1,000 samples of so many heads, the share whose alpha lies in the interval
-        of Wishart draws (mean over questionnaires).
+        10, 24, 100``: of 1,000 samples of that many heads, the share whose alpha lies in the
+        interval of Wishart draws (mean over questionnaires).
     """
     stand = BASES[name]
     _, places = dose.templates(REAL)
@@ -168,7 +169,7 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
 
 
 def errors_table() -> pd.DataFrame:
-    """Return the errors on all bases; *matched* heads have the size of their family's median."""
+    """Return the errors on all bases; *matched* heads have their family's median size."""
     found = []
     for family, members in (
         ("MiniLM", population("encoders")),

@@ -9,8 +9,8 @@ a base.
 
 Populations are made fifty at a time and stored in the user's cache, so that a stopped run resumes
 and two processes may share the work: each makes the populations from START to STOP. Without these
-numbers, missing populations are made and the three files are written. An hour of one processor
-core.
+numbers, missing populations are made and the three files are written. This takes an hour on one
+processor core.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Make ``data/nulls.parquet`` and ``data/null_heads.parquet``: ``python -m recipes.nulls``.
 
 The files have answers, in float32, of slow null respondents: members of the embedded population's
-kind trained on pairs with shuffled labels, random heads on encoders with random weights, and in the
-second file untrained heads on the decoder that replace the default decoders, as the chapters on
-prompts and on assessment draw them. ``python -m recipes.nulls heads`` makes only the latter (ten
+kind trained on pairs with shuffled labels, random heads on encoders with random weights, and, in
+the second file, untrained heads on the decoder that replace the default decoders, drawn as in the
+chapters on prompts and on assessment. ``python -m recipes.nulls heads`` makes only the latter (ten
 minutes of one processor core).
 """
 

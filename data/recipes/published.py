@@ -4,8 +4,8 @@ Readers convert each published set into the package's table of answers. Known er
 are corrected here, and documented.
 
 Only answers under the MIT licence are stored item by item; the other sets are stored as counts,
-means and covariances, sums by scale score, and the fit of single runs and people. A minute of one
-core.
+means and covariances, sums by scale score, and the fit of single runs and people. This takes a
+minute on one core.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LABELS = {
     "moderately accurate": 4, "very accurate": 5,
 }  # fmt: skip
 _SOC_TURNED = (1, 2, 3, 7, 10)
-"""Items whose published answers run from coherent to not."""
+"""Items whose published answers run from coherent to incoherent."""
 
 
 def answers(source: str) -> pd.DataFrame:
@@ -82,8 +82,8 @@ def answers(source: str) -> pd.DataFrame:
     Notes
     -----
     Corrected: the headers of ``llm_questionnaires`` name the domains in a different order from the
-    values; a missing answer of the survey is 0; ``gad5`` of one Mexican student is 10, for 1; one
-    model of ``llmpersonality`` wrote numbers next to labels of the opposite meaning (the label
+    values; a missing answer of the survey is 0; ``gad5`` of one Mexican student is 10 instead of 1;
+    one model of ``llmpersonality`` wrote numbers next to labels of the opposite meaning (the label
     counts), and one repeated the labels before its answers (the last number counts). Left out: the
     condition with cycled items, whose values fit neither its header nor the order of the items, and
     the heights, weights and diagnoses of people.
@@ -170,7 +170,7 @@ def _plain(text: str) -> str:
 def _long(
     table: pd.DataFrame, questionnaire: str, condition: str, ids: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Turn a matrix of answers (index: respondent and run) into rows, gaps as missing answers."""
+    """Turn a matrix of answers (index: respondent, run) into rows, with gaps as missing answers."""
     table = table.set_axis(list(ids) if ids is not None else list(table), axis=1)
     long = table.rename_axis(columns="item_id").stack(future_stack=True).rename("value")
     long = long.reset_index()

@@ -431,7 +431,7 @@ class RequestQueue:
         times = "once" if self._tries == 1 else f"up to {self._tries} times"
         return RespondentError(
             f"{self.client.where} gave no reply to {self._failures} {requests} in a row, sent "
-            f"{times} each (the last: {self._last_error}): check that it runs and that "
+            f"{times} each (the last: {self._last_error}): check that it is running and that "
             "OPENAI_BASE_URL is its address, and run again to resume."
         )
 
@@ -439,7 +439,7 @@ class RequestQueue:
         """Return the error for an endpoint that refuses every request as coming too soon."""
         return RespondentError(
             f"{self.client.where} refuses every request as coming too soon ({self._last_error}), "
-            f"and is not asked for longer than {self.endpoint.patience:g} s (patience): a quota "
+            f"and is given up after {self.endpoint.patience:g} s (patience): a quota "
             "may be used up; run again later to resume."
         )
 

@@ -1,4 +1,4 @@
-"""Assign a meaning to each output of an NLI classifier, by the outputs' names or plain pairs."""
+"""Assign a meaning to each output of an NLI classifier, from its name or from plain pairs."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def _labels_from_pairs(
     """Infer the meaning of each output from answers to plain pairs with known labels.
 
     The most accurate of the six possible assignments must be right for at least two thirds of the
-    pairs, and for a quarter of the pairs more than the second best assignment. Guessing would be
-    right for a third.
+    pairs, and must beat the second-best assignment by at least a quarter of the pairs. Guessing
+    would be right for a third.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ def _by_endpoint(
         tokens = next(first.tokens for first in replies.values() if first.status == "ok")
         raise RespondentError(
             f"{asking.identity.respondent_id} begins its reply with none of the labels "
-            f"({', '.join(sorted(set(rows['reply'])))}); likeliest are "
+            f"({', '.join(sorted(set(rows['reply'])))}); the likeliest tokens are "
             f"{', '.join(map(repr, list(tokens)[:3]))}: use mode chat, or labels=alphabetical."
         )
 

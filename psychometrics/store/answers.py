@@ -2,19 +2,19 @@
 
 Each save adds one Parquet file, a *part*, to ``<store>/<mode>/<questionnaire>/<respondent>/``;
 parts are never changed. The stored answers are the union of the parts, one row per key. If two rows
-have the same key, the earlier one counts, by the writer's clock, which never goes back behind the
-parts it has read. A key is a hash of everything that determines an answer (:func:`key_of`), so an
+have the same key, the earlier one counts, by the writer's clock, which never falls behind the parts
+it has read. A key is a hash of everything that determines an answer (:func:`key_of`), so an
 unchanged question is never asked twice and a changed question never gets an old answer. A lock
 makes processes on one machine, or with a shared folder, add answers in turn: no process replaces an
-answer that a different process added earlier.
+answer that another process added earlier.
 
 A part is written under a temporary name and then renamed (on a local disk after the disk has
-confirmed that it is written), or written as a whole to an object store. So a killed process leaves
-a complete part or no part, and any number of processes and machines may write at once. The name of
-a part contains the SHA-256 of its bytes: a truncated or altered part is noticed on reading and set
-aside, and its questions are asked again. Each part also records the respondent, the conditions, the
-version, and the time taken; :func:`manifests` lists these. A part that was copied from a different
-folder is set aside, too.
+confirmed that it is written), or written as a whole to an object store. A killed process therefore
+leaves a complete part or no part, and any number of processes and machines may write at once. The
+name of a part contains the SHA-256 of its bytes: a truncated or altered part is noticed on reading
+and set aside, and its questions are asked again. Each part also records the respondent, the
+conditions, the version, and the time taken; :func:`manifests` lists these. A part that was copied
+from a different folder is also set aside.
 
 Every store also has the answers that the project ships in ``data/answers``, by respondents that
 take minutes to ask. Their keys are made in the same way, and this folder is never changed.

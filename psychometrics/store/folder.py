@@ -68,7 +68,7 @@ class Folder:
 
                 common = _common_schema(schema, table)
                 if common is None:
-                    self._set_aside(name, "has columns of other types than the others")
+                    self._set_aside(name, "has columns of other types than the other parts")
                     continue
 
                 schema = common

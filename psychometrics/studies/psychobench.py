@@ -392,7 +392,7 @@ def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
 
 @functools.cache
 def _norms() -> dict[tuple[str, str], list[tuple]]:
-    """Return people's means, standard deviations and sizes, by questionnaire and scale."""
+    """Return people's means, standard deviations and sample sizes, by questionnaire and scale."""
     found: dict[tuple, list] = {}
     for row in norm_table(paper=True).itertuples():
         found.setdefault((row.questionnaire, row.scale), []).append(

@@ -84,8 +84,8 @@ class _Comparison:
         counts = self.base.value_counts()
         said = [
             f"{kind} ({counts[kind]}): only silhouettes are printed. Alpha, omega, correlations "
-            f"and ratios rest on differences between respondents; below {_fewest(kind)} on one "
-            "base their intervals would say nothing."
+            f"and ratios rest on differences between respondents; with fewer than "
+            f"{_fewest(kind)} on one base, their intervals would be uninformative."
             for kind in counts.index
             if kind not in self.enough
         ]

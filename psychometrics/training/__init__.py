@@ -1,6 +1,6 @@
 """Train respondents: NLI heads on encoders or decoders, and masked-LM adaptation of encoders.
 
-Everything here is a thin layer over ``transformers.Trainer`` and ``peft``. Each training run writes
+The functions are a thin layer over ``transformers.Trainer`` and ``peft``. Each training run writes
 a folder with a manifest, which ``load_respondent`` can read.
 """
 
