@@ -273,7 +273,7 @@ def test_a_shipped_questionnaires_copy_loads_and_another_under_its_name_is_refus
     assert load_questionnaire(write(text, "gad7.yaml")) == load_questionnaire("gad7")
     (said,) = lines(text.replace("Feeling nervous", "Being nervous"), "gad7.yaml")
     assert "is the name of a shipped questionnaire: rename it" in said
-    assert "comes with the project" in lines(PSYCHOBENCH, "bfi.json")[0]
+    assert "is the name of a shipped" in lines(PSYCHOBENCH, "bfi.json")[0]
 
 
 # --- norms, keys and categories of one's own file

@@ -1,4 +1,4 @@
-"""Make ``data/answers``, the answers behind every store: ``make data``.
+"""Make ``data/answers``, the answers that every store includes: ``make data``.
 
 Decoders take minutes to answer, encoders only seconds. The decoders' answers are therefore
 collected once and shipped under the usual keys: nobody asks them again unless a prompt or a model
@@ -32,7 +32,7 @@ SECOND = ("gad7", "phq9", "soc13")
 
 
 def _build_answers(members: list[str] | None = None) -> None:
-    """Ask members the questionnaires that come with NLI prompts, and ship their answers.
+    """Put the questionnaires with NLI prompts to members, and ship their answers.
 
     Parameters
     ----------

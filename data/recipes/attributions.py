@@ -53,9 +53,9 @@ def integrated_gradients(
     -------
     DataFrame
         Four rows per prompt: ``item_id, term, intensifier, part`` (*term*, *intensifier*, *premise*
-        and *hypothesis* for the rest of these)``, attribution``, and ``share``, the attribution
-        divided by the sum of the absolute attributions of the prompt's tokens. Shares lie between
-        -1 and 1 and have the same unit for all respondents.
+        and *hypothesis* for the rest of the two sentences)``, attribution``, and ``share``, the
+        attribution divided by the sum of the absolute attributions of the prompt's tokens. Shares
+        lie between -1 and 1 and have the same unit for all respondents.
 
     Raises
     ------

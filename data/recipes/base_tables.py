@@ -28,14 +28,14 @@ from .base_members import tables_dir
 from .base_rows import COMMON, criterion_of, drawn_heads, means_by_questionnaire, scored
 
 SIZES = {"start": None, "0.25": 0.25, "1": 1.0, "4": 4.0}
-"""Sizes of heads as root mean squares of the log probabilities; the start is unscaled."""
+"""Sizes of heads as root mean squares of the log probabilities; heads at the start are unscaled."""
 HEADS = 200
 RESPONDENTS = 24
 FEWEST_BLOCKS = 3
 
 
 def write(interim: bool = False) -> None:
-    """Write all tables with complete parts."""
+    """Write all tables whose parts are complete."""
     read = [base for base in bases.BASES if bases.is_read(base)]
     nulls = list(_nulls(read))
 
@@ -69,7 +69,7 @@ def _save(table: pd.DataFrame, name: str) -> None:
 
 
 def _save_with_others(table: pd.DataFrame, name: str) -> None:
-    """Save rows of the bases read here, and leave other bases' rows unchanged."""
+    """Save rows of the bases read in this run, and leave other bases' rows unchanged."""
     path = tables_dir() / f"{name}.csv"
     if path.is_file():
         shipped = pd.read_csv(path)
@@ -238,7 +238,7 @@ class Cell:
         self.scores = tuple(base_rows.item_scores(rows, kind) for kind in base_rows.KINDS)
 
     def statistics(self, chosen: np.ndarray) -> dict[str, float]:
-        """Return alpha and the least correlation over the chosen blocks."""
+        """Return alpha and the smallest correlation over the chosen blocks."""
         parts = (values[chosen][None] for values in self.scores)
         loaded = [load_questionnaire(name) for name in bases.REAL]
         found = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]

@@ -1,8 +1,8 @@
 """The tests of members that ``data/plans/six-bases.yml`` names, from the cells of its crossing.
 
 A cell has the members of one base, group and head: ``rows``, a table with a row per block, and
-``statistics``, which gives alpha and the least correlation over chosen blocks. This module reads no
-files.
+``statistics``, which returns alpha and the smallest correlation over chosen blocks. This module
+reads no files.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Cell(Protocol):
     rows: pd.DataFrame
 
     def statistics(self, chosen: np.ndarray) -> dict[str, float]:
-        """Return alpha and the least correlation over the chosen blocks."""
+        """Return alpha and the smallest correlation over the chosen blocks."""
 
 
 Cells = Mapping[tuple[str, str, str], Cell]

@@ -46,7 +46,7 @@ NULLS = (
     "placebo_defects", "placebo_weather", "placebo_pleasures", "placebo_habits",
 )  # fmt: skip
 ASKED = ("gad7", "phq9", "soc13", "placebo_defects", "placebo_weather")
-"""Questionnaires for the nulls and, as the plan reduced them, for the members."""
+"""All questionnaires, for the nulls, and the plan's smaller set for the members."""
 REAL = ASKED[:3]
 CRITERION = "criterion"
 OTHER_WORDINGS = {

@@ -232,14 +232,14 @@ def _in_ascii(word: str) -> str:
 def hurt_categories(
     rows: Sequence[Sequence[str]], words: pd.DataFrame
 ) -> tuple[list[str], np.ndarray]:
-    """Return the C kinds of hurt, and whether each completion has them, (C, T, K)."""
+    """Return the C categories of hurt, and whether each completion belongs to them, (C, T, K)."""
     names = sorted(words["category"].unique())
     lemmas = words.groupby("category")["lemma"]
     return names, np.stack([hurtful(rows, lemmas.get_group(name)) for name in names])
 
 
 def word_counts(rows: Sequence[Sequence[str]], lemmas: Iterable[str]) -> pd.DataFrame:
-    """Count completions by their number of words, and how many of these are in the lexicon."""
+    """Count completions by number of words, and by how many of the words are in the lexicon."""
     blank = str.maketrans(dict.fromkeys(string.punctuation, " "))
     said = [text.translate(blank).split() for row in rows for text in row]
     each = sorted({word for words in said for word in words})

@@ -1,14 +1,14 @@
 """Write ``data/contamination.csv``: do local models know the IPIP by heart?
 
 ``python -m recipes.contamination`` asks two conversational models for log-probabilities; names
-after it select other models (``psychometrics fetch-model`` fetches the second). This takes two
-minutes on one core. There are three signs of memory, each compared with something that cannot be
-remembered:
+after the command select other models (``psychometrics fetch-model`` fetches the second). This takes
+two minutes on one core. There are three signs of memory, each compared with something that cannot
+be remembered:
 
 - ``order``: the first 25 items of the IPIP-50 as one list in their published order, against the
   same items in random orders in which the traits take turns as they do in the published order.
 - ``wording``: the twenty items of the Mini-IPIP against our paraphrases of them, and items of two
-  placebo questionnaires, which were written after the models, against paraphrases of theirs, in
+  placebo questionnaires, which were written after the models, against their paraphrases, in
   log-probability per token, since paraphrases differ in length.
 - ``key``: how well a model continues the scoring key after four items with their keys, as the area
   under the curve of "+" against "-", for the items as published and for the paraphrases.

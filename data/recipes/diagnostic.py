@@ -353,7 +353,7 @@ def _transformer_names() -> list[str]:
 
 
 def _live(path: Path) -> pd.DataFrame:
-    """Return the shipped table with its answers; without rows if there is none yet."""
+    """Return the shipped table with its answers, or an empty table if there is none yet."""
     if not path.is_file():
         return pd.DataFrame()
     kinds = {"answers": str, "fingerprint": str}
@@ -475,7 +475,7 @@ def _batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[n
 
 
 def _tidy(name: str) -> str:
-    """Return a model's name with misspellings corrected, so that equal things have one name."""
+    """Return a model's name with misspellings corrected, so that each model has one name."""
     name = name.strip()
     for wrong, right in _SPELLINGS.items():
         name = name.replace(wrong, right)

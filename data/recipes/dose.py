@@ -1,7 +1,7 @@
 """Train heads on frozen vectors with growing numbers of pairs: ``python -m recipes.dose``.
 
 The plans are ``data/plans/dose.yml`` and ``data/plans/hypothesis.yml``. The bases' vectors of the
-training pairs are stored in the user's cache (ten minutes of one processor core); all heads of a
+training pairs are stored in the user's cache (ten minutes on one processor core); all heads of a
 condition are trained at once (another ten). The tables go into ``data/dose/``.
 """
 
@@ -557,9 +557,9 @@ def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
     -------
     dict of DataFrame
         ``members``: accuracy, decisiveness and mean silhouette of each; ``member statistics``:
-        values of the hypotheses' members, with the median and central 95 % of 200 samples of as
-        many of the population's members (``whole``) and of 50 populations of untrained heads, at
-        their initial size and at the members' decisiveness.
+        values of the members trained on hypotheses, with the median and central 95 % of 200 samples
+        of as many of the population's members (``whole``) and of 50 populations of untrained heads,
+        at their initial size and at the members' decisiveness.
     """
     study = Study("encoder, 6 layers")
     asked = list(study.table[["premise", "hypothesis"]].itertuples(index=False, name=None))

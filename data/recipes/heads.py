@@ -121,7 +121,7 @@ def masked_perplexity(model, tokenizer, sentences: list[str]) -> float:
 
 
 def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
-    """Return the head's Matthews correlation with linguists, with 95 % percentile intervals."""
+    """Return the head's Matthews correlation with linguists' labels, with 95 % intervals."""
     from sklearn.metrics import matthews_corrcoef
 
     figures = {}

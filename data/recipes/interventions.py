@@ -6,7 +6,7 @@ the three most accurate encoders over five epochs, in which the NLI head is fitt
 before every measurement. It was planned after the first study's results were known, and its size
 was fixed before its own results were known. ``talk`` makes ``data/interventions_talk.csv`` and
 ``data/interventions_replies.csv`` from a conversational model, in cells that are stored, so that a
-stopped run resumes; ``talk MODEL FOLDER`` measures another model into a folder, which chapter 7
+stopped run resumes; ``talk MODEL FOLDER`` measures another model into a folder, which Chapter 7
 reads with ``-p talk=FOLDER``. ``attributions`` makes ``data/attributions.csv`` from the most
 accurate small encoder. Without a part, all files are made.
 """

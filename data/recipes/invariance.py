@@ -31,10 +31,10 @@ def misfit(
     loadings: np.ndarray | None = None,
     intercepts: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
-    """Return the least maximum-likelihood misfit of one factor, and its loadings.
+    """Return the smallest maximum-likelihood misfit of one factor, and its loadings.
 
-    Given loadings are fixed up to a common factor, given intercepts up to a latent difference. The
-    misfit times the number of rows is chi-squared. With few rows, free loadings have several
+    Loadings that are given are fixed up to a common factor; intercepts, up to a latent difference.
+    The misfit times the number of rows is chi-squared. With few rows, free loadings have several
     minima, so the search also starts from each item as the factor.
     """
     p = len(S)

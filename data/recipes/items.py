@@ -33,7 +33,7 @@ def model_names() -> list[str]:
 
 
 def size(model: str) -> float:
-    """Return a model's number of parameters in billions, which its name ends with.
+    """Return a model's number of parameters in billions, as given at the end of its name.
 
     Examples
     --------
@@ -50,12 +50,12 @@ def item_table() -> pd.DataFrame:
     -------
     DataFrame
         One row per ``item_id`` and ``grade`` that answered it (some items were given to two
-        grades): ``subject``, ``block`` (a booklet section in a year, whose items belong together,
-        in reading by their passage), the share of students who chose ``option 1`` to ``option 4``,
-        ``key`` (position of the right option, from 1), ``stem length`` and ``length 1`` to ``length
-        4`` in characters, whether the stem is ``negated`` or describes a ``picture``, and ``a, b,
-        c`` of the three-parameter model, where published, from the calibration nearest to the
-        item's year.
+        grades): ``subject``, ``block`` (a booklet section in a year, whose items belong together;
+        in reading they share a passage), the share of students who chose ``option 1`` to ``option
+        4``, ``key`` (position of the right option, from 1), ``stem length`` and ``length 1`` to
+        ``length 4`` in characters, whether the stem is ``negated`` or describes a ``picture``, and
+        ``a, b, c`` of the three-parameter model, where published, from the calibration nearest to
+        the item's year.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def _standard_error(statistic, blocks: np.ndarray, draws: int, rng: np.random.Ge
 
 
 def _weighted_correlations(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Correlate a column with each of several, shape (draws, columns)."""
+    """Correlate a column with each of several columns, shape (draws, columns)."""
     n = weights.sum(axis=1, keepdims=True)
     mean_a = weights @ a[:, None] / n
     mean_b = weights @ b / n

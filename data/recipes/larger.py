@@ -51,7 +51,7 @@ CROSSING = {
 """Crossed conditions, which must be the same in chapter 11."""
 COLUMNS = ("mode", *CROSSING, "item_id")
 CHAT_WAYS = {"one at a time": {"max_tokens": 16}}
-"""Conditions of the ways of conversation, which must be the same in chapter 11."""
+"""Conditions of the conversations, which must be the same in chapter 11."""
 SCALE = "gse"
 """Scale of PsychoBench that is asked with ten orders of its options."""
 
@@ -160,10 +160,10 @@ def answers_by_order(model: str) -> pd.DataFrame:
 
 
 def speed(model: str) -> pd.DataFrame:
-    """Return the speed of a model here: ``mode, prompts, tokens, cpu_seconds``.
+    """Return the speed of a model on this machine: ``mode, prompts, tokens, cpu_seconds``.
 
     Processor time is used, so that other work on the machine matters less. ``tokens`` counts the
-    replies' tokens; with options a model writes none. A first request, which loads the model, is
+    replies' tokens; in mode options a model writes none. A first request, which loads the model, is
     not counted.
     """
     tokenizer = load_tokenizer(find(model))

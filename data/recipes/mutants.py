@@ -133,7 +133,7 @@ class Result:
 
 
 class _FirstFailure:
-    """A plugin of pytest that remembers the first test that failed."""
+    """A pytest plugin that remembers the first test that failed."""
 
     def __init__(self) -> None:
         self.test = ""

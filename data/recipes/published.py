@@ -30,7 +30,7 @@ from psychometrics.questionnaires.answers import COLUMNS, tidy
 OPEN = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")
 """Sets under the MIT licence."""
 LEAST = 60
-"""Fewest rows without a gap for a group's covariances."""
+"""Minimum number of rows without a gap for a group's covariances."""
 SEED = 1
 
 
@@ -298,7 +298,7 @@ def _students_bmi() -> pd.DataFrame:
 
 
 def _both(table: pd.DataFrame, phq: str, gad: str, prefix: str) -> pd.DataFrame:
-    """Return PHQ-9 and GAD-7 of the same people."""
+    """Return the same people's answers to PHQ-9 and GAD-7."""
     parts = []
     for name, form, size in (("phq9", phq, 9), ("gad7", gad, 7)):
         own = table[[form.format(n) for n in range(1, size + 1)]].astype(float)
@@ -362,7 +362,7 @@ def _build_published(folder: Path | None = None) -> None:
 
 
 def _tables() -> dict[tuple[str, str], pd.DataFrame]:
-    """Return raw answers by group, runs or people by items; with halves and random answers."""
+    """Return raw answers (runs or people by items) by group, with halves and random answers."""
     items = [item.id for item in load_questionnaire("ipip50").items]
     found = {}
     runs = answers("llm_questionnaires")

@@ -77,7 +77,7 @@ def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
         Folders of chapters, each a folder of CSV files.
     tolerance : float
         Tolerance relative to the kept number, and absolute below 1. ``tolerances.csv`` next to the
-        kept chapters (``table, column, tolerance``) names columns with a larger one.
+        kept chapters (``table, column, tolerance``) names columns with a larger tolerance.
 
     Returns
     -------

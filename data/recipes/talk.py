@@ -54,7 +54,7 @@ CHAT_WAYS = {
     "constrained, options reversed": {"constrained": True, "order": "reversed"},
     "constrained, psychopath": {"constrained": True, "role": "psychopath"},
 }
-"""Conditions of the ways of chapter 11, which must be the same there."""
+"""Conditions of the ways of asking in chapter 11, which must be the same there."""
 
 CROSSING = {
     "wording": ["v1", "v2", "v4"],
@@ -101,7 +101,7 @@ def without_items(reply: str, questionnaire: Questionnaire) -> str:
 
 
 def ship_new(mode: str, questionnaire: Questionnaire, model: str = SMOLLM2) -> None:
-    """Ship a model's answers, with the shipped ones, if the store has new ones.
+    """Ship a model's answers, together with those shipped before, if the store has new ones.
 
     Replies are shipped without the items' wording if that belongs to others.
     """

@@ -106,7 +106,7 @@ def talk(
         Arms, as in :func:`psychometrics.interventions.intervention_texts`.
     seeds : sequence of int
         Seeds of the choice and order of sentences, of the adapter's initial weights, and of the
-        replies: before and after use the same random draws.
+        replies; replies before and after use the same random draws.
     epochs, lr, rank
         Settings of the adaptation (see :func:`adapt`), in batches of 8.
     cache : str or Path, optional

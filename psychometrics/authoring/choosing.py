@@ -30,7 +30,7 @@ _ASKED = ["item_id", "polarity", "term", "intensifier"]
 
 
 class _Choice:
-    """Measure candidates on the choosing half and on null respondents."""
+    """Measure candidates on the first half of the respondents and on null respondents."""
 
     def __init__(self, questionnaire, respondents, nulls, bases, seed, asking) -> None:
         self.questionnaire = questionnaire

@@ -233,7 +233,7 @@ def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFr
 
     table = table[table["item"] != ""].reset_index(drop=True)
     if table.empty:
-        raise ParameterError("The table has no items: add a row for each.")
+        raise ParameterError("The table has no items: add a row for each item.")
 
     reverse = table["reverse"].str.lower().map(_REVERSE)
     if reverse.isna().any():

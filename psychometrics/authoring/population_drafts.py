@@ -70,7 +70,7 @@ def new_population(
         The most memory that the weights may take in float32: ``"24GB"``, or a number of bytes.
     labels : sequence of str
         Names of the outputs, in any order and case. If these are entailment, neutral and
-        contradiction, variants such as *entailed* are accepted too.
+        contradiction, variants such as *entailed* are also accepted.
 
     Returns
     -------

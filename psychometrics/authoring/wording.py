@@ -178,7 +178,7 @@ def _degrees(language: str) -> set[str]:
 
 
 def word_lists() -> dict[str, Any]:
-    """Return the words that the rules look for, which a web page uses to check text during typing.
+    """Return the words that the rules look for, which a web page uses to check text as it is typed.
 
     Returns
     -------

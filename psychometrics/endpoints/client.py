@@ -38,12 +38,12 @@ _MOST_HEADERS = 1000
 
 @dataclass(eq=False)
 class _NoReply(Exception):
-    """The error of a request that got no reply and may be sent again.
+    """The error for a request that got no reply and may be sent again.
 
     Attributes
     ----------
     why : str
-        The reason, as the user reads it.
+        The reason, in words for the user.
     after : float, optional
         Number of seconds to wait, if the endpoint states one.
     slow : bool
@@ -136,7 +136,7 @@ class _Client:
         Raises
         ------
         NoReply
-            No complete reply came, or the endpoint asks to send the request again.
+            No complete reply came, or the endpoint asks for the request to be sent again.
         RespondentError
             The endpoint refuses the request.
         """
@@ -258,7 +258,7 @@ class _Client:
         return well_formed(" ".join(text.split()))[:200]
 
     def unreadable(self, body: bytes) -> _NoReply:
-        """Return the error of a reply that is not a completion."""
+        """Return the error for a reply that is not a completion."""
         excerpt = self.excerpt(body) or "it is empty"
         return _NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
 

@@ -22,7 +22,7 @@ def _proxy_for(address: str) -> str | None:
     Raises
     ------
     RespondentError
-        The variable names an unsupported kind of proxy, or not a proxy.
+        The variable names an unsupported kind of proxy, or no proxy at all.
 
     Examples
     --------

@@ -49,7 +49,7 @@ _UNASKED = Reply(None, status="unasked")
 
 
 class _Unasked(Exception):
-    """The error of a request that the budget or a dry run does not allow to be sent."""
+    """The error for a request that the budget or a dry run does not allow to be sent."""
 
 
 class _GroupedSaves:
@@ -229,7 +229,7 @@ class RequestQueue:
         Parameters
         ----------
         talks : list of (str, generator)
-            Conversations with their questionnaires' ids. Each is held to its end, with stored
+            Conversations with their questionnaires' ids. Each is held to the end, with stored
             replies if there are any, and otherwise with requests that count as unasked.
         """
         texts = []
@@ -451,7 +451,7 @@ class RequestQueue:
             self._say_wait(f"a request is aborted after {limit:g} s (timeout)")
 
     def _say_wait(self, why: str) -> None:
-        """Report, once and in a separate line, why the first reply has not come yet."""
+        """Report, once and on a separate line, why the first reply has not come yet."""
         if not self._bar.disable:
             self._bar.write(f"{self.client.where}: no reply yet ({why}).", file=sys.stderr)
 

@@ -1,6 +1,6 @@
 """Forward passes without padding or unused computations: BERTs and Llama-like decoders.
 
-Three changes make a classifier faster; none of the three alters an answer beyond rounding:
+Three changes make a classifier faster; none of them alters an answer beyond rounding:
 
 - Texts are concatenated instead of padded. Linear layers and normalisations work on single tokens;
   attention is computed for all texts of one length at a time, without a mask.
@@ -9,7 +9,7 @@ Three changes make a classifier faster; none of the three alters an answer beyon
 - Query, key and value take one multiplication; on a processor the weights are packed once more for
   fast multiplication, with the activation fused. The weights are then in memory twice.
 
-A decoder reads the beginning that neighbouring texts share once, and its last layer computes only
+A decoder reads a beginning shared by neighbouring texts only once, and its last layer computes only
 the last tokens.
 
 The functions that pack weights for a processor are private to torch and were tested with torch

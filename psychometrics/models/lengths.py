@@ -118,7 +118,7 @@ def check_length(
 
 
 def _check_known(encoded: list[list[int]], tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    """Refuse a tokenizer that knows less than half of a text's tokens."""
+    """Refuse a tokenizer that knows fewer than half of a text's tokens."""
     special = set(tokenizer.all_special_ids)
     unknown: Any = tokenizer.unk_token_id
     if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # texts also end with it

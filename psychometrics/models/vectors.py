@@ -78,8 +78,7 @@ def layer_vectors(
     Raises
     ------
     ParameterError
-        A number of layers is not positive or exceeds the base's number, or an encoder gets a
-        wording.
+        A number of layers is not positive or exceeds the base's, or an encoder gets a wording.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Hold conversations with an endpoint: announce and send requests, and store replies.
 
-An endpoint can also give the log-probabilities of a reply's first tokens.
+An endpoint can also return the log-probabilities of a reply's first tokens.
 """
 
 from __future__ import annotations
@@ -245,6 +245,6 @@ def _read_tokens(reply: Reply) -> _FirstTokens:
 
 
 def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
-    """Return the maximum number of tokens of a reply about a number of statements."""
+    """Return the maximum number of tokens in a reply about a given number of statements."""
     thought = _TOKENS["thought"] if conditions["think"] else 0
     return _TOKENS["statement"] * statements + _TOKENS["before"] + thought

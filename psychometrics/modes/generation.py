@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 HANDLING = "generate-1"
-"""The version of the generation of replies, which is part of the key of a stored reply."""
+"""The version of reply generation, which is part of the key of a stored reply."""
 
 # Kinds of models that treat padding as text, so that they get one conversation at a time.
 _SEES_PADDING = ("rwkv",)

@@ -360,7 +360,7 @@ def _system_text(
 
 
 def _without_numbers(instructions: str) -> str:
-    """Remove the sentences that explain the numbers from instructions.
+    """Remove from instructions the sentences that explain the numbers.
 
     The prompt itself explains its labels, in its own order of options; such a sentence would
     contradict it.

@@ -176,7 +176,7 @@ def _label_shares(
     float
         Number of labels that are present.
     float
-        Upper bound of the absent labels' share of the probability of all labels.
+        Upper bound on the absent labels' share of the probability of all labels.
     """
     shares = dict.fromkeys(labels, 0.0)
 

@@ -444,7 +444,7 @@ def _with_unanswered(
 def _usable(
     shares: pd.DataFrame, left: dict[str, str], choose: str
 ) -> tuple[pd.DataFrame, dict[str, str], pd.DataFrame]:
-    """Separate the items whose labels are sufficiently visible at an endpoint from the others.
+    """Separate items for which an endpoint shows enough labels from the other items.
 
     Returns
     -------

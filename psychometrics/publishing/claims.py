@@ -191,7 +191,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     DataFrame
         The columns of :func:`published`, with ``value, low, high, null, null_low, null_high``,
         ``verdict`` and ``p``, two-sided against the bar (the chapter's ``p of the claim``, or a
-        normal approximation from the interval) and 1 if the value lies on the side that is not
+        normal approximation from the interval) or 1 if the value lies on the side that is not
         claimed.
 
     Raises

@@ -78,7 +78,7 @@ def is_right(exercise: str, said: str) -> bool:
     """Return whether a typed text is the answer to an exercise.
 
     A number may have a decimal point or comma, commas or spaces between thousands, or a per cent
-    sign, or it may be a fraction such as 1/3. In answers in words, only letters and digits count,
+    sign, or it may be a fraction such as 1/3. For answers in words, only letters and digits count,
     regardless of case; an answer may have alternatives separated by ``|``.
 
     Parameters

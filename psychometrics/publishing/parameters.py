@@ -318,7 +318,7 @@ class _Report(_Page):
     conditions: dict[str, str | int | float | bool | None] = {}
 
     def _check_asking(self, models: list[str], named: bool = False) -> None:
-        """Refuse what ``ask`` would refuse; with ``named``, a page lists the models that fail."""
+        """Refuse what ``ask`` would refuse; with ``named``, the page lists models that fail."""
         mode = mode_named(self.mode)
         if self.mode == "human":
             raise ParameterError(

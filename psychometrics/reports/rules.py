@@ -116,7 +116,7 @@ def flags(
     *k* of *n* heads have a value at least as large, (k + 1) / (n + 1) must be at most the level.
     For several scales, each head counts with its largest silhouette, in standard deviations of its
     scale, so that the level holds for all scales together. *Alone* tests the scales in the order of
-    their p values, each against the least p value of the same deals, and deals again among the
+    their p values, each against the smallest p value of the same deals, and deals again among the
     remaining scales after each scale that passes: a scale that follows its content does not help
     the others pass. The statistic of *trend* is half the difference between the Spearman
     correlations of source and of inverse terms with the weights. On both bases of the book only the

@@ -198,7 +198,7 @@ def study_tables(
     Notes
     -----
     An expectation is tested on the differences between two combinations for each item of the scale,
-    averaged over respondents and seeds. If the other conditions give several ``ways`` of asking,
+    averaged over respondents and seeds. If the other conditions yield several ``ways`` of asking,
     such as wordings, the interval and the p value treat items and ways as samples
     (:func:`~psychometrics.measures.intervals.interval_over_ways`); with several such conditions,
     the widest interval counts. With a single way, the interval and the p value treat only items as

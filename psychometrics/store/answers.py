@@ -94,7 +94,7 @@ class StoredAnswers:
     Parameters
     ----------
     store : str or Path, optional
-        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, or else the user's cache.
     mode, questionnaire_id, respondent_id : str
         Names that identify the answers. Any text is possible; it is made safe for a folder's name.
     manifest : mapping, optional
@@ -178,7 +178,7 @@ class StoredAnswers:
     def rows(self) -> pd.DataFrame:
         """The stored rows by ``key``: the row written first for each key, in the order of writing.
 
-        After an addition, rows that other processes have added in the meantime are read, too: if
+        After an addition, rows that other processes have added in the meantime are also read: if
         several processes asked the same question at once, all processes see the same answer, now
         and later.
         """
@@ -364,7 +364,7 @@ def compact(store: str | Path | None = None) -> int:
     Parameters
     ----------
     store : str or Path, optional
-        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, or else the user's cache.
 
     Returns
     -------
@@ -396,7 +396,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     Parameters
     ----------
     store : str or Path, optional
-        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, or else the user's cache.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A model's behaviour beyond ticking boxes: the facts that it knows, the requests it declines.
+"""A model's behaviour beyond ticking boxes: the facts it knows and the requests it declines.
 
 Huang et al. (2024) validate roles by such behaviour. The sets that they use, TruthfulQA and
 SafetyQA, belong to others and are read from your own copies; the default questions were written for

@@ -56,7 +56,7 @@ def adapt(
         that answers by a word is a language model itself.
     epochs, lr
         Number of epochs, and learning rate, which is constant. The defaults are the paper's
-        settings, and so is the batch size of 8.
+        settings, as is the batch size of 8.
     seed : int
         Seed of the order of the sentences and of the masks.
     checkpoint : Path, optional
