@@ -326,7 +326,7 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
                     found.append(f"{place}: {name}={value} is not among the conditions.")
 
         if wanted.of == wanted.than:
-            found.append(f"{place}: of and than are the same.")
+            found.append(f"{place}: 'of' and 'than' are the same.")
 
     return found
 
