@@ -2,10 +2,9 @@
 
 ``data/kernels.csv`` has alpha, omega and the correlations of scales of untrained heads in closed
 form, for six bases or depths and six questionnaires, with the interval for samples of 24 heads.
-``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each base.
+``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each.
 ``data/kernel_items.csv`` has the correlations of items; ``data/explorers/kernel.csv`` and
-``kernel-members.csv`` are for the explorer of the kernel. This takes half an hour on one processor
-core.
+``kernel-members.csv`` are for the explorer of the kernel. Half an hour of one processor core.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ BASES = {
     "SmolLM2-135M, 18 layers": ("smollm2", 18, dose.WORDING),
     "SmolLM2-135M, 30 layers": ("smollm2", 30, dose.WORDING),
 }
-"""Base, layers, and the decoder's wording, which most members on it read."""
+"""Base, layers, and the decoder's wording: the text of most members on it."""
 QUESTIONNAIRES = ("gad7", "phq9", "soc13", "ipip20", "placebo_defects", "placebo_weather")
 REAL = ("gad7", "phq9", "soc13")
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
