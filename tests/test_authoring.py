@@ -54,7 +54,7 @@ def test_a_draft_replaces_no_file_and_wants_a_name_that_can_be_an_id(tmp_path):
     _drafted(tmp_path, GOOD)
     with pytest.raises(ParameterError, match="exists already"):
         _drafted(tmp_path, GOOD)
-    with pytest.raises(ParameterError, match="small letters"):
+    with pytest.raises(ParameterError, match="lower-case letters"):
         _drafted(tmp_path, GOOD, name="My Scale.yaml")
 
 

@@ -395,7 +395,7 @@ def test_requests_and_their_cost_are_printed_before_they_are_sent(tmp_path, caps
     with served() as server:
         for place, said in (
             (PRICES, "20 requests to be sent, of about"),
-            ({"api_key": "key"}, "at a price not named"),
+            ({"api_key": "key"}, "at an unknown price"),
             ({}, ""),
         ):
             store = tmp_path / str(len(seen))

@@ -228,7 +228,7 @@ def test_the_improved_file_loads_says_its_origin_and_is_never_overwritten(improv
     assert len(pd.read_csv(report)) == len(found.candidates)
     for *where, said in (
         (path, None, "not overwritten"), (tmp_path / "new.yaml", report, "not overwritten"),
-        (tmp_path / "Tea.yml", "small letters"), (tmp_path / "no" / "tea.yaml", "no folder"),
+        (tmp_path / "Tea.yml", "lower-case letters"), (tmp_path / "no" / "tea.yaml", "no folder"),
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=said):
             found.write(*where)

@@ -57,7 +57,7 @@ def test_probabilities_of_a_scale_give_the_expected_value_and_stray_labels_are_r
     assert answers["value"].tolist() == [2.5] * 3
     assert answers["raw"].tolist() == ["a \ufffd reply"] * 3, "a lone surrogate cannot be stored"
     for wrong in ({"9": 1.0}, {"1": -1.0}):
-        with pytest.raises(pm.exceptions.ParameterError, match="parse must give"):
+        with pytest.raises(pm.exceptions.ParameterError, match="parse must return"):
             pm.ask(sheet, [model], parse=lambda *_, given=wrong: [given] * 3, **how)
 
 

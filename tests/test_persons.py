@@ -120,7 +120,7 @@ def test_a_parser_of_the_users_is_used_and_checked():
 
     assert set(by_function(lambda m: "xyz", parse=parse)["value"]) == {3.0}
     for reply, own, said in (
-        ("x", lambda *a: [3], "parse must give"), ("abcdefgh", parse, "not from 1 to 5"),
+        ("x", lambda *a: [3], "parse must return"), ("abcdefgh", parse, "not from 1 to 5"),
         ("x", "strict", "parse should be"),
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=said):

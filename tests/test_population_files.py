@@ -226,7 +226,7 @@ def test_a_model_that_was_mended_or_asked_in_another_way_is_tried_again(save_tin
     with pytest.warns(UserWarning, match="bad did not answer"):
         assert ask("challenges", file, **how).attrs["summary"]["kinds"] == {"bad": "labels"}
     assert len(pd.read_csv(tmp_path / "f.csv")) == 1
-    with pytest.raises(RespondentError, match="without the head of mode 'mlm'"):
+    with pytest.raises(RespondentError, match="without the head for mode 'mlm'"):
         ask("challenges", str(bad), mode="mlm", **how)
     assert pd.read_csv(tmp_path / "f.csv")["mode"].tolist() == ["nli", "mlm"]
     config = json.loads((bad / "config.json").read_text())

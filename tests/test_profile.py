@@ -282,7 +282,7 @@ def test_a_profile_shows_scores_flags_rules_and_how_it_was_asked(command, store,
 def test_heads_judge_a_model_on_the_base_that_is_named_alone(store, tiny_model):
     strange = assess(tiny_model, "challenges", against=None, store=store)
     assert set(strange["flags"].set_index("check").loc[["terms"], "mark"]) == {"–"}
-    assert strange["asked"].loc["null respondents", "how"].endswith("(name the base by --base)")
+    assert strange["asked"].loc["null respondents", "how"].endswith("(name the base with --base)")
     named = assess(tiny_model, "challenges", against=None, store=store, base=tiny_model)
     assert set(named["flags"].set_index("check").loc[["terms"], "mark"]) <= {"✓", "✗"}
     said = f"99 random heads on the untouched base that was named, {tiny_model.name}"

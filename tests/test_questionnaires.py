@@ -223,7 +223,7 @@ def test_a_file_of_psychobenchs_layout_may_have_sums_nameless_scales_and_no_word
 def test_a_psychobench_scale_has_2_to_101_answers(write, lines, scale, options):
     entry = PSYCHOBENCH | {"scale": scale, "prompt": "Reply."}
     if options is None:
-        assert any(f"answer added up, got {scale}" in line for line in lines(entry))
+        assert any(f"plus the highest answer, got {scale}" in line for line in lines(entry))
     else:
         assert len(load_questionnaire(write(entry)).options) == options
 
@@ -272,8 +272,8 @@ def test_a_shipped_questionnaires_copy_loads_and_another_under_its_name_is_refus
     text = (questionnaires_dir() / "gad7.yaml").read_text()
     assert load_questionnaire(write(text, "gad7.yaml")) == load_questionnaire("gad7")
     (said,) = lines(text.replace("Feeling nervous", "Being nervous"), "gad7.yaml")
-    assert "comes with the project and differs: rename it" in said
-    assert "comes with the project" in lines(PSYCHOBENCH, "bfi.json")[0]
+    assert "is the name of a shipped questionnaire: rename it" in said
+    assert "is the name of a shipped" in lines(PSYCHOBENCH, "bfi.json")[0]
 
 
 # --- norms, keys and categories of one's own file
@@ -322,10 +322,10 @@ BAD = {
     "norm n true": (gad7("norms", 0, "n", to=True), "norm 1, n: "),
     "value twice": (gad7("options", 0, "value", to=1), "two options have the same value"),
     "one option": (gad7("options", to=[{"value": 1, "label": "x"}]), "one option"),
-    "item twice": (gad7("scales", 0, "items", to=["gad7_1"] * 2), "'gad7_1' is there twice"),
+    "item twice": (gad7("scales", 0, "items", to=["gad7_1"] * 2), "'gad7_1' occurs twice"),
     "no items": (gad7("items", to=[]), "items: "),
     "weights only": (gad7("items", 0, "weights", to=[[1]]), "categories"),
-    "a sign": ("id: own\ntitle: \x07", "line 2: holds the invisible sign U+0007"),
+    "a sign": ("id: own\ntitle: \x07", "line 2: has the invisible character U+0007"),
     "deep YAML": ("[" * 2000, "nested too deeply"),
     "merge key": ("<<: {id: own}", "merge key"),
     "a key that is no text": ("1: x", "the key 1 "),

@@ -649,7 +649,7 @@ def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_m
     assert talks[0][0]["content"] in merged
     assert len(encode(tokenizer, talks[0])) != len(plain)
     tokenizer.chat_template = "{{ raise_exception('never') }}"
-    with pytest.raises(RespondentError, match="does not take the conversation"):
+    with pytest.raises(RespondentError, match="does not accept the conversation"):
         encode(tokenizer, talks[0])
     tokenizer.eos_token = None
     model.generation_config.eos_token_id = None

@@ -116,7 +116,7 @@ def test_questionnaires_are_asked_and_scored_in_other_modes(folder, tmp_path, mo
 
 def test_a_model_without_the_head_is_refused(folder, tiny_model):
     for model, mode, said in (
-        (tiny_model, "mlm", "without the head of mode 'mlm'"),
+        (tiny_model, "mlm", "without the head for mode 'mlm'"),
         (folder / "causal", "nsp", "cannot be loaded as a model for mode 'nsp'"),
         (tiny_model, "acceptability", "needs two outputs"),
         ("minilm-mnli-l6-s2", "nsp", "it answers in modes nli and mlm"),

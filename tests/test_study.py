@@ -212,7 +212,7 @@ def test_a_study_takes_populations_in_every_mode_of_models_on_this_machine(study
         ("minilm-snli-l3-s17", "minilm-nobody", "respondents: .*minilm-nobody"),
         ("of: {choose: expected}", "of: {choose: drawn}", "choose=drawn is not among the cond"),
         ("scale: neuroticism", "scale: anxiety", "expectation 1: .*no scale 'anxiety'"),
-        ("than: {choose: argmax}", "than: {choose: expected}", "of and than are the same"),
+        ("than: {choose: argmax}", "than: {choose: expected}", "'of' and 'than' are the same"),
         ("mode: options", "mode: optoins", "optoins"),
         ("title:", "titel:", "title: is missing"),
         ("analyses: [scores,", "analyses: [score,", "analyse 1"),

@@ -3,7 +3,7 @@
 Does a member's silhouette come from its head or from its base? Following the last deviation in
 ``data/plans/within-base.yml``, sixty untrained heads are put on the base that a member's training
 adapted, and on the same base before adaptation. Decoders also get random words, and the untouched
-decoder is asked with the member's own words. Ten minutes of one processor core.
+decoder is asked with the member's own words. This takes ten minutes on one processor core.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _own_words(name: str, vectors: np.ndarray, places: list) -> float:
 
 
 def _mean_silhouettes(logits: np.ndarray, places: list) -> np.ndarray:
-    """Return the mean silhouette over items of each head, of logits (heads, prompts, 3)."""
+    """Return each head's mean silhouette over items, from logits (heads, prompts, 3)."""
     entailment = dose.shares(logits.astype(float), "entailment")
     return dose.score(entailment, places)["silhouette"].mean(axis=1)
 

@@ -1,9 +1,9 @@
-"""Make ``data/answers``, the answers behind every store: ``make data``.
+"""Make ``data/answers``, the answers that every store includes: ``make data``.
 
-Decoders take minutes, encoders only seconds. So the decoders' answers are collected here once and
-shipped under the usual keys: nobody asks them again unless a prompt or a model changes. The same
-holds for encoders that only the chapters on validity ask, and for all encoders' answers to the
-placebos. Texts are left out, whoever owns them, since keys do not need them.
+Decoders take minutes to answer, encoders only seconds. The decoders' answers are therefore
+collected once and shipped under the usual keys: nobody asks them again unless a prompt or a model
+changes. The same holds for encoders that only the chapters on validity ask, and for all encoders'
+answers to the placebos. Texts are left out, whoever owns them, since keys do not need them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SECOND = ("gad7", "phq9", "soc13")
 
 
 def _build_answers(members: list[str] | None = None) -> None:
-    """Ask members the questionnaires that come with NLI prompts, and ship their answers.
+    """Put the questionnaires with NLI prompts to members, and ship their answers.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Measure the contributions of prompt parts to a respondent's answers: data/attributions.csv.
 
-Run it by ``python -m recipes.interventions attributions``.
+Run it with ``python -m recipes.interventions attributions``.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def integrated_gradients(
     Parameters
     ----------
     respondent : NLIRespondent
-        In float32.
+        A respondent in float32.
     questionnaire : Questionnaire
-        With prompts.
+        A questionnaire with prompts.
     steps : int
         Number of steps of the integral.
     batch : int
@@ -53,14 +53,14 @@ def integrated_gradients(
     -------
     DataFrame
         Four rows per prompt: ``item_id, term, intensifier, part`` (*term*, *intensifier*, *premise*
-        and *hypothesis* for the rest of these)``, attribution``, and ``share``, the attribution
-        divided by the sum of the absolute attributions of the prompt's tokens. Shares lie between
-        -1 and 1 and have the same unit for all respondents.
+        and *hypothesis* for the rest of the two sentences)``, attribution``, and ``share``, the
+        attribution divided by the sum of the absolute attributions of the prompt's tokens. Shares
+        lie between -1 and 1 and have the same unit for all respondents.
 
     Raises
     ------
     ParameterError
-        A number is impossible.
+        A number is out of range.
     RespondentError
         The tokenizer does not report the positions of tokens.
 
@@ -101,7 +101,7 @@ def integrated_gradients(
 
 
 def _with_random_head(model, seed: int):
-    """Return a copy of a classifier whose head, with a pooler, has new weights."""
+    """Return a copy of a classifier whose head (and pooler, if any) has new weights."""
     model = copy.deepcopy(model)
     generator = torch.Generator().manual_seed(seed)
     body = {id(p) for name, p in model.base_model.named_parameters() if "pooler" not in name}

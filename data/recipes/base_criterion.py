@@ -67,7 +67,7 @@ def criterion(entailment: np.ndarray) -> pd.DataFrame:
 
 
 def _turned(leaning: pd.DataFrame, first: str, second: str, one: str, other: str) -> pd.Series:
-    """Compare a change that must turn the answer with one that must leave it.
+    """Compare a change that must reverse the answer with one that must leave it unchanged.
 
     The result is the mean change from `second` to `first` minus the mean size of the change from
     `one` to `other`, divided by the sum of the mean sizes of both.
@@ -117,7 +117,7 @@ def _negated() -> pd.DataFrame:
 
 
 def _irrelevant() -> pd.DataFrame:
-    """Return the weather's statements with their own frequency, and with a bus's before them."""
+    """Return statements about the weather with their own frequency, or after a bus's frequency."""
     table = _one_a_stance("placebo_weather")
     plain = table["premise"]
     return _versions(

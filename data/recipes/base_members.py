@@ -53,7 +53,7 @@ MASKED = 0.15
 WARM_UP = 0.06
 RATES = (5e-4, 1e-3, 2e-3)
 TRIED = 1000
-"""Learning rates to choose from for each base, and pairs of the member that is trained for it."""
+"""Learning rates to choose from for each base, and the number of pairs used for this choice."""
 HEAD_RATE = 1e-3
 HEAD_STEPS = 800
 
@@ -78,9 +78,9 @@ class Member(NamedTuple):
 
 @functools.cache
 def pool(part: str) -> pd.DataFrame:
-    """Return pairs of ``recipes/dose.py`` up to 110 characters: ``train``, ``stop`` or ``test``.
+    """Return the shorter pairs of ``recipes/dose.py`` for ``train``, ``stop`` or ``test``.
 
-    The last two have 400 pairs.
+    Pairs have at most 110 characters. The last two sets have 400 pairs each.
     """
     pairs = dose.pool()
     size = pairs["premise"].str.len() + pairs["hypothesis"].str.len()
@@ -149,7 +149,7 @@ class Adapted:
         return F.cross_entropy(self.logits(dict(inputs)), labels)
 
     def _token_loss(self, batch: list[dict]) -> torch.Tensor:
-        """Return the loss of masked tokens, or of as many next ones on a decoder."""
+        """Return the loss of masked tokens or, on a decoder, of as many next tokens."""
         collate = DataCollatorForLanguageModeling(self.tokenizer, mlm=not self.decodes)
         inputs = dict(collate(batch))
         if not self.decodes:
@@ -187,7 +187,7 @@ class Adapted:
 
 
 def learning_rate(base: str) -> float:
-    """Return a base's learning rate: the one with the least training loss outside all blocks.
+    """Return a base's learning rate: the one with the lowest training loss outside all blocks.
 
     Only the losses of these members are computed; ``data/bases/rates-*.json`` stores them.
     """
@@ -292,7 +292,7 @@ def refit(
 def make(
     member: Member, prompted: list[tuple[str, str]], folder: Path, known: np.ndarray | None = None
 ) -> dict:
-    """Train a member and ask it, unless that is done, and return its facts.
+    """Train a member and ask it, unless that was done before, and return its facts.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 Members have adapters in the upper half of their layers, so the lower half's states of a batch are
 the same for all members of a base. They are computed once per block and remembered, in about 1 GB
 of memory. A decoder reads texts with the same beginning as one tree, in which each token attends to
-earlier tokens of its own text: a third of a questionnaire's tokens. Neither method changes the
-vectors, except for rounding when texts are read together.
+earlier tokens of its own text. The tree has a third of a questionnaire's tokens. Neither method
+changes the vectors, except for rounding when texts are read together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from transformers import PreTrainedModel
 
 TEXTS = 32
-"""Most tokens of a tree, or of a batch of one length."""
+"""Maximum number of tokens in a tree, or in a batch of one length."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -34,7 +34,7 @@ def remember_lower_half(model: PreTrainedModel, states: dict[str, object]) -> No
     Parameters
     ----------
     model : PreTrainedModel
-        With layers whose lower half is frozen.
+        A model whose lower half of layers is frozen.
     states : dict
         Outputs of the last lower layer, by batch; new batches are added.
     """
@@ -105,7 +105,7 @@ def first_states(body: PreTrainedModel, rows: Sequence[dict]) -> np.ndarray:
 
 
 def last_states(body: PreTrainedModel, texts: Sequence[list[int]]) -> np.ndarray:
-    """Return a decoder's states of the last token of texts of token ids, shape (n, width)."""
+    """Return a decoder's states of the last token of each text (as token ids), shape (n, width)."""
     order = sorted(range(len(texts)), key=texts.__getitem__)  # puts shared beginnings together
     vectors = np.empty((len(texts), body.config.hidden_size), dtype="float32")
 
@@ -129,12 +129,12 @@ def _batches(places: list[int]) -> list[list[int]]:
 
 
 def tree(texts: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[int]]:
-    """Return texts as one tree of tokens, which has shared beginnings once.
+    """Return texts as one tree of tokens, which contains each shared beginning once.
 
     Parameters
     ----------
     texts : sequence of list of int
-        Token ids, none empty.
+        Token ids of each text, which may not be empty.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Stored rows of the respondents of six bases: ``data/bases/members-*.csv``, one per base.
 
 Training is long and a user's cache may be lost, so a member's statistics and item scores go into
-the repository's own tables as soon as it has answered. A row is a member with one of its heads. The
-analysis reads only these rows; members with stored rows are not made again. Rows name the digests
-of the plan and of the prompts, and rows with other digests are refused.
+the repository's own tables as soon as it has answered. Each row is for a member with one of its
+heads. The analysis reads only these rows; members with stored rows are not made again. Rows name
+the digests of the plan and of the prompts, and rows with other digests are refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def rows_path(base: str) -> Path:
 
 @functools.cache
 def plan_digest() -> str:
-    """Return a key of everything that the plan decides, without the notes of its deviations.
+    """Return a key of everything that the plan decides, without its notes on deviations.
 
     Examples
     --------
@@ -212,7 +212,8 @@ def scored(
     ----------
     logits : ndarray, shape (R, prompts, 3)
     size : float, optional
-        Root mean square to which the centred log probabilities are scaled; None leaves them.
+        Root mean square to which the centred log probabilities are scaled; None leaves them
+        unscaled.
     how : {"entailment", "contrast"}
         Whether answers are scored by entailment or against contradiction.
     names : sequence of str, optional
@@ -232,12 +233,12 @@ def drawn_heads(vectors: np.ndarray, first: int, number: int, linear: bool) -> n
 
 
 def criterion_of(logits: np.ndarray) -> pd.DataFrame:
-    """Return the criterion of respondents from their logits, (R, prompts, 3), of its prompts."""
+    """Return the criterion of respondents from their logits of its prompts, (R, prompts, 3)."""
     return criterion(dose.shares(logits, "entailment"))
 
 
 def means_by_questionnaire(values: np.ndarray) -> dict[str, np.ndarray]:
-    """Return means over the items of each questionnaire, and over all, of values (R, items)."""
+    """Return means of values (R, items) over each questionnaire's items, and over all items."""
     numbers = [len(load_questionnaire(name).items) for name in bases.REAL]
     parts = np.split(values, np.cumsum(numbers)[:-1], axis=1)
     own = {name: part.mean(axis=1) for name, part in zip(bases.REAL, parts, strict=True)}

@@ -1,9 +1,9 @@
 """The planned statistics of ``data/plans/six-bases.yml``, the files of ``data/bases/``, and the
 larger bases in ``data/kernels.csv``.
 
-Nulls and words of a base are computed once it has read all prompts, the members' tables once all of
-its blocks are complete. An interim analysis uses the complete blocks, and marks its files' names
-and rows.
+Nulls and words of a base are computed once it has read all prompts, and the members' tables once
+all of its blocks are complete. An interim analysis uses the complete blocks, and marks its files'
+names and rows.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .base_members import tables_dir
 from .base_rows import COMMON, criterion_of, drawn_heads, means_by_questionnaire, scored
 
 SIZES = {"start": None, "0.25": 0.25, "1": 1.0, "4": 4.0}
-"""Sizes of heads as root mean squares of the log probabilities; the start is unscaled."""
+"""Sizes of heads as root mean squares of the log probabilities; heads at the start are unscaled."""
 HEADS = 200
 RESPONDENTS = 24
 FEWEST_BLOCKS = 3
 
 
 def write(interim: bool = False) -> None:
-    """Write all tables with complete parts."""
+    """Write all tables whose parts are complete."""
     read = [base for base in bases.BASES if bases.is_read(base)]
     nulls = list(_nulls(read))
 
@@ -71,7 +71,7 @@ def _save(table: pd.DataFrame, name: str) -> None:
 
 
 def _save_with_others(table: pd.DataFrame, name: str) -> None:
-    """Save rows of the bases read here, and leave other bases' rows unchanged."""
+    """Save rows of the bases read in this run, and leave other bases' rows unchanged."""
     path = tables_dir() / f"{name}.csv"
     if path.is_file():
         shipped = pd.read_csv(path)
@@ -82,7 +82,7 @@ def _save_with_others(table: pd.DataFrame, name: str) -> None:
 
 
 def _save_items(columns: dict[str, pd.Series]) -> None:
-    """Save correlations of items, one column per base, and leave other bases' columns."""
+    """Save correlations of items, one column per base, and leave other bases' columns unchanged."""
     path = tables_dir() / "items.csv"
     table = pd.DataFrame(columns).rename_axis(["one", "other"])
     if path.is_file():
@@ -94,7 +94,7 @@ def _save_items(columns: dict[str, pd.Series]) -> None:
 
 
 def _null_labels() -> list[str]:
-    """Return the labels of all nulls, in the order of tables."""
+    """Return the labels of all nulls, in the order of the tables."""
     return [bases.SHALLOW_LABEL, *(base.label for base in bases.BASES.values())]
 
 
@@ -240,7 +240,7 @@ class Cell:
         self.scores = tuple(base_rows.item_scores(rows, kind) for kind in base_rows.KINDS)
 
     def statistics(self, chosen: np.ndarray) -> dict[str, float]:
-        """Return alpha and the least correlation over the chosen blocks."""
+        """Return alpha and the smallest correlation over the chosen blocks."""
         parts = (values[chosen][None] for values in self.scores)
         loaded = [load_questionnaire(name) for name in bases.REAL]
         found = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]
@@ -248,7 +248,7 @@ class Cell:
 
 
 def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:
-    """Return the tables of members: each one, the cells of the crossing, the tests, covariates."""
+    """Return the tables of members: single members, cells of the crossing, tests, covariates."""
     cells = {
         (base, group, head): Cell(base, group, head, numbers)
         for base, numbers in blocks.items()

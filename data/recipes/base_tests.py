@@ -1,8 +1,8 @@
 """The tests of members that ``data/plans/six-bases.yml`` names, from the cells of its crossing.
 
 A cell has the members of one base, group and head: ``rows``, a table with a row per block, and
-``statistics``, which gives alpha and the least correlation over chosen blocks. This module reads no
-files.
+``statistics``, which returns alpha and the smallest correlation over chosen blocks. This module
+reads no files.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Cell(Protocol):
     rows: pd.DataFrame
 
     def statistics(self, chosen: np.ndarray) -> dict[str, float]:
-        """Return alpha and the least correlation over the chosen blocks."""
+        """Return alpha and the smallest correlation over the chosen blocks."""
 
 
 Cells = Mapping[tuple[str, str, str], Cell]
@@ -69,7 +69,7 @@ def by_base(cells: Cells, names: Sequence[str]) -> pd.DataFrame:
         ``base, hypothesis, statistic, first, second, blocks``; the difference ``value, low, high``
         with its standard ``error`` and ``p``; ``wilcoxon``, p of the signed ranks; ``accuracy`` of
         the base's trained members and whether they ``learned``; ``holm``, p of the criterion over
-        the held-out bases that learned, when all of these are there.
+        the held-out bases that learned, once all of these are complete.
     """
     rows = []
     for name in names:
@@ -96,7 +96,7 @@ def by_base(cells: Cells, names: Sequence[str]) -> pd.DataFrame:
 def difference(
     first: Cell, second: Cell, statistic: str, other: str | None = None
 ) -> dict[str, float]:
-    """Return the difference of two cells, paired over blocks, or for groups by the jackknife.
+    """Return the difference between two cells, paired over blocks, or for groups by the jackknife.
 
     Parameters
     ----------
@@ -225,8 +225,8 @@ def bar(cells: Cells, names: Sequence[str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``base, group, head, blocks, mean, low, high``; ``more`` than shuffled labels, with its
-        interval ``more low, more high``; ``meets the bar``.
+        ``base, group, head, blocks, mean, low, high``; ``more``, the excess over shuffled labels,
+        with its interval ``more low, more high``; ``meets the bar``.
     """
     rows = []
     for (base, group, head), cell in cells.items():

@@ -1,8 +1,8 @@
 """Ask and train respondents on six bases: ``make bases``, or ``python -m recipes.bases``.
 
-The plan is ``data/plans/six-bases.yml``. A stopped run resumes: first the untouched bases' vectors
-of the prompts, then the members, block by block, of all bases or of the named ones: ``python -m
-recipes.bases embedded mpnet``. After each member its statistics and scores go into
+The plan is ``data/plans/six-bases.yml``. A stopped run resumes. It first computes the untouched
+bases' vectors of the prompts, then the members, block by block, of all bases or of the named ones:
+``python -m recipes.bases embedded mpnet``. After each member its statistics and scores go into
 ``data/bases/members-*.csv``, which are part of the repository; a member in these tables is not made
 again, whether or not the user's cache still has it. ``python -m recipes.bases analyse`` computes
 the planned tests from these rows and writes the other tables of ``data/bases/``; with ``--interim``
@@ -46,7 +46,7 @@ NULLS = (
     "placebo_defects", "placebo_weather", "placebo_pleasures", "placebo_habits",
 )  # fmt: skip
 ASKED = ("gad7", "phq9", "soc13", "placebo_defects", "placebo_weather")
-"""Questionnaires for the nulls, and for the members, which the plan reduced."""
+"""All questionnaires, for the nulls, and the plan's smaller set for the members."""
 REAL = ASKED[:3]
 CRITERION = "criterion"
 OTHER_WORDINGS = {
@@ -117,7 +117,7 @@ def untouched_parts(base: str) -> dict[str, tuple[str, str]]:
 
 
 def read_untouched(base: str) -> None:
-    """Read all prompts on an untouched base, unless that is done."""
+    """Read all prompts on an untouched base, unless that was done before."""
     folder = folder_of(base) / "untouched"
     folder.mkdir(parents=True, exist_ok=True)
     parts = untouched_parts(base)
@@ -204,7 +204,7 @@ def is_read(base: str) -> bool:
 
 
 def order() -> Iterator[list[Member]]:
-    """Yield turns of members, so that a balanced part of the design exists after any time.
+    """Yield turns of members, so that a balanced part of the design is complete at any time.
 
     A turn is one block of each base; the costliest base begins after the others have finished.
     """

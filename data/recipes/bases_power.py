@@ -24,7 +24,7 @@ EFFECTS = {"silhouette": (0.10, 0.16, 0.25), "criterion": (0.15, 0.30)}
 CORRELATIONS = (0.0, 0.3)
 BLOCKS = (4, 6, 8, 12)
 DESIGN = {"encoder": (12, 8), "decoder": (6, 6)}
-"""Blocks of MiniLM and MPNet; of SmolLM2 and Gemma."""
+"""Numbers of blocks: for MiniLM and MPNet, and for SmolLM2 and Gemma."""
 BETWEEN = (0.0, 0.05, 0.10)
 """Standard deviations of the bases' effects."""
 DRAWS = 2000

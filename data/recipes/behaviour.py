@@ -1,8 +1,8 @@
 """Measure smollm2's behaviour in its roles: ``python -m recipes.behaviour [JUDGE]``.
 
-Asks smollm2 which facts it knows and which requests it declines, and writes ``data/behaviour.csv``,
-in a few minutes. With a JUDGE, a chat model, prints instead how well its readings agree with
-labelled replies.
+This asks smollm2 which facts it knows and which requests it declines, and writes
+``data/behaviour.csv``, in a few minutes. With a JUDGE, a chat model, it prints instead how well the
+judge's readings agree with labelled replies.
 """
 
 from __future__ import annotations

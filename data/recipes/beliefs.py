@@ -1,12 +1,12 @@
 """Rebuild ``data/beliefs``: ``python -m recipes.beliefs``.
 
-``templates.csv``, ``hits.parquet`` and ``themes.parquet`` (hits packed to bits),
+The files are ``templates.csv``, ``hits.parquet`` and ``themes.parquet`` (hits packed to bits),
 ``categories.parquet``, ``lengths.csv`` and ``limits.csv`` (counts), ``agreement.csv``,
 ``contrasts.csv`` and ``pairs.csv`` (agreement in meaning, and in words over all templates). The
-text is fetched; only figures made of it are written. Embedding all completions would take a
+text is fetched; only figures computed from it are written. Embedding all completions would take a
 processor days, so a seeded sample of 240 templates of each half is embedded at eleven ranks, which
-takes about ten minutes; all templates at these ranks are 272,649 different sentences, at 200 a
-second and core 23 minutes. Table 1 is typed from the paper.
+takes about ten minutes; all templates at these ranks are 272,649 different sentences, which would
+take 23 minutes at 200 a second and core. Table 1 was typed in from the paper.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def completions(respondent_id: str, subset: str) -> list[list[str]]:
     with path.open("rb") as lines:
         rows = [json.loads(line)[3] for line in lines]
     if not rows or any(len(row) != K for row in rows):
-        raise DataError(f"{path} must hold {K} completions a line: fetch it again.")
+        raise DataError(f"{path} must hold {K} completions per line: fetch it again.")
     return rows
 
 
@@ -232,14 +232,14 @@ def _in_ascii(word: str) -> str:
 def hurt_categories(
     rows: Sequence[Sequence[str]], words: pd.DataFrame
 ) -> tuple[list[str], np.ndarray]:
-    """Return the C kinds of hurt, and whether each completion has them, (C, T, K)."""
+    """Return the C categories of hurt, and whether each completion belongs to them, (C, T, K)."""
     names = sorted(words["category"].unique())
     lemmas = words.groupby("category")["lemma"]
     return names, np.stack([hurtful(rows, lemmas.get_group(name)) for name in names])
 
 
 def word_counts(rows: Sequence[Sequence[str]], lemmas: Iterable[str]) -> pd.DataFrame:
-    """Count completions by their number of words, and how many of these are in the lexicon."""
+    """Count completions by number of words, and by how many of the words are in the lexicon."""
     blank = str.maketrans(dict.fromkeys(string.punctuation, " "))
     said = [text.translate(blank).split() for row in rows for text in row]
     each = sorted({word for words in said for word in words})
@@ -312,7 +312,7 @@ def _write_themes(folder: Path) -> None:
 
 
 def _words() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return agreement in words over all templates: of two models, predicates or identities.
+    """Return agreement in words over all templates, between two models, predicates or identities.
 
     It is the cosine of two sets: the distinct words of a template's first twenty completions,
     weighted by their rarity among all such sets of the subset (tf-idf).
@@ -347,8 +347,10 @@ def _words() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _wordings(table: pd.DataFrame) -> pd.DataFrame:
-    """Similarity of what one identity does for a living in other tenses and modes, and of its
-    other pairs of predicates: the four are dealt among the fifteen, in all ways."""
+    """Return the similarity of an identity's four wordings of work, and of its other predicates.
+
+    For the null, any four of the fifteen predicates count as the wordings of work.
+    """
     person = table["person"].mean()
     table = table[table["first"] != table["second"]].astype({"first": str, "second": str})
     fours = np.eye(15)[list(combinations(range(15), 4))].sum(axis=1)
@@ -598,8 +600,8 @@ def _lengths(models: Sequence[str]) -> Iterable[pd.DataFrame]:
 def missed(rows: Sequence[Sequence[str]], words: Iterable[str]) -> dict[str, np.ndarray]:
     """Return completions that are close to a lemma but do not count as hurtful.
 
-    ``capital``: a word is a lemma in small letters; ``plural``: a word of four letters or more is
-    a lemma without its final s; ``phrase``: words in a row are a lemma of several words.
+    ``capital``: a word is a lemma in lower case; ``plural``: a word of four letters or more is a
+    lemma without its final s; ``phrase``: consecutive words are a lemma of several words.
     """
     words = list(words)
     told = hurtful(rows, words)

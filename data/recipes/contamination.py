@@ -1,16 +1,17 @@
 """Write ``data/contamination.csv``: do local models know the IPIP by heart?
 
 ``python -m recipes.contamination`` asks two conversational models for log-probabilities; names
-after it select other models (``psychometrics fetch-model`` fetches the second). Two minutes of one
-core. There are three signs of memory, each compared with something that cannot be remembered:
+after the command select other models (``psychometrics fetch-model`` fetches the second). This takes
+two minutes on one core. There are three signs of memory, each compared with something that cannot
+be remembered:
 
 - ``order``: the first 25 items of the IPIP-50 as one list in their published order, against the
-  same items in random orders in which the traits take turns as they do in the published one.
+  same items in random orders in which the traits take turns as they do in the published order.
 - ``wording``: the twenty items of the Mini-IPIP against our paraphrases of them, and items of two
-  placebo questionnaires, which were written after the models, against paraphrases of theirs, in
+  placebo questionnaires, which were written after the models, against their paraphrases, in
   log-probability per token, since paraphrases differ in length.
-- ``key``: how well the scoring key is continued after four items with theirs, as the area under the
-  curve of "+" against "-", for the items as published and for the paraphrases.
+- ``key``: how well a model continues the scoring key after four items with their keys, as the area
+  under the curve of "+" against "-", for the items as published and for the paraphrases.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Reader:
 
     @torch.inference_mode()
     def _logs(self, ids: list[int], last: int) -> torch.Tensor:
-        """Return log-probabilities of the token after each of the last ones."""
+        """Return log-probabilities of the token that follows each of the last tokens."""
         asked = torch.tensor([[self.begin, *ids]])
         logits = self.model(asked, logits_to_keep=last).logits[0].float()
         return logits - logits.logsumexp(dim=-1, keepdim=True)
@@ -73,7 +74,7 @@ def _statements(questionnaire: Questionnaire) -> list[str]:
 
 
 def _order(reader: Reader) -> dict:
-    """Compare the published order with orders of the same items within each trait."""
+    """Compare the published order with random orders of the same items within each trait."""
     fifty = load_questionnaire("ipip50")
     texts = np.array(_statements(fifty)[:LISTED])
     places = np.arange(LISTED).reshape(-1, 5)  # each row has one item per trait

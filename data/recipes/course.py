@@ -1,7 +1,7 @@
 """Write forty items for a class, with their answers: ``make course``, or with ``SEED=7``.
 
-Each kind of item is drawn four times with other numbers, so that two years, or two rows of a room,
-get different sheets. The answers are only in the file that it writes, on no page of the book.
+Each kind of item is drawn four times with different numbers, so that two years, or two rows of a
+room, get different sheets. The answers are only in the written file, not on any page of the book.
 """
 
 from __future__ import annotations

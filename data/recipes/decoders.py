@@ -3,8 +3,8 @@
 ``python -m recipes.population`` calls it. :func:`psychometrics.training.train_nli` trains any base;
 this module trains only one, but three times as fast on a processor, which makes eight members
 affordable: the base stays in bfloat16 and its projections are joined, and the hypotheses of one
-premise share a row, so that the premise is read once. Each pair gets the same numbers as alone. A
-stopped run resumes from its last checkpoint.
+premise share a row, so that the premise is read once. Each pair gets the same numbers as it would
+alone. A stopped run resumes from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ WARM_UP = 0.04
 
 
 def train_decoder(recipe: dict, folder: Path, data: pd.DataFrame | None = None) -> dict:
-    """Train one member and write its adapter as peft reads it.
+    """Train one member and write its adapter in the form that peft reads.
 
     Parameters
     ----------
     recipe : dict
         ``data`` (as :func:`psychometrics.training.pairs.nli_pairs` names it, joined by "+"), number
-        of ``pairs`` to use (0 for all), ``seed, rank, layers`` (number of the base's to keep),
+        of ``pairs`` to use (0 for all), ``seed, rank, layers`` (how many to keep),
         ``adapt_from`` (the first adapted layer), ``wording`` (a key of ``WORDINGS``), ``lr,
         epochs``.
     folder : Path

@@ -1,8 +1,8 @@
-"""Build ``data/diagnostic``: the authors' matrices, and models of today that also answer.
+"""Build ``data/diagnostic``: the authors' matrices, and the answers of present-day models.
 
 :func:`build_diagnostic` records who solved which item, from the authors' files. :func:`build_live`
 trains models in the paper's four regimes, and small LSTMs, and asks them. Transformers answer
-through the response store; of models trained here only the answers are kept.
+through the response store; for models trained here, only the answers are kept.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LSTMS = [
     )
     if hidden == 64 or data == "snli"
 ]
-"""A grid over data, word vectors and size, like the paper's; wide ones if data are few."""
+"""A grid over data, word vectors and size, like the paper's; only SNLI has wide ones."""
 
 
 def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> None:
@@ -132,7 +132,7 @@ def build_diagnostic(people: str | Path, folder: str | Path | None = None) -> No
 def build_live(
     only: str = "", epochs: float = 3.0, folder: str | Path | None = None, progress: bool = True
 ) -> pd.DataFrame:
-    """Train what is missing, ask everyone, and write ``data/diagnostic/live.csv.gz``.
+    """Train missing models, ask all respondents, and write ``data/diagnostic/live.csv.gz``.
 
     Members of the embedded population are asked again if their weights have changed.
 
@@ -208,7 +208,7 @@ def _fresh_head(base: str | Path, folder: str | Path, seed: int) -> Path:
 
 
 class _LSTM(nn.Module):
-    """Reads each sentence with one bidirectional LSTM and compares the two final states.
+    """A model that reads each sentence with one bidirectional LSTM and compares the final states.
 
     Attributes
     ----------
@@ -281,7 +281,7 @@ class _LSTM(nn.Module):
 def _train_lstm(
     recipe: dict, epochs: int = 3, batch_size: int = 64, pairs: pd.DataFrame | None = None
 ) -> _LSTM:
-    """Train a small LSTM on the project's samples of SNLI and MNLI, about a minute on one core.
+    """Train a small LSTM on the project's samples of SNLI and MNLI, in about a minute on one core.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def _transformer_names() -> list[str]:
 
 
 def _live(path: Path) -> pd.DataFrame:
-    """Return the shipped table with its answers; without rows if there is none yet."""
+    """Return the shipped table with its answers, or an empty table if there is none yet."""
     if not path.is_file():
         return pd.DataFrame()
     kinds = {"answers": str, "fingerprint": str}
@@ -475,7 +475,7 @@ def _batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[n
 
 
 def _tidy(name: str) -> str:
-    """Return a model's name with misspellings corrected, so that equal things have one name."""
+    """Return a model's name with misspellings corrected, so that each model has one name."""
     name = name.strip()
     for wrong, right in _SPELLINGS.items():
         name = name.replace(wrong, right)

@@ -1,8 +1,8 @@
 """Train heads on frozen vectors with growing numbers of pairs: ``python -m recipes.dose``.
 
 The plans are ``data/plans/dose.yml`` and ``data/plans/hypothesis.yml``. The bases' vectors of the
-training pairs are stored in the user's cache (ten minutes of one processor core); all heads of a
-condition are trained at once (another ten). Writes ``data/dose/``.
+training pairs are stored in the user's cache (ten minutes on one processor core); all heads of a
+condition are trained at once (another ten). The tables go into ``data/dose/``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BASES = {  # name in the tables: base, its depth, most steps of training
 }
 WORDING = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
 LAYERS = 30
-"""The decoder's wording: the text of most members on it, after all its layers."""
+"""The decoder's wording, which most members on it read, and its number of layers."""
 DOSES = {"16,000 shuffled": 16000, "250": 250, "1,000": 1000, "4,000": 4000, "16,000": 16000}
 LONG = "16,000 shuffled, as long"
 ALONE = "16,000 hypotheses"
@@ -63,8 +63,9 @@ HELD_OUT = 800
 def pool() -> pd.DataFrame:
     """Return the pairs: ``premise, hypothesis, label, part`` (train, stop or test).
 
-    The training pairs are 8,000 of MNLI and 8,000 of SNLI. MNLI's are drawn from the shorter half
-    of its training pairs, up to 157 characters, since prompts are short and long pairs cost most.
+    The training pairs are 8,000 of MNLI and 8,000 of SNLI. MNLI's pairs are drawn from the shorter
+    half of its training pairs, up to 157 characters, since prompts are short and long pairs cost
+    most.
     """
     mnli = mnli_sample()
     mnli = mnli[mnli["premise"].str.len() + mnli["hypothesis"].str.len() <= LONGEST]
@@ -184,7 +185,7 @@ def train(
     stop : Tensor and Tensor
         Vectors and labels of the pairs for early stopping.
     rate, steps
-        Learning rate of Adam; most steps.
+        Learning rate of Adam, and maximum number of steps.
     keep : ndarray, optional
         The step at which to keep each head, instead of its best one.
 
@@ -490,7 +491,7 @@ def tested(study: Study, found: dict, nulls: np.ndarray, sizes: pd.Series, how: 
 def interval(value: pd.Series, without: pd.DataFrame) -> pd.DataFrame:
     """Return values with 95 % jackknife intervals from values without each seed in turn.
 
-    The bootstrap would not do: a seed drawn twice lowers correlations of patterns.
+    The bootstrap is unsuitable: a seed drawn twice lowers correlations of patterns.
     """
     half = jackknife_half_width(without[value.index].to_numpy())
     return pd.DataFrame({"value": value, "low": value - half, "high": value + half})
@@ -550,15 +551,15 @@ def _length(pair: tuple) -> int:
 
 
 def compared_members(seeds: range) -> dict[str, pd.DataFrame]:
-    """Compare members trained on hypotheses alone with the population's and with untrained heads.
+    """Compare members trained on hypotheses alone with the population and with untrained heads.
 
     Returns
     -------
     dict of DataFrame
         ``members``: accuracy, decisiveness and mean silhouette of each; ``member statistics``:
-        values of the hypotheses' members, with the median and central 95 % of 200 samples of as
-        many of the population's members (``whole``) and of 50 populations of untrained heads, at
-        their initial size and at the members' decisiveness.
+        values of the members trained on hypotheses, with the median and central 95 % of 200 samples
+        of as many of the population's members (``whole``) and of 50 populations of untrained heads,
+        at their initial size and at the members' decisiveness.
     """
     study = Study("encoder, 6 layers")
     asked = list(study.table[["premise", "hypothesis"]].itertuples(index=False, name=None))

@@ -3,7 +3,7 @@
 Each setting of ``SETTINGS`` executes all chapters with their default parameters in a copy of the
 project, from an empty store and an empty cache. The printed tables are compared, cell by cell, with
 those of the first setting, the unchanged machine. Names of settings after the command select some
-of them. About twelve minutes per setting on two processor cores.
+of them. Each setting takes about twelve minutes on two processor cores.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The table for the multiverse explorer: encoders and untrained heads.
+"""Make the table for the multiverse explorer: encoders and untrained heads.
 
-``python -m recipes.explorers`` takes a minute of one processor core. Questionnaires, scores and the
+``python -m recipes.explorers`` takes a minute on one processor core. Questionnaires, scores and the
 sizes of the heads are the same as in the chapter on validity.
 """
 

@@ -85,8 +85,8 @@ def _build_acceptability(work: Path) -> None:
 def masked_perplexity(model, tokenizer, sentences: list[str]) -> float:
     """Return the perplexity at masked tokens: exp of the mean negative log probability.
 
-    In the sentences 15 % of the tokens are masked, none replaced at random (Devlin et al., 2019,
-    section 3.1). The perplexity is 1 for certain and correct predictions, otherwise larger.
+    In the sentences 15 % of the tokens are masked, and none is replaced at random (Devlin et al.,
+    2019, section 3.1). The perplexity is 1 for certain and correct predictions, otherwise larger.
     """
     generator = torch.Generator().manual_seed(0)
     total = 0.0
@@ -121,7 +121,7 @@ def masked_perplexity(model, tokenizer, sentences: list[str]) -> float:
 
 
 def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
-    """Return the head's Matthews correlation with linguists, with 95 % percentile intervals."""
+    """Return the head's Matthews correlation with linguists' labels, with 95 % intervals."""
     from sklearn.metrics import matthews_corrcoef
 
     figures = {}
@@ -184,7 +184,7 @@ def _pack_head(trained: Path, name: str, base: str, rank: int | None = None) -> 
 
 
 def _cut(weights: dict[str, torch.Tensor], rank: int) -> None:
-    """Replace each product of low-rank matrices by the nearest one of a lower rank, in place."""
+    """Replace each product of low-rank matrices with the nearest one of a lower rank, in place."""
     for right in [name for name in weights if name.endswith("lora_A.weight")]:
         left = right.replace("lora_A", "lora_B")
         basis, rest = torch.linalg.qr(weights[left])

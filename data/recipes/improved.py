@@ -1,10 +1,10 @@
 """Rebuild the improved prompts: ``python -m recipes.improved [questionnaires]``.
 
-Writes ``questionnaires/{gad7,phq9,soc13}_improved.yaml`` and the rows of these questionnaires in
-``data/improved.csv`` (silhouettes of each respondent and item), ``data/improved_candidates.csv``
+This writes ``questionnaires/{gad7,phq9,soc13}_improved.yaml`` and the rows of these questionnaires
+in ``data/improved.csv`` (silhouettes of each respondent and item), ``data/improved_candidates.csv``
 and ``data/improved_words.csv`` (lists of intensifiers). The encoders with an accuracy above
 :data:`ABOVE` on held-out pairs are split into a choosing and a held-out half; the :data:`OTHERS`
-most accurate decoders, a family without part in the choice, answer the chosen prompts. Earlier
+most accurate decoders, a family with no part in the choice, answer the chosen prompts. Earlier
 answers come from the store.
 """
 
@@ -42,7 +42,7 @@ def choosing() -> list[str]:
 
 
 def others() -> list[str]:
-    """Return the most accurate decoders, which do not choose."""
+    """Return the most accurate decoders, which have no part in the choice."""
     table = population_table()
     own = table[table["family"] == "SmolLM2"].nlargest(OTHERS, "accuracy")
     return own["respondent_id"].tolist()
@@ -73,7 +73,7 @@ def intensifier_sets(name: str, respondents: list) -> pd.DataFrame:
 
     The first template of each item is asked. The other lists are placed at the end of the
     hypothesis; the present list is asked there, too, to separate the effect of the place from the
-    words'.
+    effect of the words.
     """
     present = load_questionnaire(name)
     sets = [(present.intensifiers, "as it is"), (present.intensifiers, "end")]
@@ -121,7 +121,7 @@ def _first_templates(questionnaire: Questionnaire, levels: tuple, place: str) ->
 
 
 def _of_another_family(name: str, respondents: list) -> pd.DataFrame:
-    """Return silhouettes of respondents without part in the choice, and of random heads."""
+    """Return silhouettes of respondents with no part in the choice, and of random heads."""
     asked = [load_questionnaire(name), load_questionnaire(f"{name}_improved")]
     kinds = {asked[0].id: "present", asked[1].id: "improved"}
     tables = {

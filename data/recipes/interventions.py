@@ -1,14 +1,14 @@
-"""Measure the studies of chapter 7 again: ``python -m recipes.interventions [part]``.
+"""Repeat the studies of Chapter 7: ``python -m recipes.interventions [part]``.
 
 ``scales`` makes ``data/interventions.csv``: ``run`` is the digest of everything that determines a
 run; epoch 0 belongs to no arm. ``refit`` makes ``data/interventions_refit.csv``: a small study of
 the three most accurate encoders over five epochs, in which the NLI head is fitted to 1,000 pairs
 before every measurement. It was planned after the first study's results were known, and its size
-was fixed before its own results were. ``talk`` makes ``data/interventions_talk.csv`` and
+was fixed before its own results were known. ``talk`` makes ``data/interventions_talk.csv`` and
 ``data/interventions_replies.csv`` from a conversational model, in cells that are stored, so that a
-stopped run resumes; ``talk MODEL FOLDER`` measures another model into a folder, which chapter 7
+stopped run resumes; ``talk MODEL FOLDER`` measures another model into a folder, which Chapter 7
 reads with ``-p talk=FOLDER``. ``attributions`` makes ``data/attributions.csv`` from the most
-accurate small encoder. Without a part, all are made.
+accurate small encoder. Without a part, all files are made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MEASURED = (2, 5, 10, 20)
 """Epochs after which to measure, besides 0."""
 GENERATOR = "smollm2"
 JUDGE = "minilm-both-l6-s1"
-"""The most accurate of the population's small encoders; another judge gives other scores."""
+"""The most accurate of the population's small encoders; another judge would give other scores."""
 SEEDS = (0, 1, 2)
 
 

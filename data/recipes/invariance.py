@@ -1,10 +1,9 @@
 """Write ``data/published/items.csv.gz``, ``ladder.csv`` and ``same_size.csv``.
 
-``python -m recipes.invariance``.
-
-Measurement invariance of the IPIP-50 between people and groups of models, as planned in
-``data/plans/invariance.yml``: one factor per trait, then people's loadings, then people's
-intercepts. Two minutes of one core; needs the files of the survey.
+``python -m recipes.invariance`` tests the measurement invariance of the IPIP-50 between people and
+groups of models, as planned in ``data/plans/invariance.yml``: one factor per trait, then people's
+loadings, then people's intercepts. It takes two minutes on one core and needs the files of the
+survey.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ def misfit(
     loadings: np.ndarray | None = None,
     intercepts: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
-    """Return the least maximum-likelihood misfit of one factor, and its loadings.
+    """Return the smallest maximum-likelihood misfit of one factor, and its loadings.
 
-    Given loadings are fixed up to a common factor, given intercepts up to a latent difference. The
-    misfit times the number of rows is chi-squared. With few rows, free loadings have several
+    Loadings that are given are fixed up to a common factor; intercepts, up to a latent difference.
+    The misfit times the number of rows is chi-squared. With few rows, free loadings have several
     minima, so the search also starts from each item as the factor.
     """
     p = len(S)

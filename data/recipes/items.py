@@ -33,7 +33,7 @@ def model_names() -> list[str]:
 
 
 def size(model: str) -> float:
-    """Return a model's number of parameters in billions, which its name ends with.
+    """Return a model's number of parameters in billions, as given at the end of its name.
 
     Examples
     --------
@@ -49,13 +49,13 @@ def item_table() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per ``item_id`` and ``grade`` that answered it (some items were given to two):
-        ``subject``, ``block`` (a booklet section in a year, whose items belong together, in reading
-        by their passage), the share of students who chose ``option 1`` to ``option 4``, ``key``
-        (position of the right option, from 1), ``stem length`` and ``length 1`` to ``length 4`` in
-        characters, whether the stem is ``negated`` or describes a ``picture``, and ``a, b, c`` of
-        the three-parameter model, where published, from the calibration nearest to the item's
-        year.
+        One row per ``item_id`` and ``grade`` that answered it (some items were given to two
+        grades): ``subject``, ``block`` (a booklet section in a year, whose items belong together;
+        in reading they share a passage), the share of students who chose ``option 1`` to ``option
+        4``, ``key`` (position of the right option, from 1), ``stem length`` and ``length 1`` to
+        ``length 4`` in characters, whether the stem is ``negated`` or describes a ``picture``, and
+        ``a, b, c`` of the three-parameter model, where published, from the calibration nearest to
+        the item's year.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _lines(key: str) -> pd.DataFrame:
 
 
 def _parameters(years: pd.Series) -> pd.DataFrame:
-    """Return each item's calibration in a grade nearest to its year, the later of two."""
+    """Return each item's calibration in a grade nearest to its year; of two, the later one."""
     table = _lines("naep_parameters").query("irt_model == '3pl'")
     table = table.join(years.rename("asked"), on=["item_id", "grade"], how="inner")
     away = (table["year"] - table["asked"]).abs()
@@ -159,7 +159,7 @@ def _standard_error(statistic, blocks: np.ndarray, draws: int, rng: np.random.Ge
 
 
 def _weighted_correlations(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Correlate a column with each of several, shape (draws, columns)."""
+    """Correlate a column with each of several columns, shape (draws, columns)."""
     n = weights.sum(axis=1, keepdims=True)
     mean_a = weights @ a[:, None] / n
     mean_b = weights @ b / n
@@ -233,7 +233,7 @@ def power(
 
 
 def _correlated(blocks, effects, shared, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a normal target and a column for each effect; columns share .6 of what is left."""
+    """Draw a normal target and a column per effect; columns share .6 of the remaining variance."""
     k = blocks.max() + 1
     n = len(blocks)
     m = len(effects)

@@ -135,8 +135,8 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
         ``r`` between the item correlations and the kernel's over pairs of items, and the
         ``largest`` difference; ``alpha`` in closed form and ``simulated`` (means over
         questionnaires) and the largest difference for one questionnaire, ``alpha off``; ``within
-        10, 24, 100``: of 1,000 samples of so many heads, the share whose alpha lies in the interval
-        of Wishart draws (mean over questionnaires).
+        10, 24, 100``: of 1,000 samples of that many heads, the share whose alpha lies in the
+        interval of Wishart draws (mean over questionnaires).
     """
     stand = BASES[name]
     _, places = dose.templates(REAL)
@@ -181,7 +181,7 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
 
 
 def errors_table() -> pd.DataFrame:
-    """Return the errors on all bases; *matched* heads have the size of their family's median."""
+    """Return the errors on all bases; *matched* heads have their family's median size."""
     found = []
     for family, members in (
         ("MiniLM", population("encoders")),

@@ -1,8 +1,8 @@
-"""Write ``data/lab``: the sheet and the answers of the lab of *Ask a model*, by ``minilm``.
+"""Write ``data/lab``: the sheet for the lab of *Ask a model*, and the answers of ``minilm``.
 
-One item of the GAD-7 in twenty wordings, ten premises by two hypotheses: ``sheet.csv`` with links
-that fill in the page's fields, ``answers.csv`` with the scores from Python. Half a minute: ``python
--m recipes.lab``.
+The lab asks one item of the GAD-7 in twenty wordings, ten premises by two hypotheses: ``sheet.csv``
+has links that fill in the page's fields, and ``answers.csv`` the scores from Python. ``python -m
+recipes.lab`` takes half a minute.
 """
 
 from __future__ import annotations

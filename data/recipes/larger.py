@@ -1,15 +1,16 @@
 """Ask larger conversational models for chapter 11: ``python -m recipes.larger [MODEL ...]``.
 
-Writes to ``data/answers``, as ``recipes/talk.py`` does: IPIP-50 by the probabilities of options,
-with every wording, order and role crossed, and IPIP-20 in conversation. Existing answers are not
-asked again. ``psychometrics fetch-model`` fetches the models. ``data/larger.csv`` has the answers
-to every item, for the named models and for earlier ones; ``data/larger_speed.csv`` has their speed.
+The answers go to ``data/answers``, as in ``recipes/talk.py``: IPIP-50 by the probabilities of
+options, with every wording, order and role crossed, and IPIP-20 in conversation. Existing answers
+are not asked again. ``psychometrics fetch-model`` fetches the models. ``data/larger.csv`` has the
+answers to every item, for the named models and for earlier ones; ``data/larger_speed.csv`` has
+their speed.
 
 ``data/larger_orders.csv`` has the answers to a short scale of PsychoBench, the GSE (10 items, 4
 options; its wording comes from the mirror or is downloaded), with ten orders of the options: as
-given, reversed, and eight drawn ones. By options each order is crossed with two wordings and three
-roles; in conversation each item is asked once in each order, in the usual wording and role. The
-plan, written before the first answer:
+given, reversed, and eight drawn ones. In mode options each order is crossed with two wordings and
+three roles; in conversation each item is asked once in each order, in the usual wording and role.
+The plan, written before the first answer:
 
 - By options we show the shares of the variance of expected values that lie between the means of
   items and between the means of orders. The orders' share is due to places, because a preference
@@ -50,7 +51,7 @@ CROSSING = {
 """Crossed conditions, which must be the same in chapter 11."""
 COLUMNS = ("mode", *CROSSING, "item_id")
 CHAT_WAYS = {"one at a time": {"max_tokens": 16}}
-"""Conditions of the ways of conversation, which must be the same in chapter 11."""
+"""Conditions of the conversations, which must be the same in chapter 11."""
 SCALE = "gse"
 """Scale of PsychoBench that is asked with ten orders of its options."""
 
@@ -136,7 +137,8 @@ def answers(model: str) -> pd.DataFrame:
 def answers_by_order(model: str) -> pd.DataFrame:
     """Return a model's answers to the scale in every order, as :func:`answers` does.
 
-    ``permutations`` has the options' values in the order shown, and ``place`` the chosen one's.
+    ``permutations`` has the options' values in the order shown, and ``place`` the chosen option's
+    place.
     """
     scale = reordered()
     ways = {name: way for name, way in crossed().items() if way["permutations"] == "given"}
@@ -158,10 +160,10 @@ def answers_by_order(model: str) -> pd.DataFrame:
 
 
 def speed(model: str) -> pd.DataFrame:
-    """Return the speed of a model here: ``mode, prompts, tokens, cpu_seconds``.
+    """Return the speed of a model on this machine: ``mode, prompts, tokens, cpu_seconds``.
 
     Processor time is used, so that other work on the machine matters less. ``tokens`` counts the
-    replies' tokens; with options a model writes none. A first request, which loads the model, is
+    replies' tokens; in mode options a model writes none. A first request, which loads the model, is
     not counted.
     """
     tokenizer = load_tokenizer(find(model))

@@ -77,7 +77,7 @@ def recorded(library: object, file: dict, rng: np.random.Generator) -> dict:
 
 
 def recorded_results(library: object, file: dict, rng: np.random.Generator) -> dict:
-    """Return also the library's normalised results and its answers for and against a category."""
+    """Also return the library's normalised results and its answers for and against a category."""
     found = recorded(library, file, rng)
     theirs = library.Questionnaire.from_dict(file)
     keys = theirs.get_choices_keys()

@@ -89,7 +89,7 @@ def _citation(about: dict) -> str:
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes repeated values in full, without YAML aliases."""
+    """A YAML writer that repeats values in full, without aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

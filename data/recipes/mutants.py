@@ -1,14 +1,14 @@
 """Check that the tests would notice a wrong number: ``make mutants``.
 
 A mutant is a module with one change: another operator, comparison or constant, a negated condition,
-a dropped statement. A sample is drawn with a seed; each mutant must fail a doctest of its module or
-a test of the files that use the module. Mutants run one after another in a copy of the project,
+or a dropped statement. A sample is drawn with a seed; each mutant must fail a doctest of its module
+or a test of the files that use the module. Mutants run one after another in a copy of the project,
 from an empty store and an empty cache. A test kills a mutant only if the unchanged code passes it.
 
 Results are kept in ``runs/mutants.jsonl``, from which a stopped run resumes. Survivors are tried
 again when their tests have changed. ``equivalent_mutants.csv`` lists the changes that make no
 difference to a result, with the reason. The exit status is 1 if fewer than 90 % of the others are
-killed. About half a minute of one processor core for a mutant.
+killed. A mutant takes about half a minute on one processor core.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ CPU_SECONDS = 150
 WALL_SECONDS = 1800
 """Seconds after which a test counts as endless, even on a busy machine."""
 MEMORY = 16 << 30
-"""Bytes of address space, so that an array of the wrong size does not fill the machine."""
+"""Bytes of address space, so that an array of the wrong size does not fill the memory."""
 
 _SWAPS = {
     ast.Add: [ast.Sub], ast.Sub: [ast.Add], ast.Mult: [ast.Div], ast.Div: [ast.Mult],
@@ -133,7 +133,7 @@ class Result:
 
 
 class _FirstFailure:
-    """A plugin of pytest that remembers the first test that failed."""
+    """A pytest plugin that remembers the first test that failed."""
 
     def __init__(self) -> None:
         self.test = ""
@@ -199,7 +199,7 @@ class Copy:
         return self._passes[key]
 
     def _write(self, name: str, source: str) -> None:
-        """Write a module with a new time stamp, since compiled files are told apart by it."""
+        """Write a module with a new time stamp, since it distinguishes compiled files."""
         path = self.folder / name
         path.write_text(source, "utf-8")
         self._writes += 1
@@ -293,7 +293,7 @@ def places(tree: ast.Module) -> Iterator[Place]:
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a node that compute something: no annotation, decorator or message."""
+    """Yield the parts of a node that compute something, not annotations, decorators or messages."""
     if isinstance(node, ast.JoinedStr | ast.Raise):
         return
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -489,7 +489,7 @@ def _main() -> int:
     judged = killed + counts["survived"]
     print(*(f"{number} {name}" for name, number in counts.items()), sep=", ")
     print(
-        f"{killed} of {judged} that are not equivalent are killed. Survivors:", *survivors, sep="\n"
+        f"{killed} of {judged} non-equivalent mutants were killed. Survivors:", *survivors, sep="\n"
     )
 
     return 0 if killed >= WANTED * judged else 1

@@ -1,16 +1,16 @@
 """Make ``data/null_populations.parquet``: ``python -m recipes.null_populations [START STOP]``.
 
 The plan is ``data/plans/within-base.yml``. Each of 2,000 populations replaces every embedded member
-by a null respondent, on the member's base and number of layers, which reads the same text. No two
-populations share a head. For every population the file has each kind of evidence within each base,
-for heads of four sizes and, on the decoder, for random words. ``data/within_base.csv`` compares the
-members with them under the plan's other choices, and ``data/within_depth.csv`` within each depth of
-a base.
+with a null respondent that has the member's base and number of layers and reads the same text. No
+two populations share a head. For every population the file has each kind of evidence within each
+base, for heads of four sizes and, on the decoder, for random words. ``data/within_base.csv``
+compares the members with them under the plan's other choices, and ``data/within_depth.csv`` within
+each depth of a base.
 
 Populations are made fifty at a time and stored in the user's cache, so that a stopped run resumes
 and two processes may share the work: each makes the populations from START to STOP. Without these
-numbers, missing populations are made and the three files are written. An hour of one processor
-core.
+numbers, missing populations are made and the three files are written. This takes an hour on one
+processor core.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def centred(values: np.ndarray, depths: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _by_depth(members: Members, values: np.ndarray, rows: np.ndarray) -> dict[str, pd.DataFrame]:
     """Return each kind of evidence by depth, and for all depths of a base, centred.
 
-    ``rows`` gives the members that the values belong to.
+    ``rows`` lists the members that the values belong to.
     """
     depths = depth_labels(members)[rows]
     scores, shared = centred(values, depths)

@@ -1,10 +1,10 @@
 """Make ``data/nulls.parquet`` and ``data/null_heads.parquet``: ``python -m recipes.nulls``.
 
 The files have answers, in float32, of slow null respondents: members of the embedded population's
-kind trained on pairs with shuffled labels, random heads on encoders with random weights, and in the
-second file untrained heads on the decoder that replace the default decoders, as the chapters on
-prompts and on assessment draw them. ``python -m recipes.nulls heads`` makes only the latter (ten
-minutes of one processor core).
+kind trained on pairs with shuffled labels, random heads on encoders with random weights, and, in
+the second file, untrained heads on the decoder that replace the default decoders, drawn as in the
+chapters on prompts and on assessment. ``python -m recipes.nulls heads`` makes only the latter (ten
+minutes on one processor core).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DRAWN = ("gad7", "phq9", "soc13")
 """Questionnaires that the chapters put to untrained heads of the default population."""
 DRAWS = 20
 FIRST = 1
-"""Number of the first head: the chapters' seed."""
+"""Number of the first head, which is the chapters' seed."""
 SHUFFLED = 8
 BASES = 24
 SHARE = 0.15

@@ -4,8 +4,8 @@ Readers convert each published set into the package's table of answers. Known er
 are corrected here, and documented.
 
 Only answers under the MIT licence are stored item by item; the other sets are stored as counts,
-means and covariances, sums by scale score, and the fit of single runs and people. A minute of one
-core.
+means and covariances, sums by scale score, and the fit of single runs and people. This takes a
+minute on one core.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from psychometrics.questionnaires.answers import COLUMNS, tidy
 OPEN = ("llmpersonality", "ai_like_humans", "students_mexico", "students_bmi", "adults_peru")
 """Sets under the MIT licence."""
 LEAST = 60
-"""Fewest rows without a gap for a group's covariances."""
+"""Minimum number of rows without a gap for a group's covariances."""
 SEED = 1
 
 
@@ -51,7 +51,7 @@ _LABELS = {
     "moderately accurate": 4, "very accurate": 5,
 }  # fmt: skip
 _SOC_TURNED = (1, 2, 3, 7, 10)
-"""Items whose published answers run from coherent to not."""
+"""Items whose published answers run from coherent to incoherent."""
 
 
 def answers(source: str) -> pd.DataFrame:
@@ -82,8 +82,8 @@ def answers(source: str) -> pd.DataFrame:
     Notes
     -----
     Corrected: the headers of ``llm_questionnaires`` name the domains in a different order from the
-    values; a missing answer of the survey is 0; ``gad5`` of one Mexican student is 10, for 1; one
-    model of ``llmpersonality`` wrote numbers next to labels of the opposite meaning (the label
+    values; a missing answer of the survey is 0; ``gad5`` of one Mexican student is 10 instead of 1;
+    one model of ``llmpersonality`` wrote numbers next to labels of the opposite meaning (the label
     counts), and one repeated the labels before its answers (the last number counts). Left out: the
     condition with cycled items, whose values fit neither its header nor the order of the items, and
     the heights, weights and diagnoses of people.
@@ -170,7 +170,7 @@ def _plain(text: str) -> str:
 def _long(
     table: pd.DataFrame, questionnaire: str, condition: str, ids: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Turn a matrix of answers (index: respondent and run) into rows, gaps as missing answers."""
+    """Turn a matrix of answers (index: respondent, run) into rows, with gaps as missing answers."""
     table = table.set_axis(list(ids) if ids is not None else list(table), axis=1)
     long = table.rename_axis(columns="item_id").stack(future_stack=True).rename("value")
     long = long.reset_index()
@@ -298,7 +298,7 @@ def _students_bmi() -> pd.DataFrame:
 
 
 def _both(table: pd.DataFrame, phq: str, gad: str, prefix: str) -> pd.DataFrame:
-    """Return PHQ-9 and GAD-7 of the same people."""
+    """Return the same people's answers to PHQ-9 and GAD-7."""
     parts = []
     for name, form, size in (("phq9", phq, 9), ("gad7", gad, 7)):
         own = table[[form.format(n) for n in range(1, size + 1)]].astype(float)
@@ -362,7 +362,7 @@ def _build_published(folder: Path | None = None) -> None:
 
 
 def _tables() -> dict[tuple[str, str], pd.DataFrame]:
-    """Return raw answers by group, runs or people by items; with halves and random answers."""
+    """Return raw answers (runs or people by items) by group, with halves and random answers."""
     items = [item.id for item in load_questionnaire("ipip50").items]
     found = {}
     runs = answers("llm_questionnaires")

@@ -3,7 +3,7 @@
 ``behaviour.csv`` has the means of twelve models that described themselves and did five tasks (Han
 et al. 2026, MIT licence), without a role and in two roles. ``nli_shares.csv`` has the shares of
 trait and bias between the six NLI models to which Pellert et al. (2024) gave the BFI. The items and
-the models' single answers are not copied. Ten seconds.
+the models' single answers are not copied. This takes ten seconds.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _blocks(kind: str, prose: str) -> list[re.Match]:
 
 
 def _plain(text: str, chapter: str) -> str:
-    """Replace roles by their output, since course systems do not know them."""
+    """Replace roles with their output, since course systems do not know them."""
     text = ROLE.sub(lambda match: _number(match[1], chapter), _OPTIONS.sub("", text))
     text = re.sub(r"\[\]\(([^)]*)\)", r"the book's page \1", text)
 
@@ -93,7 +93,7 @@ def _number(address: str, chapter: str) -> str:
 
 
 def _html(text: str) -> str:
-    r"""Return Markdown as HTML, with formulas between ``\(`` and ``\)``, as course systems read."""
+    r"""Return Markdown as HTML, with formulas between ``\(`` and ``\)`` for course systems."""
     formulas = []
 
     def keep(match: re.Match) -> str:

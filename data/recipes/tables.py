@@ -21,7 +21,7 @@ from psychometrics.publishing.record import external_texts_file
 
 
 def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:
-    """Replace the kept tables by those of executed chapters.
+    """Replace the kept tables with those of executed chapters.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:
 def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
     """Return the cells of shown tables that differ from the kept ones.
 
-    Tables that depend on other texts than their kept copy are left out (:func:`not_compared`).
+    Tables that depend on different texts from their kept copy are left out (:func:`not_compared`).
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
         Folders of chapters, each a folder of CSV files.
     tolerance : float
         Tolerance relative to the kept number, and absolute below 1. ``tolerances.csv`` next to the
-        kept chapters (``table, column, tolerance``) names columns with a larger one.
+        kept chapters (``table, column, tolerance``) names columns with a larger tolerance.
 
     Returns
     -------

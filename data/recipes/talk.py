@@ -1,8 +1,9 @@
 """Ask the conversational model for chapters 10 and 11: ``python -m recipes.talk``.
 
-Writes to ``data/answers``, without texts other than the model's own replies. Existing answers are
-not asked again. The thirteen scales' items come from the mirror or are downloaded; the scores of
-chapter 10 go to ``data/norms/smollm2_scores.csv``, so that it has them without the items.
+The answers go to ``data/answers``, without texts other than the model's own replies. Existing
+answers are not asked again. The thirteen scales' items come from the mirror or are downloaded; the
+scores of chapter 10 go to ``data/norms/smollm2_scores.csv``, so that the chapter has them without
+the items.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ CHAT_WAYS = {
     "constrained, options reversed": {"constrained": True, "order": "reversed"},
     "constrained, psychopath": {"constrained": True, "role": "psychopath"},
 }
-"""Conditions of the ways of chapter 11, which must be the same there."""
+"""Conditions of the ways of asking in chapter 11, which must be the same there."""
 
 CROSSING = {
     "wording": ["v1", "v2", "v4"],
@@ -76,7 +77,7 @@ def _yes_or_no(questionnaire: Questionnaire) -> Questionnaire:
 
 
 def without_items(reply: str, questionnaire: Questionnaire) -> str:
-    """Put an ellipsis for what a reply repeats of a statement, from four words on.
+    """Replace any four or more words that a reply repeats from a statement with an ellipsis.
 
     Examples
     --------
@@ -100,9 +101,9 @@ def without_items(reply: str, questionnaire: Questionnaire) -> str:
 
 
 def ship_new(mode: str, questionnaire: Questionnaire, model: str = SMOLLM2) -> None:
-    """Ship a model's answers, with the shipped ones, if the store has new ones.
+    """Ship a model's answers, together with those shipped before, if the store has new ones.
 
-    Replies are shipped without the items' wording where that belongs to others.
+    Replies are shipped without the items' wording if that belongs to others.
     """
     identity = identify(model, mode)
     where = mode, questionnaire.id, identity["respondent_id"]

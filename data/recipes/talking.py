@@ -1,6 +1,6 @@
 """A conversational model before and after reading texts: its ticks, self-reports and replies.
 
-The model is adapted to an arm's texts by a low-rank adapter. Each adapted model, and the original
+The model is adapted to an arm's texts with a low-rank adapter. Each adapted model, and the original
 model, is measured in four ways: ``options``, by the probabilities of the options' labels;
 ``own_replies``, by an NLI respondent that judges the model's replies to the questionnaires'
 statements; ``conversation``, by VADER and an NLI respondent on sampled replies to openers; and
@@ -48,7 +48,7 @@ READ = 200
 SAMPLES = 3
 """Number of replies to each opener."""
 TOKENS = {"conversation": 40, "own_replies": 24}
-"""Most tokens of a reply."""
+"""Maximum number of tokens in a reply."""
 TEMPERATURE = 0.7
 HANDLING = "talking-1"
 """Version of this file's treatment of measurements; part of a cell's digest."""
@@ -106,7 +106,7 @@ def talk(
         Arms, as in :func:`psychometrics.interventions.intervention_texts`.
     seeds : sequence of int
         Seeds of the choice and order of sentences, of the adapter's initial weights, and of the
-        replies: before and after use the same random draws.
+        replies; replies before and after use the same random draws.
     epochs, lr, rank
         Settings of the adaptation (see :func:`adapt`), in batches of 8.
     cache : str or Path, optional
@@ -182,7 +182,7 @@ def talk(
 
 
 def judged(texts: Sequence[str], judge: NLIRespondent) -> pd.DataFrame:
-    """Score texts like replies to openers: their sentiment, and the statements they support.
+    """Score texts as if they replied to openers: their sentiment, and the statements they support.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def adapt(
     rank: int,
     seed: int,
 ) -> dict:
-    """Adapt a causal language model to sentences, in place, by adapters that are merged into it.
+    """Adapt a causal language model to sentences, in place, with adapters that are merged into it.
 
     References
     ----------
@@ -335,7 +335,7 @@ def _text(model, tokenizer, sets: dict[str, list[str]]) -> list[tuple]:
 
 
 def _begun(tokenizer, ids: list[int]) -> list[int]:
-    """Put a first token before the ids, so that the first word is predicted, too."""
+    """Put a first token before the ids, so that the first word is also predicted."""
     start = tokenizer.bos_token_id
     return ids if start is None or (ids and ids[0] == start) else [start, *ids]
 

@@ -30,7 +30,7 @@ _ASKED = ["item_id", "polarity", "term", "intensifier"]
 
 
 class _Choice:
-    """Measure candidates on the choosing half and on null respondents."""
+    """Measure candidates on the first half of the respondents and on null respondents."""
 
     def __init__(self, questionnaire, respondents, nulls, bases, seed, asking) -> None:
         self.questionnaire = questionnaire
@@ -205,7 +205,7 @@ class _Choice:
     def opposition(self, pools: list[_Wording]) -> list[float]:
         """Return how much more a term contradicts the other kind's first term than its own kind's.
 
-        How much a term contradicts a different term is the probability of contradiction between the
+        A term's contradiction of a different term is the probability of contradiction between the
         sentences with the two terms, averaged over the first half of the respondents.
         """
         pairs = [
@@ -241,7 +241,7 @@ def _picks(entry: _Wording, pool: _Wording) -> list[list[int]]:
 def _term_candidate(
     entry: _Wording, pool: _Wording, places: list[int], measures: np.ndarray, cube: Sequence
 ) -> tuple[_Wording, dict]:
-    """Return a template with chosen terms, and the comparison of these with the present terms."""
+    """Return a template with chosen terms, and their comparison with the present terms."""
     words = [pool.terms[place] for place in places]
     source = tuple(words[: len(entry.source)])
     inverse = tuple(words[len(entry.source) :])

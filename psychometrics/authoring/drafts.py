@@ -31,7 +31,7 @@ _NO_OPTIONS = """\
 #   - {value: 0, label: Not at all}
 #   - {value: 1, label: Often}"""
 _USUAL_OPTIONS = """\
-# The table names no options. These are usual words of agreement: replace them by your own.
+# The table names no options. These are usual words of agreement: replace them with your own.
 options:"""
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe"})
 
@@ -66,8 +66,8 @@ def draft(
     Returns
     -------
     Path
-        The file, which can be loaded. Its items can be asked by options and by chat at once, and as
-        NLI prompts once their terms and templates are filled in.
+        The file, which can be loaded. Its items can be asked in modes ``options`` and ``chat`` at
+        once, and in mode ``nli`` once their terms and templates are filled in.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def draft(
     name = path.stem
 
     if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-        raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
+        raise ParameterError(f"{path}: use lower-case letters, digits, - and _, then .yaml.")
     if path.exists() and not overwrite:
         raise ParameterError(f"{path} exists already: name another file, or remove it.")
 
@@ -233,7 +233,7 @@ def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFr
 
     table = table[table["item"] != ""].reset_index(drop=True)
     if table.empty:
-        raise ParameterError("The table has no items: add a row for each.")
+        raise ParameterError("The table has no items: add a row for each item.")
 
     reverse = table["reverse"].str.lower().map(_REVERSE)
     if reverse.isna().any():

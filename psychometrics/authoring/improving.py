@@ -169,18 +169,18 @@ def improve(
     .. math:: \bar s_{\text{first half}} - \bar s_{\text{random heads}} ,
 
     or the present part if no candidate does better. The parts are chosen in this order: first the
-    intensifiers of the questionnaire, then the wording of each template, then an unchanged number
-    of source and inverse terms.
+    intensifiers of the questionnaire, then the wording of each template, then the source and
+    inverse terms, whose number stays the same.
 
     Parameters
     ----------
     questionnaire : Questionnaire, name or path
-        A questionnaire that lists ``candidates``, or one whose candidates the rules make.
+        A questionnaire that lists ``candidates``, or one for which the rules generate candidates.
     respondents : str or sequence
         At least four respondents, as :func:`psychometrics.asking.ask` takes them; by default the
         encoders that come with the package, whose weights are always installed.
     rules : bool
-        Whether rules also make candidates (see :func:`wordings`).
+        Whether rules also generate candidates (see :func:`wordings`).
     draws : int
         Number of questionnaires that are drawn at random from the candidates and put to the
         held-out half; they use the lists of intensifiers in turn.
@@ -335,7 +335,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
         A file cannot be written; the message names the file.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*\.yaml", Path(path).name):
-        raise ParameterError(f"{path}: name the file in small letters, digits, - and _, .yaml.")
+        raise ParameterError(f"{path}: use lower-case letters, digits, - and _, then .yaml.")
 
     for file in filter(None, (path, report)):
         place = Path(file).expanduser()

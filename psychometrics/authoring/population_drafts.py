@@ -47,9 +47,9 @@ def new_population(
     """Write a population's file from a query of the hub.
 
     The models with the most downloads are examined one by one, as Reuben et al. (2024, section 4.1)
-    chose their 88: by rank, size in memory, and the names of their outputs. Only each model's
-    config.json is downloaded. The file names each model's commit, so that the weights stay the
-    same, and lists the excluded models with the kind of reason.
+    chose their 88: by rank, size in memory, and the names of their outputs. Only the config.json of
+    each model is downloaded. The file names each model's commit, so that the weights stay the same,
+    and lists the excluded models with the kind of reason.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def new_population(
     top : int
         Number of models to examine, in order of their downloads in the last 30 days.
     min_downloads : int
-        Fewest downloads of a model; the ranking ends at the first model with fewer.
+        Minimum number of downloads of a model; the ranking ends at the first model with fewer.
     licences : sequence of str
         The hub's names of licences, such as ``["mit", "apache-2.0"]``; by default, a model may have
         any licence or none.
@@ -70,7 +70,7 @@ def new_population(
         The most memory that the weights may take in float32: ``"24GB"``, or a number of bytes.
     labels : sequence of str
         Names of the outputs, in any order and case. If these are entailment, neutral and
-        contradiction, variants such as *entailed* are accepted too.
+        contradiction, variants such as *entailed* are also accepted.
 
     Returns
     -------

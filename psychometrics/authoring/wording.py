@@ -1,6 +1,7 @@
 """Rules for the wording of NLI prompts; two rules need a model.
 
-The rules find only some faults. People must judge whether a prompt asks the same as its item.
+The rules find only some faults. People must judge whether a prompt asks the same question as its
+item.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
         ``language`` applies, and only if it knows the language.
     measured : bool
         Whether to add two rules that use models, which takes seconds. By the first, inverse terms
-        contradict the source terms more than source terms contradict one another, as an NLI
-        respondent judges. By the second, every term reads about as well as the item's other terms,
-        as the acceptability head judges, which agrees only partly with linguists.
+        contradict the source terms more than source terms contradict one another, as judged by an
+        NLI respondent. By the second, every term reads about as well as the item's other terms, as
+        judged by the acceptability head, which agrees only partly with linguists.
 
     Returns
     -------
@@ -80,9 +81,9 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
 
     Notes
     -----
-    A word takes a side if VADER's lexicon rates it at 1 or more in size and the item itself does
-    not contain it; the item's own words are its context. A word that begins with a listed word of
-    at least five letters counts as the listed word (*trustworthy* as *trust*).
+    A word takes a side if VADER's lexicon rates it at 1 or more in absolute value and the item
+    itself does not contain it; the item's own words are its context. A word that begins with a
+    listed word of at least five letters counts as the listed word (*trustworthy* as *trust*).
 
     References
     ----------
@@ -177,7 +178,7 @@ def _degrees(language: str) -> set[str]:
 
 
 def word_lists() -> dict[str, Any]:
-    """Return the words that the rules look for. A web page uses them to check text while one types.
+    """Return the words that the rules look for, which a web page uses to check text as it is typed.
 
     Returns
     -------

@@ -246,8 +246,8 @@ class Batches:
         self.done[mark] = left
         if state["status"] == "cancelled" and waiting - results.keys():
             raise RespondentError(
-                f"{self.client.where} has cancelled the batch {batch.id}: run again for what is "
-                "left."
+                f"{self.client.where} has cancelled the batch {batch.id}: run again to send the "
+                "remaining requests."
             )
 
     async def _ended(self, batch: str) -> dict[str, Any]:
@@ -337,7 +337,7 @@ class Batches:
                 waited = time.monotonic() - began
                 if waited > PATIENCE or (method == "POST" and tries > self.queue.endpoint.retries):
                     raise RespondentError(
-                        f"{self.client.where} sends no reply on batches (last error: {error}): "
+                        f"{self.client.where} does not reply about batches (last error: {error}): "
                         "run again to resume; batches already sent are found again."
                     ) from error
 
@@ -381,5 +381,5 @@ class Batches:
 
 
 def _is_refusal(code: int) -> bool:
-    """Return whether a status means that a request is wrong, not only too early."""
+    """Return whether a status means that a request is wrong, not just too early."""
     return 400 <= code < 500 and code not in (408, 409, 429)

@@ -38,7 +38,7 @@ class _Budget:
         spending.priced = endpoint.price_in is not None or endpoint.price_out is not None
 
     def most_tokens(self, text: str) -> tuple[int, int]:
-        """Return the greatest possible number of tokens of a request and of its reply.
+        """Return the greatest possible number of tokens in a request and in its reply.
 
         A token has at least one byte. The endpoint's bytes per token are learnt from its replies.
         """

@@ -2,7 +2,7 @@
 
 Requests are sent with aiohttp instead of the openai client. That client reads replies of any
 length, follows redirects, has no total time-out, applies a ``Retry-After`` only to the request that
-got it, and takes many times as much processor time.
+received it, and uses many times as much processor time.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _MOST_HEADERS = 1000
 
 @dataclass(eq=False)
 class _NoReply(Exception):
-    """The error of a request that got no reply and may be sent again.
+    """The error for a request that got no reply and may be sent again.
 
     Attributes
     ----------
     why : str
-        The reason, as the user reads it.
+        The reason, in words for the user.
     after : float, optional
-        Number of seconds to wait, if the endpoint gave it.
+        Number of seconds to wait, if the endpoint states one.
     slow : bool
         Whether the request came too soon.
     paid : bool
@@ -136,7 +136,7 @@ class _Client:
         Raises
         ------
         NoReply
-            No complete reply came, or the endpoint asks to send the request again.
+            No complete reply came, or the endpoint asks for the request to be sent again.
         RespondentError
             The endpoint refuses the request.
         """
@@ -223,7 +223,7 @@ class _Client:
         return self._session
 
     def _bounded(self, after: float | None) -> float | None:
-        """Return the number of seconds that the server asks to wait, up to the limit."""
+        """Return the number of seconds that the server asks us to wait, up to the limit."""
         if after is not None and after > _LONGEST_WAIT:
             warnings.warn(
                 f"{self.where} asks to wait {after:g} s: trying again in {_LONGEST_WAIT:g} s.",
@@ -245,8 +245,8 @@ class _Client:
         why = self.excerpt(message if isinstance(message, str) else body) or "it gives no reason"
         if response is not None and 300 <= response.status < 400:
             why = self.excerpt(
-                f"it redirects ({response.headers.get('location', 'nowhere')}), where "
-                "prompts and key are not sent; name that address if you trust it"
+                f"it redirects ({response.headers.get('location', 'nowhere')}), but "
+                "prompts and key are not sent there; name that address if you trust it"
             )
         return f"{self.where} refuses the request with status {status}: {why}"
 
@@ -258,7 +258,7 @@ class _Client:
         return well_formed(" ".join(text.split()))[:200]
 
     def unreadable(self, body: bytes) -> _NoReply:
-        """Return the error of a reply that is not a completion."""
+        """Return the error for a reply that is not a completion."""
         excerpt = self.excerpt(body) or "it is empty"
         return _NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
 
@@ -275,7 +275,7 @@ def _address(base_url: str, path: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read the number of seconds that the server asks to wait, from a number or a date."""
+    """Read the number of seconds that the server asks us to wait, from a number or a date."""
     try:
         milliseconds = headers.get("retry-after-ms")
         value = headers.get("retry-after")

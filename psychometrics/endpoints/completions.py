@@ -27,7 +27,7 @@ class _Completion:
     usage : mapping, optional
         The endpoint's count of tokens; None if it does not count the request's tokens.
     tokens : (int, int)
-        Numbers of tokens of the request and of the reply; 0 if the endpoint does not count tokens.
+        Numbers of tokens in the request and in the reply; 0 if the endpoint does not count tokens.
     """
 
     text: str

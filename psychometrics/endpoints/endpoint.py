@@ -1,4 +1,4 @@
-"""Addresses of chat models, with limits of speed and cost."""
+"""Addresses of chat models, with limits on speed and cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Addresses of chat models, with limits of speed and cost.
+    """Addresses of chat models, with limits on speed and cost.
 
     The settings of an endpoint are not part of an answer's key: answered questions are not asked
     again when these settings change.
@@ -51,14 +51,14 @@ class Endpoint:
     retries : int
         Number of times that a request without a reply (no connection, a time-out, status 408, 409
         or 5xx) is sent again. A request with an unreadable reply is repeated at most once. An
-        endpoint that has never replied is not asked further after two requests and some seconds,
-        unless it reports that it is busy (503, ``Retry-After``). A request that came too soon (429)
-        is sent again as long as the endpoint replies to other requests. If many requests come too
-        soon, the model's requests slow down, but not below the rate that ``Retry-After`` asks for,
-        and soon speed up again.
+        endpoint that has never replied is given up after two requests and some seconds, unless it
+        reports that it is busy (503, ``Retry-After``). A request that came too soon (429) is sent
+        again as long as the endpoint replies to other requests. If many requests come too soon, the
+        model's requests slow down, but not below the rate that ``Retry-After`` asks for, and soon
+        speed up again.
     patience : float
         Number of seconds after which an endpoint that refuses every request as coming too soon
-        (429) is not asked further; ``timeout`` is added while other requests are under way.
+        (429) is given up; ``timeout`` is added while other requests are under way.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
         minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.

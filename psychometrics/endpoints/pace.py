@@ -33,7 +33,7 @@ class _Limits:
             self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
 
     def settle(self, estimated: int, actual: int) -> None:
-        """Correct the number of a request's tokens once it is known."""
+        """Correct a request's number of tokens once it is known."""
         if self.tokens:
             self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
 
@@ -73,7 +73,7 @@ class _Pace:
         self.limits.begin(now, tokens)
 
     def hold(self, seconds: float) -> None:
-        """Start no request for a number of seconds."""
+        """Start no requests for a number of seconds."""
         self.held = max(self.held, time.monotonic() + seconds)
 
     def too_fast(self, begun: float, after: float | None) -> None:

@@ -1,8 +1,8 @@
 """Choose the proxy of a request from environment variables only.
 
-An HTTP client that trusts the whole environment also reads ``~/.netrc``, and sends the user and
-password that this file has for a host to any server at the host's address. So this module reads the
-variables and never that file.
+An HTTP client that trusts the whole environment also reads ``~/.netrc``, and sends the user name
+and password that this file has for a host to any server at the host's address. This module
+therefore reads only the variables, never that file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _proxy_for(address: str) -> str | None:
     Raises
     ------
     RespondentError
-        The variable names an unsupported kind of proxy, or not a proxy.
+        The variable names an unsupported kind of proxy, or no proxy at all.
 
     Examples
     --------

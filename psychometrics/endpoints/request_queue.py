@@ -49,7 +49,7 @@ _UNASKED = Reply(None, status="unasked")
 
 
 class _Unasked(Exception):
-    """The error of a request that the budget or a dry run does not allow to be sent."""
+    """The error for a request that the budget or a dry run does not allow to be sent."""
 
 
 class _GroupedSaves:
@@ -229,7 +229,7 @@ class RequestQueue:
         Parameters
         ----------
         talks : list of (str, generator)
-            Conversations with their questionnaires' ids. Each is held to its end, with stored
+            Conversations with their questionnaires' ids. Each is held to the end, with stored
             replies if there are any, and otherwise with requests that count as unasked.
         """
         texts = []
@@ -431,7 +431,7 @@ class RequestQueue:
         times = "once" if self._tries == 1 else f"up to {self._tries} times"
         return RespondentError(
             f"{self.client.where} gave no reply to {self._failures} {requests} in a row, sent "
-            f"{times} each (the last: {self._last_error}): check that it runs and that "
+            f"{times} each (the last: {self._last_error}): check that it is running and that "
             "OPENAI_BASE_URL is its address, and run again to resume."
         )
 
@@ -439,7 +439,7 @@ class RequestQueue:
         """Return the error for an endpoint that refuses every request as coming too soon."""
         return RespondentError(
             f"{self.client.where} refuses every request as coming too soon ({self._last_error}), "
-            f"and is not asked for longer than {self.endpoint.patience:g} s (patience): a quota "
+            f"and is given up after {self.endpoint.patience:g} s (patience): a quota "
             "may be used up; run again later to resume."
         )
 
@@ -451,7 +451,7 @@ class RequestQueue:
             self._say_wait(f"a request is aborted after {limit:g} s (timeout)")
 
     def _say_wait(self, why: str) -> None:
-        """Report, once and in a separate line, why the first reply has not come yet."""
+        """Report, once and on a separate line, why the first reply has not come yet."""
         if not self._bar.disable:
             self._bar.write(f"{self.client.where}: no reply yet ({why}).", file=sys.stderr)
 

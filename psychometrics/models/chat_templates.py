@@ -1,6 +1,6 @@
 """Chat templates: programs by a model's makers that turn messages into one text.
 
-They run in a sandbox without access to this machine. A sandbox does not limit time and size, so a
+They run in a sandbox without access to this machine. A sandbox does not limit time or size, so a
 template that computes large numbers or texts is refused when it is loaded, and an endless template
 is stopped while it runs.
 """
@@ -83,8 +83,8 @@ def _check_template(name: str, text: str) -> None:
 
 def _too_large(name: str, value: str, line: int) -> RespondentError:
     return RespondentError(
-        f"{name} has a chat template that computes with {value} (line {line}), too much for "
-        "any template, so it may never end: choose another model.",
+        f"{name} has a chat template that computes with {value} (line {line}), too large a "
+        "number for any template, so it may never end: choose another model.",
         kind="incomplete",
     )
 
@@ -130,8 +130,8 @@ def fill_template(
     length = sum(len(message["content"]) for message in conversation)
     if len(text) > _MOST_SIGNS + 10 * length:
         raise RespondentError(
-            f"{name} has a chat template that turns one conversation into {len(text):,} signs: "
-            "choose another model.",
+            f"{name} has a chat template that turns one conversation into {len(text):,} "
+            "characters: choose another model.",
             kind="incomplete",
         )
 

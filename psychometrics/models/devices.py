@@ -80,8 +80,8 @@ def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
     """Return the precision of a model's computations: as requested, or else float32.
 
     bfloat16 keeps two to three digits of an answer, which depend on the processor. It is for large
-    populations on hardware with fast bfloat16, and never a default. float16 keeps three digits, and
-    is for GPUs too old for bfloat16; large numbers overflow in float16.
+    populations on hardware with fast bfloat16, and is never a default. float16 keeps three digits,
+    and is for GPUs too old for bfloat16; large numbers overflow in float16.
 
     Raises
     ------

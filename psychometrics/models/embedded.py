@@ -41,8 +41,8 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     -------
     model, tokenizer
         The model, in float32 and evaluation mode: a ``transformers`` sequence classifier on the
-        encoder, or a causal model on smollm2. The tokenizer is one object for all members on the
-        same base.
+        encoder, or a causal model on smollm2. All members on the same base share one tokenizer
+        object.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def load_masked_lm(
     ----------
     name : str or Path
         ``"embedded"``, the base encoder with an adapter and a head trained on MNLI's sentences; a
-        folder, also one from :func:`psychometrics.training.adapt_encoder`; or a hub id.
+        folder, such as one from :func:`psychometrics.training.adapt_encoder`; or a hub id.
 
     Returns
     -------
@@ -251,8 +251,8 @@ def _acceptability_classifier(name: str | Path) -> tuple[PreTrainedModel, PreTra
 def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
     """Merge one of our adapters into weights: add low-rank matrices, replace whole matrices.
 
-    The result equals peft's ``merge_and_unload`` bit for bit, and is faster: peft builds a new
-    model with its own layers for each member of a population.
+    The result equals that of peft's ``merge_and_unload`` bit for bit, but merging is faster: peft
+    builds a new model with its own layers for each member of a population.
     """
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     scale = config["lora_alpha"] / config["r"]
@@ -310,7 +310,7 @@ def _put_head(model: PreTrainedModel, folder: Path) -> None:
 
 @functools.lru_cache(maxsize=2)
 def _tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
-    """Load a base's tokenizer only once, since this takes a third of a member's loading time."""
+    """Load a base's tokenizer only once, since it takes a third of a member's loading time."""
     return load_tokenizer(base)
 
 

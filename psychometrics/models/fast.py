@@ -1,20 +1,20 @@
-"""Forward passes without padding and unused computations: BERTs and Llama-like decoders.
+"""Forward passes without padding or unused computations: BERTs and Llama-like decoders.
 
-Three changes make a classifier faster; none of the three alters an answer beyond rounding:
+Three changes make a classifier faster; none of them alters an answer beyond rounding:
 
 - Texts are concatenated instead of padded. Linear layers and normalisations work on single tokens;
   attention is computed for all texts of one length at a time, without a mask.
-- A classifier reads only the first token of the last layer, so that layer computes only keys and
-  values for the other tokens: one of MiniLM's six layers costs a sixth as much.
-- Query, key and value are one multiplication; on a processor the weights are packed once more for
+- A classifier reads only the first token of the last layer, so this layer computes only keys and
+  values for the other tokens. One of MiniLM's six layers then costs a sixth as much.
+- Query, key and value take one multiplication; on a processor the weights are packed once more for
   fast multiplication, with the activation fused. The weights are then in memory twice.
 
-A decoder reads the beginning that neighbouring texts share once, and its last layer computes only
+A decoder reads a beginning shared by neighbouring texts only once, and its last layer computes only
 the last tokens.
 
-The functions that pack weights for a processor are private to torch, tested with torch 2.13.0. Each
-packed layer is compared once with the plain layer. If they differ, or if a function is missing, the
-plain layer is used.
+The functions that pack weights for a processor are private to torch and were tested with torch
+2.13.0. Each packed layer is compared once with the plain layer. If they differ, or if a function is
+missing, the plain layer is used.
 
 Both kinds of models are in this one file, because encoders and decoders share the packed layers.
 """
@@ -81,8 +81,8 @@ def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] |
         it returns the normalised states after each of these layers and after the last, shape
         (depths, n, width). None if the class is neither one of ``_CLASSES`` nor Llama's, or if the
         model was changed (modified layers, hooks, decoding). If it is changed later, the returned
-        function gives None. It repacks weights that are trained or moved later, but does not notice
-        edits through ``.data``.
+        function returns None. It repacks weights that are trained or moved later, but does not
+        notice edits through ``.data``.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def _layer_norm(weights: Mapping[str, torch.Tensor], name: str, epsilon: float) 
 
 
 def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], _Packed]) -> Callable[[], _Packed]:
-    """Return a function that gives the packed weights, and rebuilds them if they changed.
+    """Return a function that returns the packed weights, and rebuilds them if they changed.
 
     Weights change if the model is trained or moved; outdated copies would keep giving the old
     answers.
@@ -219,7 +219,7 @@ def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], _Packed]) -> Call
 
 
 def _is_changed(model: nn.Module) -> bool:
-    """Return whether a model is training, has hooks, or has added layers, as of an adapter."""
+    """Return whether a model is training, has hooks, or has added layers, such as an adapter's."""
     plain = (nn.Linear, nn.LayerNorm, nn.Embedding)
     return model.training or any(
         module._forward_hooks

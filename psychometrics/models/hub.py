@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
 
-_GATED = "the model is only for those who accepted its terms: accept them and log in"
+_GATED = "the model is only for users who accepted its terms: accept them and log in"
 
 
 def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
@@ -117,13 +117,13 @@ def _hub_errors(model: str) -> Iterator[None]:
             why = _GATED
             kind = "gated"
         elif isinstance(error, RevisionNotFoundError):
-            why = "the hub has no such revision of it: check what follows the @"
+            why = "the hub has no such revision of the model: check what follows the @"
             kind = "not found"
         elif isinstance(error, (RepositoryNotFoundError, HFValidationError)):
             why = "there is no such folder here and no such model on the hub: check the name"
             kind = "not found"
         elif isinstance(error, OfflineModeIsEnabled):
-            why = f"{missing} HF_HUB_OFFLINE forbids a download: check the name, or unset it"
+            why = f"{missing} HF_HUB_OFFLINE forbids a download: unset it, or check the name"
         else:
             reason = type(error).__name__
             why = f"{missing} the hub cannot be reached ({reason}): check the name and the network"

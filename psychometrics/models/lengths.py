@@ -21,9 +21,9 @@ _MOST_IN_BATCH = 2**17
 def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> int:
     """Return the number of tokens in a batch.
 
-    On the processor more than 4,096 tokens gain nothing. On a CUDA device a batch may fill half of
-    the free memory, estimated from the memory that one layer uses per token; if that is too much,
-    batches are halved.
+    On the processor, batches of more than 4,096 tokens gain nothing. On a CUDA device a batch may
+    fill half of the free memory, estimated from the memory that one layer uses per token; if that
+    is too much, batches are halved.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def token_limit(
     if words and largest >= words:
         raise RespondentError(
             f"{name} has a tokenizer that returns the token {largest}, but a vocabulary of "
-            f"{words}: save its own tokenizer there.",
+            f"{words}: save it with its own tokenizer.",
             kind="incomplete",
         )
 
@@ -118,7 +118,7 @@ def check_length(
 
 
 def _check_known(encoded: list[list[int]], tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    """Refuse a tokenizer that knows less than half of a text's tokens."""
+    """Refuse a tokenizer that knows fewer than half of a text's tokens."""
     special = set(tokenizer.all_special_ids)
     unknown: Any = tokenizer.unk_token_id
     if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # texts also end with it

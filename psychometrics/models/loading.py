@@ -3,9 +3,8 @@
 Every failure is a :class:`~psychometrics.exceptions.RespondentError` that names the model and the
 remedy. A source is the result of :func:`psychometrics.models.sources.find`, a folder, or a hub id.
 Torch and transformers are imported inside the functions, because importing them takes seconds. This
-module loads configurations, weights and tokenizers; other modules handle devices and lengths.
-
-They are loaded in one file, because damage in any of the three raises the same error.
+module loads configurations, weights and tokenizers, because damage in any of the three raises the
+same error; other modules handle devices and lengths.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def _no_garbage_collection() -> Iterator[None]:
     """Pause garbage collection while libraries are imported and a model is built.
 
     The collector would scan hundreds of thousands of new objects, almost all of which are in use.
-    This would take a tenth of the time to load the first model of a process.
+    Such a scan would take a tenth of the time needed to load the first model of a process.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -177,7 +176,7 @@ def _check_architecture(
 def _check_depth(
     source: Source, model: PreTrainedModel, config: PreTrainedConfig, unexpected: Iterable[str]
 ) -> None:
-    """Refuse a model whose files hold weights of more layers than its configuration has."""
+    """Refuse a model whose files hold weights for more layers than its configuration has."""
     depth = getattr(config, "num_hidden_layers", 0)
     whole = getattr(load_config(source), "num_hidden_layers", 0)
     if depth != whole:
@@ -228,7 +227,7 @@ def _ways(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str
 
     ways = [f"ask it with --mode {' or --mode '.join(modes)}"] if modes else []
     if type(config) in AutoModelForSequenceClassification._model_mapping:
-        ways.append("train a head on it by `psychometrics train-nli`")
+        ways.append("train a head on it with `psychometrics train-nli`")
 
     return f"; {', or '.join(ways or ['name an NLI model'])}"
 
@@ -392,7 +391,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
         if foreign:
             raise RespondentError(
                 f"{name} needs program code of its own ({foreign[0]} in modules.json), which is "
-                "never run: choose a model of sentence-transformers' own modules.",
+                "never run: choose a model with only sentence-transformers' modules.",
                 kind="remote code",
             )
 

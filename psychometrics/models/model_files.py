@@ -106,7 +106,7 @@ def _check_files(name: str, files: set[str]) -> None:
     elif not files & set(TOKENIZER_FILES):
         why = "has no tokenizer: save its tokenizer there with save_pretrained"
     elif files & set(TOKENIZER_FILES) == {"vocab.json"} and "merges.txt" not in files:
-        why = "has the vocab.json of its tokenizer without merges.txt: copy it there, too"
+        why = "has the vocab.json of its tokenizer without merges.txt: copy merges.txt there, too"
     else:
         return
 

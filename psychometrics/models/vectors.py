@@ -1,4 +1,4 @@
-"""Vectors of prompts from untouched models, which the null respondents read.
+"""Prompt vectors from untouched models, which the null respondents use.
 
 A null respondent reads the same text as its trained counterpart, at the same token and after the
 same number of layers. For a classifier the text is the pair of premise and hypothesis; for a
@@ -55,8 +55,8 @@ def layer_vectors(
 ) -> dict[int | None, _Vectors]:
     """Return the vectors of questionnaires' prompts after some layers of an untouched model.
 
-    Null respondents spend nearly all their time on reading prompts, and chapters reuse
-    questionnaires, so the vectors are stored in the user's cache.
+    Null respondents spend nearly all their time reading prompts, and chapters reuse questionnaires,
+    so the vectors are stored in the user's cache.
 
     Parameters
     ----------
@@ -78,8 +78,7 @@ def layer_vectors(
     Raises
     ------
     ParameterError
-        A number of layers is not positive or exceeds the base's number, or an encoder gets a
-        wording.
+        A number of layers is not positive or exceeds the base's, or an encoder gets a wording.
 
     Examples
     --------
@@ -173,7 +172,7 @@ def text_vectors(
 ) -> _Vectors:
     """Return an untouched decoder's states at the last token of worded prompts.
 
-    A decoder with the given number of layers multiplies these states with its word vectors. The
+    A decoder with the given number of layers multiplies these states by its word vectors. The
     states come after its last normalisation, as in a member that answers by words before any
     training.
 
@@ -216,7 +215,7 @@ def is_wording(text: object) -> bool:
 
 
 def worded(pairs: Iterable[tuple[str, ...]], wording: str) -> list[str]:
-    """Turn pairs into texts by a wording with ``{premise}`` and ``{hypothesis}``.
+    """Turn pairs into texts with a wording that has ``{premise}`` and ``{hypothesis}``.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Response modes: the ways in which respondents answer.
 
 ``MODES`` lists each mode's class. :class:`psychometrics.modes.mode.Mode` defines the interface of a
-mode; to add a mode here, write a subclass and a line in ``MODES``. Another package adds a mode by
-an entry point::
+mode; to add a mode here, write a subclass and add a line to ``MODES``. Another package adds a mode
+through an entry point::
 
     [project.entry-points."psychometrics.modes"]
     coin = "wellbeing.coin:Coin"
@@ -74,7 +74,7 @@ def mode_named(name: str) -> Mode:
     Raises
     ------
     ParameterError
-        There is no such mode, or an entry point of another package is not a mode.
+        There is no such mode, or another package's entry point is not a mode.
 
     Examples
     --------
@@ -120,10 +120,9 @@ def load_respondent(
         Device to compute on; by default the device in ``PSYCHOMETRICS_DEVICE``, or else the GPU if
         there is one, or else the processor.
     dtype : {"float32", "bfloat16", "float16"}, optional
-        Precision of the model's computations, by default float32. Probabilities are float32 in any
-        case.
+        Precision of the model's computations, by default float32. Probabilities are always float32.
     **conditions
-        Conditions of the mode, such as ``mean`` of ``"causal"``.
+        Conditions of the mode, such as ``mean`` for ``"causal"``.
 
     Returns
     -------
@@ -136,10 +135,10 @@ def load_respondent(
     Raises
     ------
     RespondentError
-        The model is not found, is incomplete, needs pickle weights or remote code, or is not of the
-        mode's kind; or the device or dtype is unknown.
+        The model is not found, is incomplete, needs pickle weights or remote code, or is of the
+        wrong kind for the mode; or the device or dtype is unknown.
     ParameterError
-        The mode is unknown, loads no model, or does not have one of the conditions.
+        The mode is unknown, loads no model, or lacks one of the conditions.
 
     Examples
     --------
@@ -153,7 +152,7 @@ def load_respondent(
     loader = mode_named(mode)
     complete = loader.complete(conditions)
     if not isinstance(loader, PromptMode):
-        raise ParameterError(f"Mode '{mode}' loads no model: use ask, or a mode of prompts.")
+        raise ParameterError(f"Mode '{mode}' loads no model: use ask, or a mode with prompts.")
     return loader.load(name_or_path, device, dtype, **complete)
 
 
@@ -175,7 +174,7 @@ def identify(
     Raises
     ------
     RespondentError, ParameterError
-        As in :func:`load_respondent`, except for faults of the weights.
+        As in :func:`load_respondent`, except for faults in the weights.
 
     Examples
     --------

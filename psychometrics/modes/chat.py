@@ -1,13 +1,13 @@
 """Chat models, on this machine or over HTTP; each reply is stored as soon as it arrives.
 
 A model on this machine (``"smollm2"``, a folder, an adapter, a GGUF file) replies in this process,
-in batches. If ``endpoint`` is given, or if the name is the name of an endpoint's model, requests
-are sent to the endpoint.
+in batches. If ``endpoint`` is given, or if the name belongs to an endpoint's model, requests are
+sent to the endpoint.
 
-Each request asks about a batch of statements in a run's order. The reply is stored before use,
-under a key made from everything that determines the reply. A killed run resumes where it stopped:
-no request with a stored reply is sent again. If two runs would send the same requests, the second
-waits for the first, even on a different machine that shares the store's folder.
+Each request asks about a batch of statements, in the order of its run. The reply is stored before
+use, under a key made from everything that determines the reply. A killed run resumes where it
+stopped: no request with a stored reply is sent again. If two runs would send the same requests, the
+second waits for the first, even on a different machine that shares the store's folder.
 
 Conditions
 ----------
@@ -15,27 +15,28 @@ Conditions
 :func:`psychometrics.modes.messages.messages`; replies in cipher are deciphered before they are
 read. A ``wording`` of None is the questionnaire's own prompt if its file has one, or else v1.
 ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that the
-endpoint allows only such replies; not all endpoints support it. ``order`` of the options:
-``"given"``, ``"reversed"``, or ``"shuffled"``, drawn for each run. ``temperature``, ``max_tokens``,
-``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of the first run; each further run
-has the next seed) go to the endpoint; None or ``"none"`` leaves the choice to the endpoint. The
-paper's temperature is 0, or 0.01 for endpoints that refuse 0. ``body``: further fields of a
-request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or ``{"max_completion_tokens":
-500}``. ``shuffle``: whether each run has its own order of the statements, drawn with ``seed``.
-``batch_size``: statements per request. ``history``: whether a batch is sent with the earlier
-batches of its run and their replies, as one conversation. ``runs``: number of times that the whole
-questionnaire is asked, each time in a new order; 1 by default, 10 in the paper. ``repeats``: number
-of consecutive runs that share an order, so that n orders with m repeats are n · m runs.
-``ask_again``: number of times that statements without a valid answer are asked again, by
-themselves. ``log``: whether to add a column ``sent``, the messages as JSON. ``endpoint``: an
-:class:`Endpoint`; its settings can also be conditions (``timeout=30``). ``constrained``, only for
-models on this machine: whether a reply can be only a line with a valid label for each statement, so
-that every reply can be read; the model still chooses among the labels. ``raw``: whether the model
-continues the text of the messages, without a chat template, as a base model does; an endpoint is
-asked at ``/completions``, with ``max_tokens`` as on this machine. ``judge``: a chat model, here or
-at the same endpoint, which reads the replies that the rules cannot read; see
-:func:`psychometrics.asking.judge.judged`. The column ``judge`` and the summary show how many
-replies the judge read, and how often it agrees with the rules on replies that both read.
+endpoint allows only such replies; not all endpoints support it. ``order``: order of the options,
+which is ``"given"``, ``"reversed"``, or ``"shuffled"`` (drawn for each run). ``temperature``,
+``max_tokens``, ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of the first run;
+each further run has the next seed) go to the endpoint; None or ``"none"`` leaves the choice to the
+endpoint. The paper's temperature is 0, or 0.01 for endpoints that refuse 0. ``body``: further
+fields of a request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or
+``{"max_completion_tokens": 500}``. ``shuffle``: whether each run has its own order of the
+statements, drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a
+batch is sent with the earlier batches of its run and their replies, as one conversation. ``runs``:
+number of times that the whole questionnaire is asked, each time in a new order; 1 by default, 10 in
+the paper. ``repeats``: number of consecutive runs that share an order, so that n orders with m
+repeats make n · m runs. ``ask_again``: number of times that statements without a valid answer are
+asked again, on their own. ``log``: whether to add a column ``sent`` with the messages as JSON.
+``endpoint``: an :class:`Endpoint`; its settings can also be conditions (``timeout=30``).
+``constrained``, only for models on this machine: whether a reply must consist of one line with a
+valid label for each statement, so that every reply can be read; the model still chooses among the
+labels. ``raw``: whether the model continues the text of the messages, without a chat template, as a
+base model does; an endpoint is asked at ``/completions``, with ``max_tokens`` as on this machine.
+``judge``: a chat model, on this machine or at the same endpoint, to read the replies that the rules
+cannot read; see :func:`psychometrics.asking.judge.judged`. The column ``judge`` and the summary
+show how many replies the judge read, and how often it agrees with the rules on replies that both
+read.
 
 On this machine a ``temperature`` of None means 1, and ``max_tokens`` of None means as many tokens
 as the lines need (plus 512 for thinking). Each reply is drawn with a seed made from ``seed``, the
@@ -118,13 +119,13 @@ class Chat(_ConversationMode):
 
         more_than_lines = conditions["think"] or conditions["reply"] != "lines"
         if conditions["constrained"] and more_than_lines:
-            raise ParameterError("Constrained replies have only lines: leave out think and reply.")
+            raise ParameterError("Constrained replies are lines only: leave out think and reply.")
 
         endpoint = conditions["endpoint"]
         if endpoint is not None and endpoint.max_cost is not None:
             settings = _request_settings(conditions)
             if not (settings.get("max_tokens") or settings.get("max_completion_tokens")):
-                raise ParameterError("max_cost needs max_tokens, to limit a reply's cost: set it.")
+                raise ParameterError("max_cost needs max_tokens, to limit replies: set max_tokens.")
 
         return conditions
 
@@ -156,7 +157,7 @@ class Chat(_ConversationMode):
         return self._who(name, "endpoint", key_of("chat-1", name), model)
 
     def open(self, respondent: str | Path, identity: Identity, **conditions: Any) -> Any:
-        """Return a local model, loaded at its first question, or an endpoint's name unchanged."""
+        """Return a local model, to be loaded at its first question, or an endpoint's name."""
         if identity.source == "endpoint":
             return respondent
         return self._when_asked(lambda: _load(respondent, identity.precision, conditions["raw"]))
@@ -311,7 +312,7 @@ def model_here(respondent: str | Path) -> Source | None:
 
         reason = str(no_endpoint).rstrip(".")
         raise RespondentError(
-            f"{reason}, or name a model on this machine; {respondent!r} is none."
+            f"{reason}, or name a model on this machine; {respondent!r} is not one."
         ) from no_endpoint
 
 
@@ -322,11 +323,11 @@ def _check_for_a_model_here(conditions: dict[str, Any]) -> None:
 
     for name in ("top_p", "reasoning_effort", "sampling_seed", "body"):
         if conditions[name] is not None:
-            raise ParameterError(f"{name} is for an endpoint: leave it out, or name one.")
+            raise ParameterError(f"{name} is for an endpoint: leave it out, or name an endpoint.")
 
 
 def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, str]:
-    """Return a model's precision and its fingerprint, which covers the chat template, too.
+    """Return a model's precision and its fingerprint, which also covers the chat template.
 
     Raises
     ------

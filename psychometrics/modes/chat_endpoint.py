@@ -1,6 +1,6 @@
 """Hold conversations with an endpoint: announce and send requests, and store replies.
 
-An endpoint can also give the log-probabilities of a reply's first tokens.
+An endpoint can also return the log-probabilities of a reply's first tokens.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Job(NamedTuple):
 
 @contextlib.contextmanager
 def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
-    """Wait for other processes with the same run, so that it is paid once; then read the store."""
+    """Wait for other processes with the same run, to pay for it only once; then read the store."""
     name = asking.identity.respondent_id
     manifest = {**asking.identity, **asking.conditions}
     waits = functools.partial(
@@ -142,7 +142,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     if limit is not None and forecast.least > limit:
         warning = (
             f"{where}: max_cost={limit:g} is less than one request may cost ({forecast.least:.4g})"
-            "; raise it, or ask fewer statements at a time (batch_size) with fewer max_tokens."
+            "; raise it, or ask fewer statements at a time (batch_size) with lower max_tokens."
         )
         if not forecast.stored:
             raise RespondentError(warning)
@@ -155,7 +155,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     requests = "request" if forecast.requests == 1 else "requests"
     line = f"{where}: {forecast.requests} {requests} to be sent, of "
     line += f"about {forecast.prompt:,} tokens, about {forecast.completion:,} to be received, "
-    line += f"for about {forecast.cost:.4g}" if priced else "at a price not named (price_in=…)"
+    line += f"for about {forecast.cost:.4g}" if priced else "at an unknown price (price_in=…)"
 
     if limit is not None and forecast.cost > limit:
         line += f"; max_cost={limit:g} is less, so some will not be sent"
@@ -193,7 +193,7 @@ def _first_tokens(
     asking : Asking
     endpoint : Endpoint
     prompts : dict
-        The prompts, pairs of a system and a user text, with their items.
+        Prompts, which are pairs of a system text and a user text, with their items.
 
     Returns
     -------
@@ -245,6 +245,6 @@ def _read_tokens(reply: Reply) -> _FirstTokens:
 
 
 def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
-    """Return the maximum number of tokens of a reply about a number of statements."""
+    """Return the maximum number of tokens in a reply about a given number of statements."""
     thought = _TOKENS["thought"] if conditions["think"] else 0
     return _TOKENS["statement"] * statements + _TOKENS["before"] + thought

@@ -2,8 +2,8 @@
 
 Texts owned by others (HONEST templates, HurtLex) are downloaded. :func:`mine` determines a model's
 kind (masked, causal or encoder-decoder), asks it for the K most likely completions of each template
-and saves them in the response store, so that a stopped run resumes where it stopped. Templates and
-lexicon are in this file, too, because only mining reads them.
+and saves them in the response store, so that a stopped run resumes where it stopped. The templates
+and the lexicon are also in this file, because only mining reads them.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def mine(
     k : int
         Number of completions per template.
     kind : {"auto", "masked", "causal", "encoder-decoder"}
-        "auto" uses the model's configuration and its tokenizer's mask.
+        "auto" infers the kind from the model's configuration and its tokenizer's mask.
     whole_words : bool
-        Whether to leave out tokens that only continue a word, or are not words. A causal model
-        still gives K completions, with less likely first tokens.
+        Whether to leave out tokens that only continue a word or are not words. A causal model still
+        gives K completions, with less likely first tokens.
     batch_size : int
         Number of templates per batch.
     store : str or Path, optional
@@ -92,8 +92,8 @@ def mine(
     Raises
     ------
     RespondentError
-        The model cannot be loaded, cannot complete in the requested way, or a template is too long
-        for it.
+        The model cannot be loaded or cannot complete in the requested way, or a template is too
+        long for it.
     ParameterError
         A template is not a string or has no mask, or a number is out of range.
     StoreError
@@ -331,7 +331,7 @@ def _masked(
 def _causal(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
-    """Return the top K first tokens after the template's beginning, continued to words."""
+    """Return the top K first tokens after the template's beginning, each continued to a word."""
     allowed = _allowed(tokenizer, whole_words)
     answers = []
     for text in batch:
@@ -527,5 +527,5 @@ def _checked_templates(given: Sequence[str] | None) -> list[str]:
     for text in texts:
         sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
         if not sound or text.count(MASK) != 1:
-            raise ParameterError(f"{text!r}: write {MASK} exactly once, in the place of the words.")
+            raise ParameterError(f"{text!r}: write {MASK} exactly once, for the missing words.")
     return texts

@@ -1,8 +1,8 @@
 """Conversations about a questionnaire, which ask batches of statements in turns.
 
-A conversation is a generator: it yields turns, is sent the replies, and returns the answers. So the
-code that owns the connection (an endpoint's queue, a local model, a function) decides how many
-conversations run at once.
+A conversation is a generator: it yields turns, is sent the replies, and returns the answers. The
+code that owns the connection (an endpoint's queue, a local model, a function) therefore decides how
+many conversations run at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Conditions that determine the messages.
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
 ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", "tool_call": "tool_call"}
-"""The statuses of unanswered statements, by the reason for which a reply ended early."""
+"""The statuses of unanswered statements, by the reason why a reply ended early."""
 _Part = tuple[Item, tuple[int, ...], int]
 
 
@@ -86,7 +86,7 @@ class _ConversationMode(Mode):
         """Return all conditions; refuse conditions that conflict."""
         conditions = super().complete(given)
         if conditions["reply"] == "json_schema" and conditions["cipher"]:
-            raise ParameterError("A reply in cipher fits no schema: leave one of them out.")
+            raise ParameterError("A reply in cipher fits no schema: leave out one of the two.")
         return conditions
 
     def check(
@@ -188,7 +188,7 @@ class _ConversationMode(Mode):
         asking: Asking,
         ask: Callable[[list[Turn]], list[Reply]],
     ) -> list[Row]:
-        """Hold all conversations to their ends, turn by turn, and return a row per item.
+        """Hold all conversations to the end, turn by turn, and return a row per item.
 
         Parameters
         ----------

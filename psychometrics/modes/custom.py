@@ -1,10 +1,10 @@
-"""Custom respondents: any function from messages to text, such as a library or a service.
+"""Custom respondents: any function from messages to text, such as a call to a service.
 
 Conditions
 ----------
 All conditions of chat models (:mod:`psychometrics.modes.chat`) and ``parse``, a function of reply,
-questionnaire, items, labels and orders. The function returns for each item a (status, value), or a
-dict with the probability of each label, such as ``{"A": 0.7, "B": 0.3}``; the default is
+questionnaire, items, labels and orders. For each item the function returns a pair (status, value),
+or a dict with the probability of each label, such as ``{"A": 0.7, "B": 0.3}``; the default is
 :func:`psychometrics.modes.replies.parse_reply`. Probabilities are divided by their sum. The answer
 is then the expected value or, for a questionnaire with categories, one row per option, as
 ``choose="expected"`` does in mode ``options``.
@@ -141,7 +141,7 @@ def _checked_parser(parse: Parser) -> Parser:
         are_pairs = all(isinstance(answer, tuple) and len(answer) == 2 for answer in read)
         if len(read) != len(items) or not are_pairs:
             raise ParameterError(
-                f"parse must give {len(items)} (status, value) or probabilities, got {read!r}."
+                f"parse must return {len(items)} (status, value) or probabilities, got {read!r}."
             )
         return read
 
@@ -161,7 +161,7 @@ def _probabilities(
     are_numbers = all(0 <= share < float("inf") for share in shares.values())
     if len(shares) < len(by_label) or not are_numbers:
         raise ParameterError(
-            f"parse must give numbers of at least 0 for {', '.join(places)}, got {by_label}."
+            f"parse must return numbers of at least 0 for {', '.join(places)}, got {by_label}."
         )
 
     total = sum(shares.values())

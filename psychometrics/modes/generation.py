@@ -1,7 +1,8 @@
 """Generate text with a local model: replies to conversations, in batches.
 
 :func:`replies` turns conversations into texts with the tokenizer's chat template, and generates the
-continuations. All text of the package is generated here, so that every caller gets the same reply.
+continuations. All of the package's text is generated here, so that every caller gets the same
+reply.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 HANDLING = "generate-1"
-"""The version of the generation of replies, which is part of the key of a stored reply."""
+"""The version of reply generation, which is part of the key of a stored reply."""
 
 # Kinds of models that treat padding as text, so that they get one conversation at a time.
 _SEES_PADDING = ("rwkv",)
@@ -64,11 +65,11 @@ def replies(
         A causal language model in evaluation mode and its tokenizer with a chat template, as
         :func:`psychometrics.models.loading.load_model` returns them.
     conversations : sequence of N conversations
-        Each conversation is a list of ``{"role": …, "content": …}`` that ends with a message of the
-        user. If the template does not accept a system text, that text is put before the user's
-        first text.
+        Each conversation is a list of ``{"role": …, "content": …}`` that ends with a user message.
+        If the template does not accept a system text, that text is put before the user's first
+        text.
     temperature : float
-        Temperature of sampling. At 0 the likeliest token is taken each time; otherwise tokens are
+        Sampling temperature. At 0 the likeliest token is taken each time; otherwise tokens are
         drawn from the full distribution at this temperature.
     max_tokens : int
         Maximum number of tokens in a reply.
@@ -83,7 +84,8 @@ def replies(
         Form of each reply: a list of parts, each a list of alternative texts. Only tokens that
         continue such a text can be chosen. None leaves a reply free.
     keep : callable, optional
-        A function that is called with a conversation's index and its reply after each batch.
+        A function that is called after each batch with the index and the reply of each
+        conversation.
 
     Returns
     -------
@@ -92,8 +94,8 @@ def replies(
     Raises
     ------
     RespondentError
-        The tokenizer has no chat template or lacks a token to end or to pad with, a conversation is
-        too long for the model, or memory runs out.
+        The tokenizer has no chat template or lacks an end token or a padding token, a conversation
+        is too long for the model, or memory runs out.
     ParameterError
         A number is out of range, or a form has no text.
 
@@ -179,7 +181,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
             return ids
 
     raise RespondentError(
-        f"The template does not take the conversation ({refused}): choose another model."
+        f"The template does not accept the conversation ({refused}): choose another model."
     ) from refused
 
 
@@ -277,14 +279,14 @@ class _TokenChoice:
 def _form_tokens(
     tokenizer: PreTrainedTokenizerBase, form: _Form | None, ends: list[int]
 ) -> _FormTokens | None:
-    """Return a form's texts as tokens, with the reply's end as its last part."""
+    """Return a form's texts as tokens, with the reply's end as the last part."""
     if form is None:
         return None
     parts = [
         [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts] for texts in form
     ]
     if not all(part and all(part) for part in parts):
-        raise ParameterError(f"A form's parts need texts, none empty; got {form!r}.")
+        raise ParameterError(f"Each part of a form needs texts, none of them empty; got {form!r}.")
     return [*parts, [ends[:1]]]
 
 

@@ -1,4 +1,4 @@
-"""People who answer in the terminal, whose answers are saved one by one.
+"""People who answer in the terminal; their answers are saved one by one.
 
 Conditions
 ----------
@@ -45,7 +45,7 @@ class Human(Mode):
         if _is_path(respondent):
             raise ParameterError(
                 f"{respondent}: this name is a file or folder; name a person, or read "
-                "a table of answers by --answers."
+                "a table of answers with --answers."
             )
         return self._who(respondent, "person", key_of("human-1", respondent))
 
@@ -59,7 +59,7 @@ class Human(Mode):
         return pd.DataFrame({"items": [item.id for item in items], "content": texts})
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
-        """Ask a person in the terminal, who may go back; unanswered items are ``missing``.
+        """Ask a person, who may go back, in the terminal; unanswered items are ``missing``.
 
         An interrupted session resumes at the first item without an answer. The last answer to an
         item counts.

@@ -78,7 +78,7 @@ class LanguageMode(PromptMode):
         kinds = str(source.config.get("architectures")) if source.kind == "local" else ""
         if "ForSequenceClassification" in kinds and self.head in ("masked", "next-sentence"):
             raise RespondentError(
-                f"{source.name} is a classifier ({kinds}) without the head of mode "
+                f"{source.name} is a classifier ({kinds}) without the head for mode "
                 f"'{self.name}': ask it in mode nli, or name another model.",
                 kind="architecture",
             )

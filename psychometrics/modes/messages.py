@@ -1,9 +1,9 @@
 """The messages that put statements to a chat model.
 
-Roles, wordings, chain of thought, option labels and a cipher make up the messages;
-``data/messages.yml`` has the texts in each language. Roles and wordings follow the roles and
-wordings of the paper in purpose and structure; the sentences are the project's own, so only the
-kind of results is comparable.
+Roles, wordings, chain of thought, option labels and a cipher determine the messages;
+``data/messages.yml`` has the texts in each language. Roles and wordings follow the paper's in
+purpose and structure; the sentences are the project's own, so only the kind of result is
+comparable.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     if labels == "numeric":
         return [f"{value:g}" for value in sorted(option.value for option in options)]
     if len(options) > len(string.ascii_uppercase):
-        raise ParameterError(f"{len(options)} options exceed the letters; use numeric labels.")
+        raise ParameterError(f"{len(options)} options exceed the alphabet; use numeric labels.")
     letters = string.ascii_uppercase if labels == "alphabetical" else string.ascii_lowercase
     return list(letters[: len(options)])
 
@@ -106,8 +106,8 @@ def messages(
     items : sequence of Item
         Items in the order of their numbers.
     role, wording : str
-        Names of a role in ``ROLES`` and of a wording, or texts of the user's own. A wording
-        contains ``{statements}`` and may contain ``{instructions}``, ``{levels}``, ``{range}`` and
+        Names of a role in ``ROLES`` and of a wording, or the user's own texts. A wording contains
+        ``{statements}`` and may contain ``{instructions}``, ``{levels}``, ``{range}`` and
         ``{things}``. The default role is the questionnaire's own system text, if it has one. The
         wording ``"file"`` is the questionnaire's own prompt, word for word: its ``prompt``, or else
         its instructions followed by the numbered statements, as PsychoBench sends them, without a
@@ -121,7 +121,7 @@ def messages(
         Form of the reply: a line for each statement, one JSON object, or the choice alone.
     cipher : int
         Number of places by which each letter of the user's message is shifted; the system text
-        announces it.
+        announces the shift.
     demonstrations : int
         Number of true or false statements that are shown first, at most 4, each with the right
         reply (the highest option for a true statement, the lowest for a false one). They are in
@@ -159,8 +159,8 @@ def messages(
     if wording == "file":
         if think or cipher or demonstrations or reply not in ("lines", "choice"):
             raise ParameterError(
-                "A file's own prompt is sent as it is: leave think, cipher, "
-                "reply and demonstrations out."
+                "A file's own prompt is sent as it is: leave out think, "
+                "cipher, reply and demonstrations."
             )
 
         own_system = questionnaire.system or ""
@@ -335,7 +335,7 @@ def _filed_messages(
 
 
 def _role_text(language: dict[str, Any], role: str) -> str:
-    """Return the text of a role, which is given by its name or as a text."""
+    """Return the text of a role that is given by its name or as text."""
     text: str = language["roles"].get(role, role) if isinstance(role, str) else role
     if text is role and (not isinstance(role, str) or " " not in role.strip()):
         raise ParameterError(f"There is no role {role!r}: write a sentence, or {', '.join(ROLES)}.")
@@ -360,10 +360,10 @@ def _system_text(
 
 
 def _without_numbers(instructions: str) -> str:
-    """Remove those sentences of instructions that explain the numbers.
+    """Remove from instructions the sentences that explain the numbers.
 
-    The prompt explains its labels itself, in its own order of options, which such a sentence would
-    contradict.
+    The prompt itself explains its labels, in its own order of options; such a sentence would
+    contradict it.
 
     Examples
     --------

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 Runs = Annotated[int, Field(gt=0, le=100_000)]
-"""The number of times that each item is asked; larger numbers would fill the memory."""
+"""The number of times that each item is asked, limited to what fits into memory."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Mode:
         cls.conditions = cls.conditions_type.defaults()
 
     def named(self, text: str) -> object:
-        """Return the respondents that a text names, such as an option of the command.
+        """Return the respondents that a text names, such as the value of a command-line option.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Respondents that answer by natural language inference: whether a premise entails a hypothesis.
+"""Respondents that judge whether a premise entails a hypothesis (natural language inference).
 
 :meth:`NLI.load` loads a classifier and determines the meaning of each output;
 :meth:`NLIRespondent.answer` turns pairs of premise and hypothesis into probabilities of entailment,
@@ -367,7 +367,7 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
     embeddings: Any = model.get_input_embeddings()
     if len(tokenizer) > embeddings.num_embeddings:
         raise RespondentError(
-            f"{source.name} has another model's tokenizer: save its own there.", kind="incomplete"
+            f"{source.name} has another model's tokenizer: save it with its own.", kind="incomplete"
         )
 
     if model.config.pad_token_id is None:
@@ -395,7 +395,7 @@ class NLI(PromptMode):
     def build(
         self, source: Source, identity: Identity, device: torch.device, **conditions: Any
     ) -> NLIRespondent:
-        """Load a respondent from a model that was found."""
+        """Load a respondent from the model at a source."""
         recipe = source.recipe
         by_words = "answers" in recipe
         if source.kind == "embedded" and not by_words:
@@ -436,7 +436,7 @@ class NLI(PromptMode):
         if spread < 4 * finest:
             warnings.warn(
                 f"{identity.respondent_id} gives {questionnaire.id} answers that differ by "
-                f"{spread:.1g} (standard deviation), and {dtype} resolves only {finest:.1g}: ask "
+                f"{spread:.1g} (standard deviation), but {dtype} resolves only {finest:.1g}: ask "
                 "it with dtype='float32'.",
                 stacklevel=3,
             )

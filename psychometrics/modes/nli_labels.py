@@ -1,4 +1,4 @@
-"""Assign a meaning to each output of an NLI classifier, by the outputs' names or plain pairs."""
+"""Assign a meaning to each output of an NLI classifier, from the outputs' names or plain pairs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     names : sequence of str
         The three outputs' names, in order.
     model : str
-        Name of the model in an error.
+        Name of the model, for error messages.
 
     Returns
     -------
@@ -80,8 +80,8 @@ def _labels_from_pairs(
     """Infer the meaning of each output from answers to plain pairs with known labels.
 
     The most accurate of the six possible assignments must be right for at least two thirds of the
-    pairs, and for a quarter of the pairs more than the second best assignment. Guessing would be
-    right for a third.
+    pairs, and must beat the second-best assignment by at least a quarter of the pairs. Guessing
+    would be right for a third.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _labels_from_pairs(
     labels : sequence of str
         Labels of the n pairs: entailment, neutral or contradiction.
     model : str
-        Name of the model in an error.
+        Name of the model, for error messages.
 
     Returns
     -------

@@ -149,7 +149,7 @@ def _by_endpoint(
         tokens = next(first.tokens for first in replies.values() if first.status == "ok")
         raise RespondentError(
             f"{asking.identity.respondent_id} begins its reply with none of the labels "
-            f"({', '.join(sorted(set(rows['reply'])))}); likeliest are "
+            f"({', '.join(sorted(set(rows['reply'])))}); the likeliest tokens are "
             f"{', '.join(map(repr, list(tokens)[:3]))}: use mode chat, or labels=alphabetical."
         )
 
@@ -176,7 +176,7 @@ def _label_shares(
     float
         Number of labels that are present.
     float
-        Upper bound of the absent labels' share of the probability of all labels.
+        Upper bound on the absent labels' share of the probability of all labels.
     """
     shares = dict.fromkeys(labels, 0.0)
 

@@ -6,23 +6,23 @@ log-probabilities of its likeliest first tokens (``logprobs``, ``top_logprobs``)
 options' labels; a label that is not among the 20 likeliest tokens gets the probability of the last
 of these. ``mass`` is the probability of all labels seen, averaged over the orders of options;
 ``labels_seen`` is the number of labels seen, in the order with the fewest. An answer is the most
-probable option, a randomly drawn option, or the mean of all options. An endpoint's reply is not an
-answer if the unseen labels could have more than a twentieth of the labels' probability (status
-``unseen_labels``), if fewer than a tenth of its replies would begin with a label (``little_mass``),
-or if, with ``"argmax"``, its most probable options are tied after averaging over all orders, as for
-an endpoint that prefers a label whatever its meaning (``tied``). ``choose="none"`` always returns
-the probabilities. The questionnaire's own system text, if it has one, replaces the role
-``"default"`` for an endpoint.
+probable option, a randomly drawn option, or the mean of all options. An endpoint's reply does not
+count as an answer if the unseen labels could have more than a twentieth of the labels' probability
+(status ``unseen_labels``), if fewer than a tenth of its replies would begin with a label
+(``little_mass``), or if, with ``"argmax"``, its most probable options are tied after averaging over
+all orders, as for an endpoint that prefers a label whatever its meaning (``tied``).
+``choose="none"`` always returns the probabilities. The questionnaire's own system text, if it has
+one, replaces the role ``"default"`` for an endpoint.
 
 Conditions
 ----------
 For both kinds of respondents: ``choose``, which is ``"argmax"`` for the most probable option (the
-first of equally probable options), ``"draw"`` for an option drawn with ``seed`` in each of
-``runs``, ``"expected"`` for the mean of the values weighted by their probabilities, ``"none"`` for
-the probabilities themselves, one row per option (all respondents share one random stream);
-``baseline``, a sentence without content to replace the item: each option's score is divided by its
-baseline score, which removes a preference for the option's words, label or place that does not
-depend on the item.
+first of equally probable options), ``"draw"`` for an option drawn with ``seed`` in each of ``runs``
+(all respondents share one random stream), ``"expected"`` for the mean of the values weighted by
+their probabilities, ``"none"`` for the probabilities themselves, one row per option; ``baseline``,
+a sentence without content to replace the item: each option's score is divided by its baseline
+score, which removes a preference for the option's words, label or place that does not depend on the
+item.
 
 For language models: ``role``, ``wording`` and ``labels`` as in
 :func:`psychometrics.modes.messages.messages`; ``permutations``, the orders of the options shown,
@@ -31,8 +31,8 @@ text that is scored as the reply: the option's ``"label"``, its ``"text"``, or `
 mean over the text's tokens, which does not penalise long texts. With ``wording="voice"`` no
 question is asked: a text begins with the statement and continues with a sentence for each option,
 without the chat template. A ``persona``, sentences in the first person, then precedes the statement
-and the ``baseline``. An endpoint shows labels of one character, and takes ``endpoint``, ``body``
-and ``raw`` as in mode chat: with ``raw`` it continues a text that ends in *Answer:*, as a local
+and the ``baseline``. For an endpoint, labels have one character, and ``endpoint``, ``body`` and
+``raw`` work as in mode chat: with ``raw`` it continues a text that ends in *Answer:*, as a local
 base model does; ``body={"top_logprobs": 5}`` requests fewer tokens from an endpoint that does not
 return 20.
 
@@ -409,7 +409,7 @@ def _complete_entailment(conditions: dict[str, Any]) -> None:
     if wording != "sentence" and "{label}" not in str(wording):
         raise ParameterError(f"wording must have {{label}} in it, got {wording!r}.")
     if conditions["persona"] is not None and (conditions["baseline"] or wording != "sentence"):
-        raise ParameterError("A persona excludes baseline and wording: leave them out.")
+        raise ParameterError("A persona does not go with baseline or wording: leave them out.")
 
 
 def _with_unanswered(
@@ -444,7 +444,7 @@ def _with_unanswered(
 def _usable(
     shares: pd.DataFrame, left: dict[str, str], choose: str
 ) -> tuple[pd.DataFrame, dict[str, str], pd.DataFrame]:
-    """Separate the items whose labels are sufficiently visible at an endpoint from the others.
+    """Separate items for which an endpoint shows enough labels from the other items.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Common code of modes that answer prompts one by one: nli, mlm, causal, nsp, acceptability."""
+"""Code shared by modes that answer prompts one by one: nli, mlm, causal, nsp, acceptability."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class PromptMode(Mode):
 
             warnings.warn(
                 f"{asking.identity.respondent_id} gives all {len(table)} prompts of "
-                f"{questionnaire.id} the same answer ({columns[0]} {values[0, 0]:.4g}), so that "
+                f"{questionnaire.id} the same answer ({columns[0]} {values[0, 0]:.4g}), so "
                 f"its scores mean nothing: {mend}.",
                 stacklevel=3,
             )
@@ -308,7 +308,7 @@ class _PromptRespondent:
     def compute_first(
         self, rows: list[_Row], compute: Callable[[list[_Row]], _Computed]
     ) -> tuple[list[_Row], _Computed]:
-        """Compute as many rows from the first on as memory allows; return the number and result."""
+        """Compute as many rows as memory allows, from the first on; return number and result."""
         while True:
             try:
                 return rows, compute(rows)

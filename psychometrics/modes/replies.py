@@ -93,20 +93,21 @@ def parse_reply(
 ) -> list[tuple[str, float | str | None]]:
     """Return the status and value of each item, from one reply, in lines or in JSON.
 
-    An item is answered by a line with its number, a separator and the label or the whole text of an
-    option (or both, if they agree), and nothing else but the statement's own text, marks of
-    emphasis, the highest label (``4/5``), words such as *I rate it* before it, and a remark in
-    brackets or after a comma, dash, colon or stop that contains no number, doubt, refusal or other
-    option. A label may be a word, such as *four*. A line may begin with *Sure!* or the like.
+    An item is answered by a line with its number, a separator, and the label or the whole text of
+    an option (or both, if they agree). Otherwise the line may contain only the statement's own
+    text, marks of emphasis, the highest label (``4/5``), words such as *I rate it* before the
+    answer, and a remark (in brackets or after a comma, dash, colon or stop) without a number,
+    doubt, refusal or other option. A label may be a word, such as *four*. A line may begin with
+    *Sure!* or the like.
     Several such answers may share a line, separated by commas; in a table, a row has the number and
     one answer. Labels alone answer the statements in order if there are as many lines as
     statements, and the labels are not 1, 2, 3 and so on. For a single statement, the label or text
     alone suffices. A statement with two different answers is ``ambiguous``, even if the second is a
     correction; a number that is not a label is ``out_of_range``; a line with the statement's number
     and anything else is ``unreadable``. Text in ``<think>`` is never an answer, even if the
-    thinking does not end. Other statements are ``refused`` if the reply has words of refusal, and
-    otherwise ``missing``; a reply without any answer, or with more than 100,000 characters besides
-    its thinking, is ``unreadable``; an empty reply is ``missing``.
+    thinking does not end. Other statements are ``refused`` if the reply contains words of refusal,
+    and otherwise ``missing``; a reply without any answer, or with more than 100,000 characters
+    besides its thinking, is ``unreadable``; an empty reply is ``missing``.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
     its text, also within an object (``{"answers": {"1": 4}}``), or a list entry that holds both the
@@ -327,7 +328,7 @@ def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]
 
 
 def _decoded(text: str, begin: int) -> tuple[Any, int]:
-    """Decode JSON at a place, of a truncated object the complete entries; return its end, too."""
+    """Decode JSON at a place, or its complete entries if it is truncated; also return its end."""
     try:
         return _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):

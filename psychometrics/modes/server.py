@@ -1,8 +1,8 @@
 """A local chat endpoint with a simulated respondent behind it.
 
 The endpoint implements the part of the OpenAI protocol that asking needs, reads the prompt as a
-model would, and answers from known traits, with known bad habits. So everything from prompt to
-score can be checked against known values. The endpoint is a real server for any client and any
+model would, and answers from known traits, with known bad habits. Everything from prompt to score
+can therefore be checked against known values. The endpoint is a real server for any client in any
 process.
 """
 

@@ -4,10 +4,10 @@ Their answers are not stored, since computing them from the seed is faster than 
 
 Conditions
 ----------
-``discrimination``: slope of the items. ``difficulty_sd``: standard deviation over items of the
-shift of their thresholds. ``acquiescence``: standard deviation over respondents of a tendency to
-agree, whatever the key. ``missing``: share of answers left out at random. ``runs``: number of times
-that each respondent is asked; traits stay the same, and each run has new draws from ``seed``.
+``discrimination``: slope of the items. ``difficulty_sd``: standard deviation, over items, of the
+shift in their thresholds. ``acquiescence``: standard deviation, over respondents, of the tendency
+to agree, whatever the key. ``missing``: share of answers left out at random. ``runs``: number of
+times that each respondent is asked; traits stay the same, and each run has new draws from ``seed``.
 
 With the same seed, adding respondents leaves the first respondents unchanged, and adding runs
 leaves the first runs unchanged: traits, items, answers and gaps each have a separate stream of
@@ -57,9 +57,9 @@ class Simulated(Mode):
     needs_options = True
 
     def named(self, text: str) -> int:
-        """Return the number of respondents that a text gives."""
+        """Return the number of respondents that a text specifies."""
         if not text.isdecimal():
-            raise ParameterError(f"Simulated --respondents must be a number, got '{text}'.")
+            raise ParameterError(f"In mode simulated, --respondents is a number, got '{text}'.")
         return int(text)
 
     def identify(
@@ -256,7 +256,7 @@ def _stream(*numbers: int) -> np.random.Generator:
 
 
 def _place(questionnaire: Questionnaire, item_id: str) -> tuple[str | None, int]:
-    """Return the first scale that holds an item, and -1 if it is reverse-keyed there."""
+    """Return the first scale that contains an item, and the item's key there (1 or -1)."""
     for scale in questionnaire.scales:
         if item_id in scale.items:
             return scale.id, -1 if item_id in scale.reverse else 1

@@ -51,7 +51,7 @@ def build_book() -> Path:
     Raises
     ------
     PsychometricsError
-        A notebook or the build failed (a warning of the build is a failure), or a number
+        A notebook or the build failed (a build warning counts as a failure), or a number
         contradicts a sentence, which is reported after the pages are written.
     """
     book = book_dir()
@@ -178,7 +178,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
 
 def _chapters_read(text: str, names: Sequence[str]) -> list[str]:
-    """Return the chapters that a notebook reads by its metadata, in alphabetical order."""
+    """Return the chapters that a notebook's metadata say it reads, in alphabetical order."""
     patterns = json.loads(text)["metadata"].get("reads", [])
     return sorted({name for pattern in patterns for name in fnmatch.filter(names, pattern)})
 
@@ -238,7 +238,7 @@ def _digest_of_what_is_read() -> str:
 
 
 def _digest_of_file(path: Path) -> str:
-    """Return the digest of a file, for a program without its comments and docstrings."""
+    """Return the digest of a file, which for a program leaves out comments and docstrings."""
     if path.suffix != ".py":
         return sha256(path)
 

@@ -4,7 +4,7 @@
 sentences of the book that depend on a number. Both refer to cells of the displayed tables by the
 addresses of :mod:`psychometrics.publishing.record`.
 
-Both are in this one file, because claims and sentences are judged by the same rules.
+Claims and sentences share this file, because they are judged by the same rules.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BASES = {
     "our scoring": "published data, our scoring",
     "feature parity": "features of this package",
 }
-SENTENCE_VERDICTS = ("holds here", "cannot be said here", "does not hold here")
+SENTENCE_VERDICTS = ("holds here", "cannot be judged here", "does not hold here")
 """The verdicts on a sentence of the book in a different run, from the mildest to the worst."""
 _LEVELS = {"psychobench": 0.01}  # a paper's own level of significance; otherwise .05
 _RULES = ("equal", "above", "below", "untestable")
@@ -191,7 +191,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     DataFrame
         The columns of :func:`published`, with ``value, low, high, null, null_low, null_high``,
         ``verdict`` and ``p``, two-sided against the bar (the chapter's ``p of the claim``, or a
-        normal approximation from the interval) and 1 if the value lies on the side that is not
+        normal approximation from the interval) or 1 if the value lies on the side that is not
         claimed.
 
     Raises
@@ -524,7 +524,7 @@ def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:
 
 
 def _filled(address: str, labels: list[str]) -> str:
-    """Replace the stars of an address by labels."""
+    """Replace the stars of an address with labels."""
     for label in labels:
         written = f'"{label}"' if "," in label else label
         address = address.replace("*", written, 1)

@@ -78,8 +78,8 @@ def is_right(exercise: str, said: str) -> bool:
     """Return whether a typed text is the answer to an exercise.
 
     A number may have a decimal point or comma, commas or spaces between thousands, or a per cent
-    sign, or it may be a fraction such as 1/3. In words, only letters and digits count, regardless
-    of case; an answer may have alternatives separated by ``|``.
+    sign, or it may be a fraction such as 1/3. For answers in words, only letters and digits count,
+    regardless of case; an answer may have alternatives separated by ``|``.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def is_right(exercise: str, said: str) -> bool:
 
 
 def hints(exercise: str) -> dict[float, str]:
-    """Return hints on typical mistakes in an exercise, by the number to which the mistake leads.
+    """Return hints on typical mistakes in an exercise, by the number to which each mistake leads.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def hints(exercise: str) -> dict[float, str]:
     said = {float(number): sentence for number, sentence in given}
     if isinstance(found, float) and found:
         said |= {-found: "The size is right: check the sign."}
-        said |= {100 * found: "Give a share, or add the sign of per cent."} if found < 1 else {}
+        said |= {100 * found: "Give a share, or add a per cent sign."} if found < 1 else {}
     return said
 
 

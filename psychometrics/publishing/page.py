@@ -1,4 +1,4 @@
-"""Write an executed notebook as one HTML page, with its numbers filled in and no network use."""
+"""Write an executed notebook, with its numbers filled in, as one HTML page that works offline."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
         if asked and not any(scale.reverse for scale in asked.scales):
             raise ParameterError(f"questionnaire: {asked.id} has no reverse-keyed items.")
         if self.respondents and len(population(self.respondents)) < 2:
-            raise ParameterError("respondents: a single one has no variance; name two.")
+            raise ParameterError("respondents: a single one has no variance; name at least two.")
 
 
 class _Published(_Chapter, of="12-published-answers"):
@@ -318,7 +318,7 @@ class _Report(_Page):
     conditions: dict[str, str | int | float | bool | None] = {}
 
     def _check_asking(self, models: list[str], named: bool = False) -> None:
-        """Refuse what ``ask`` would refuse; with ``named``, a page lists the models that fail."""
+        """Refuse what ``ask`` would refuse; with ``named``, the page lists models that fail."""
         mode = mode_named(self.mode)
         if self.mode == "human":
             raise ParameterError(
@@ -409,7 +409,7 @@ def _check_sheets(path: str, questionnaire: Questionnaire) -> None:
 
     if complete < _FEWEST_SHEETS:
         raise ParameterError(
-            f"answers: {path} has {complete} without a gap and needs {_FEWEST_SHEETS}: the "
+            f"answers: {path} has {complete} rows without a gap and needs {_FEWEST_SHEETS}: the "
             "intervals would be too wide; add respondents or runs."
         )
 

@@ -79,7 +79,7 @@ def _print_page(address: str, output: Path, profile: Path) -> None:
 
 
 def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
-    """Print the built book to one PDF, with its pages in order, bookmarks and links.
+    """Print the built book to one PDF, with bookmarks, links, and its pages in order.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The prose of an executed notebook as plain Markdown, with its numbers filled in.
 
 For a run whose parameters differ from those of the published run, the text is quoted, and a mark
-after each sentence with a rule says whether the sentence holds for the run.
+after each sentence with a rule shows whether the sentence holds for the run.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Prose:
         return re.sub(r"\[\]\(([^)]+)\)", lambda link: f"*{_title(link[1])}*", text)
 
     def _blocks(self, text: str) -> str:
-        """Turn directives into quotations with a bold first line; leave forms and explorers out."""
+        """Turn directives into quotations with a bold first line; leave out forms and explorers."""
 
         def block(found: re.Match) -> str:
             kind = found[2]
@@ -191,7 +191,7 @@ class _OtherRun(_Prose):
     """The text of a chapter on the page of a run with different parameters.
 
     The text was written for the published run. It is quoted with the published numbers, this run's
-    numbers in brackets, and a mark after each sentence that says whether it holds for this run.
+    numbers in brackets, and a mark after each sentence that shows whether it holds for this run.
     """
 
     def __init__(self, executed: Path, parameters: dict, sentences: pd.DataFrame):
@@ -212,8 +212,8 @@ class _OtherRun(_Prose):
             "The text in quotations, captions and solutions was written for the published run: "
             "it has the published numbers, with those of this run in brackets.",
             f"{len(self.sentences)} sentences of this chapter have a rule. Hold here: {held}. "
-            f"Do not hold here: {failed}. Cannot be said here: {unknown}. Sentences without a mark "
-            "have no rule; they say nothing about this run.",
+            f"Do not hold here: {failed}. Cannot be judged here: {unknown}. Sentences without a "
+            "mark have no rule; they say nothing about this run.",
         ]
         false = self.sentences[self.sentences["verdict"] == SENTENCE_VERDICTS[-1]]
         lines = [f"- {row.sentence}: **{row.verdict}** ({row.why})" for row in false.itertuples()]

@@ -303,7 +303,7 @@ def _name_of_parameters(parameters: dict[str, object], *more: str) -> str:
 
 
 def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
-    """Replace an earlier run's tables, notebook and pages by those of a finished run."""
+    """Replace an earlier run's tables, notebook and pages with those of a finished run."""
     places = {made.with_suffix(""): output.with_suffix(""), made: output} | pages
     made.with_suffix("").mkdir(exist_ok=True)  # missing if the notebook shows no table
     name = _other_name(output, made)

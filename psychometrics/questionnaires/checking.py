@@ -26,12 +26,12 @@ _EXPECTED = {
     ),
     "string_type": "must be text",
     "int_type": "must be a whole number",
-    "too_short": "needs at least one entry more",
+    "too_short": "needs at least one more entry",
     "too_long": "is too long; shorten it",
     "string_too_short": "is empty; write something",
-    "string_too_long": "must have at most 100 signs",
-    "string_pattern_mismatch": "must be small letters without accents, digits, - and _",
-    "recursion_loop": "holds itself; write it out",
+    "string_too_long": "must have at most 100 characters",
+    "string_pattern_mismatch": "must be lower-case letters without accents, digits, - and _",
+    "recursion_loop": "contains itself; write it out",
 }
 
 

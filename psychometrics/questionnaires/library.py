@@ -1,6 +1,6 @@
 """Questionnaires by name or path: the project's own, and users' files.
 
-Another package adds questionnaires by an entry point that names a package with YAML files::
+Another package adds questionnaires through an entry point that names a package with YAML files::
 
     [project.entry-points."psychometrics.questionnaires"]
     wellbeing = "wellbeing.sheets"
@@ -124,7 +124,7 @@ def load_questionnaires(
     Raises
     ------
     ParameterError
-        There is no questionnaire.
+        No questionnaire is given.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def _shown(path: Path) -> str:
 
 
 def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
-    """Refuse a different questionnaire with a shipped name, since their answers would mix."""
+    """Refuse a different questionnaire with a shipped name, since the two would share answers."""
     shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
     added = _added().get(questionnaire.id)
     if questionnaire.id not in questionnaire_names() or path in (shipped, added):
@@ -265,5 +265,5 @@ def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
     if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
         return
     raise QuestionnaireError(
-        f"{place}, id: '{questionnaire.id}' comes with the project and differs: rename it."
+        f"{place}, id: '{questionnaire.id}' is the name of a shipped questionnaire: rename it."
     )

@@ -1,6 +1,6 @@
 """The content of a questionnaire, and the rules for its parts.
 
-All are in this one file, so that the rules for a part stand next to its fields.
+All parts are in this one file, so that the rules for a part are next to its fields.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ def _clean(text: str) -> str:
         hidden = unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") and sign != "\n"
         is_noncharacter = (ord(sign) & 0xFFFE) == 0xFFFE
         if (hidden and not joins) or is_noncharacter:
-            raise ValueError(f"holds the invisible sign U+{ord(sign):04X}: take it out")
+            raise ValueError(f"contains the invisible character U+{ord(sign):04X}: remove it")
 
     # Styled tables of a notebook do not escape text.
     tag = re.search(r"<[a-zA-Z/!?]", text)
     if tag:
-        raise ValueError(f"has a text like an HTML tag ('{tag[0]}'): put a blank after '<'")
+        raise ValueError(f"has a text like an HTML tag ('{tag[0]}'): put a space after '<'")
 
     return text
 
 
 def _one_line(text: str) -> str:
     if "\n" in text:
-        raise ValueError("holds a line break: write it on one line")
+        raise ValueError("contains a line break: write it on one line")
     return text
 
 
 def _without_gaps(text: str) -> str:
     if set("{}") & set(text):
-        raise ValueError("holds a brace: only premise and hypothesis have gaps")
+        raise ValueError("contains a brace: only premise and hypothesis have gaps")
     return text
 
 
@@ -99,7 +99,7 @@ class _Level(Part):
 
 
 class _Terms(Part):
-    """Construct terms: ``source`` (S+) terms keep an item's stance, ``inverse`` (S−) reverse it."""
+    """Construct terms: ``source`` (S+) keep an item's stance, and ``inverse`` (S−) reverse it."""
 
     source: _Words
     inverse: _Words
@@ -126,7 +126,7 @@ class _Template(Part):
         gaps = re.findall(r"{([^{}]*)}", text)
         unknown = set(gaps) - set(_PLACEHOLDERS)
         if unknown:
-            known = "templates know {term} and {intensifier}"
+            known = "the gaps are {term} and {intensifier}"
             raise ValueError(f"unknown placeholder {{{min(unknown)}}}: {known}")
 
         if set("{}") & set(re.sub(r"{[^{}]*}", "", text)):
@@ -135,7 +135,7 @@ class _Template(Part):
         for name in _PLACEHOLDERS:
             times = gaps.count(name)
             if times != 1:
-                raise ValueError(f"needs {{{name}}} once in both sentences, has it {times} times")
+                raise ValueError(f"needs {{{name}}} once in its two sentences, not {times} times")
 
         return self
 
@@ -339,7 +339,7 @@ class Questionnaire(Part):
 
 
 def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]:
-    """Return mistakes between parts, except mistakes that depend on an uncertain part."""
+    """Return mistakes in how parts fit together, except those that depend on an uncertain part."""
     ids = [item.id for item in questionnaire.items]
     found = _twice("items", ids)
     found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
@@ -506,7 +506,7 @@ def _level_mistakes(place: str, levels: tuple[_Level, ...]) -> list[str]:
 
 
 def _twice(place: str, names: Collection[str]) -> list[str]:
-    return [f"{place}: '{name}' is there twice; keep one" for name in repeated(names)]
+    return [f"{place}: '{name}' occurs twice; keep one" for name in repeated(names)]
 
 
 def _fold(text: str) -> str:

@@ -164,7 +164,7 @@ class _OpenScale(_Loose):
         return range(low, high + 1)
 
     def _options(self, item: _Entry) -> list[dict[str, Any]]:
-        """Return an item's options; a point without a label is named by its number."""
+        """Return an item's options; a scale point without a label is named by its number."""
         if item.type == "multi":
             texts = [option.get("value") for option in item.options]
             values = [int(v) if str(v).lstrip("-").isdigit() else v for v in texts]

@@ -25,14 +25,14 @@ def perturbed(
 
     The result is a questionnaire like any other, so every mode can ask it. Its id is the old id
     with the change, such as ``ipip20-typos-1``, and ``load_questionnaire`` loads variants of
-    shipped questionnaires by that name. Items keep their ids. Norms are left out, as they hold only
-    for the old wording.
+    shipped questionnaires by that name. Items keep their ids. Norms are left out, as they apply
+    only to the old wording.
 
     Parameters
     ----------
     questionnaire : Questionnaire
     how : {"order", "typos", "paraphrase", "negation"}
-        ``order``: the items in a different order. ``typos``: an error in about one of six words of
+        ``order``: the items in a different order. ``typos``: an error in about one in six words of
         four letters or more, and in at least one such word of each text, if the text has any.
         ``paraphrase``: one of the item's ``paraphrases``, or else its statement in a frame (*It is
         true that I ...*). ``negation``: the item's ``negated`` text, or else a denial by rule (*I

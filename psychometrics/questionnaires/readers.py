@@ -220,7 +220,7 @@ class _PsychoBench(Part):
             )
 
         if not low < high <= low + 100:
-            found.append(f"scale: must be the lowest and highest answer added up, got {self.scale}")
+            found.append(f"scale: must be the lowest plus the highest answer, got {self.scale}")
 
         if found:
             raise ValueError("\n".join(found))
@@ -380,7 +380,7 @@ class _StrictLoader(yaml.SafeLoader):
     def get_single_node(self) -> yaml.Node | None:
         node = super().get_single_node()
         if node is not None and _size(node, {}) > _MOST_NODES:
-            problem = "it repeats itself through aliases (*name) beyond measure"
+            problem = "it repeats itself too often through aliases (*name)"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         return node
 
@@ -462,7 +462,7 @@ def _yaml(path: Path, place: str) -> object:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise QuestionnaireError(
-            f"{place}, line {line}: holds the invisible sign U+{error.character:04X}; take it out."
+            f"{place}, line {line}: has the invisible character U+{error.character:04X}; remove it."
         ) from None
     except (KeyError, ValueError, RecursionError):  # for example `!!bool maybe`
         raise QuestionnaireError(

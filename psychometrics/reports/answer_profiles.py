@@ -48,7 +48,7 @@ def assess_answers(
     r"""Compare the answers of any respondents with the answers of know-nothing respondents.
 
     If R respondents answer I items independently, as with random answers or answers shuffled over
-    respondents, alpha stays in 95 % of samples below
+    respondents, alpha stays below this limit in 95 % of samples:
 
     .. math:: 1 - \frac{1}{F_{.95}(R - 1, (R - 1)(I - 1))}
 

@@ -160,7 +160,7 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
-    """Return the items about a mode's way of asking, of which a table of answers has none."""
+    """Return the items about a mode's way of asking, which a table of answers lacks."""
     names = list(questionnaires)
     known = _placebos(names)
     if mode == "file":

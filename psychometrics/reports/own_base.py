@@ -128,7 +128,7 @@ def _check_base(model: str, base: str) -> None:
         if reads(_SENTENCE)["input_ids"] != other(_SENTENCE)["input_ids"]:
             why = f"The base {base} and the model have different tokenizers"
         elif not _trained_from(first, second, own.base is not None or tuning == "frozen"):
-            why = f"The weights of the model are not those of the base {base}, trained further"
+            why = f"The weights of the model were not trained from the base {base}"
 
     if why:
         raise ParameterError(f"{why}: name the untouched model that it was trained from.")
@@ -151,9 +151,9 @@ def _trained_from(model: PreTrainedModel, base: PreTrainedModel, frozen: bool) -
 
 
 def _no_base(why: str) -> dict:
-    said = f"on MiniLM, since the untouched base of this model {why}; they decide nothing"
+    said = f"on MiniLM, since the untouched base of this model {why}; these heads decide nothing"
     return {"base": "embedded", "layers": None, "wording": None, "own": False,
-            "said": f"{said} (name the base by --base)"}  # fmt: skip
+            "said": f"{said} (name the base with --base)"}  # fmt: skip
 
 
 def _beside_bases(

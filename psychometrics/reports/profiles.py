@@ -439,7 +439,7 @@ def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
 
 
 def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dict) -> pd.DataFrame:
-    """Return the item scores of the other respondents, which are shipped or newly asked."""
+    """Return the item scores of the other respondents, which are shipped or newly collected."""
     names = [] if against is None else [n for n in population(against) if Path(n).name != own]
     parts = []
     for questionnaire in loaded if names else []:

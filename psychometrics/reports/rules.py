@@ -1,4 +1,4 @@
-"""Rules, the same for all respondents, by which a score must not be interpreted.
+"""Rules, the same for all respondents, for when a score must not be interpreted.
 
 The rules were fixed before any profile was examined, except for two: *guessing* was added after
 untrained models had passed without a cross, and *alone* after a scale with meaningful answers had
@@ -93,8 +93,8 @@ def flags(
     nulls : DataFrame, optional
         Answers of null respondents to the same prompts; required for answers to prompts.
     accuracy : tuple of float, optional
-        Share of correct answers to labelled pairs, with its 95 % interval; if guessing does not
-        give a third of correct answers, also the share that guessing gives.
+        Share of correct answers to labelled pairs, with its 95 % interval; if guessing is not right
+        for a third of the pairs, also the share that guessing would reach.
     level : float
         The probability that *terms*, or *content* and *alone*, pass by chance on any scale of the
         questionnaire. A page about several questionnaires divides .05 among the questionnaires.
@@ -116,13 +116,13 @@ def flags(
     *k* of *n* heads have a value at least as large, (k + 1) / (n + 1) must be at most the level.
     For several scales, each head counts with its largest silhouette, in standard deviations of its
     scale, so that the level holds for all scales together. *Alone* tests the scales in the order of
-    their p values, each against the least p value of the same deals, and deals again among the
-    remaining scales after each that passes: a scale that follows its content does not help the
-    others pass. The statistic of *trend* is half the difference between the Spearman correlations
-    of source and of inverse terms with the weights. On both bases of the book only the silhouette
-    separated trained respondents from untrained heads, so it is the only statistic of answers that
-    rules out interpreting a score. Even without a flag, nothing proves that a score measures its
-    construct.
+    their p values, each against the smallest p value of the same deals, and deals again among the
+    remaining scales after each scale that passes: a scale that follows its content does not help
+    the others pass. The statistic of *trend* is half the difference between the Spearman
+    correlations of source and of inverse terms with the weights. On both bases of the book only the
+    silhouette separated trained respondents from untrained heads, so it is the only statistic of
+    answers that rules out interpreting a score. Even without a flag, nothing proves that a score
+    measures its construct.
 
     References
     ----------
@@ -309,12 +309,12 @@ def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, level: floa
         yield from _content(items.dropna(), questionnaire, level)
 
     if np.isfinite(common):
-        words = f"the commonest answer makes up {common:.0%} of all."
+        words = f"the commonest answer makes up {common:.0%} of all answers."
         yield "", "commonest", "!" if common >= 0.8 else "✓", words, common
 
     if np.isfinite(yes):
         side = "agrees" if yes > 0 else "disagrees"
-        words = f"whatever an item's key, it {side} at {abs(yes):.2f} of the way to the end."
+        words = f"whatever an item's key, it {side}, at {abs(yes):.2f} of the way to the end."
         yield "", "acquiescence", "!" if abs(yes) >= 1 / 3 else "✓", words, yes
 
     words = f"{answered} of {len(answers)} answers could be read."
@@ -397,7 +397,7 @@ def _step_down(shares: np.ndarray, signs: dict, level: float) -> dict[str, float
 
 
 def _signs(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
-    """Return places and keys of answered items, for finest scales with two or more of these."""
+    """Return places and keys of answered items, for finest scales with two or more such items."""
     wholes = {scale.parent for scale in questionnaire.scales}
     found = {}
     for scale in questionnaire.scales:

@@ -54,9 +54,9 @@ def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
     DataFrame
         ``questionnaire, scale``; ``needed`` and ``assured`` as in
         :func:`psychometrics.measures.intervals.runs_needed`, for the respondent that needs the most
-        runs; ``order``, the reliability of the respondents' order by means over the needed runs,
-        from :func:`psychometrics.measures.reliability.design_study`. Values that the pilot does not
-        determine are missing, such as the order of a single respondent.
+        runs; ``order``, the reliability of ranking the respondents by their means over the needed
+        runs, from :func:`psychometrics.measures.reliability.design_study`. Values that the pilot
+        does not determine are missing, such as the order of a single respondent.
 
     Raises
     ------
@@ -197,8 +197,8 @@ def study_tables(
 
     Notes
     -----
-    An expectation is tested on the differences of the scale's items between two combinations,
-    averaged over respondents and seeds. If the other conditions give several ``ways`` of asking,
+    An expectation is tested on the differences between two combinations for each item of the scale,
+    averaged over respondents and seeds. If the other conditions yield several ``ways`` of asking,
     such as wordings, the interval and the p value treat items and ways as samples
     (:func:`~psychometrics.measures.intervals.interval_over_ways`); with several such conditions,
     the widest interval counts. With a single way, the interval and the p value treat only items as
@@ -528,8 +528,8 @@ def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFra
     if too_few.all():
         raise ParameterError(
             f"At most {table['n'].max() if len(table) else 0} respondents answered all items of a "
-            f"scale. Alpha is not printed below {FEWEST_RESPONDENTS}: its interval would say "
-            "nothing, whatever the scale."
+            f"scale. Alpha is not printed below {FEWEST_RESPONDENTS}: its interval would "
+            "be uninformative, whatever the scale."
         )
 
     table.loc[too_few, ["alpha", "low", "high"]] = np.nan

@@ -98,11 +98,11 @@ class Study(Part):
         return [dict(zip(self.conditions, chosen, strict=True)) for chosen in values]
 
     def load_questionnaires(self, folder: Path) -> list[Questionnaire]:
-        """Load the questionnaires, of which files are in the study's folder."""
+        """Load the questionnaires; files are looked up in the study's folder."""
         return [load_beside(name, folder) for name in self.questionnaires]
 
     def list_respondents(self, folder: Path, with_members: bool = True) -> list[str]:
-        """List the names of the respondents, also from populations' files in the folder."""
+        """List the names of the respondents, including those in the folder's population files."""
         takes_populations = not self.reads_answers and mode_named(self.mode).takes_populations
         names = []
         for name in self.respondents:
@@ -127,9 +127,10 @@ class Study(Part):
         list of float
             Shares of 2,000 simulated studies whose interval, computed as in the report, excludes
             zero on the expected side; empty if the plan does not name a smallest effect.
-            Differences of a scale's items are normal around the smallest effect with the plan's
-            ``spread``. If other conditions have several levels, each level shifts all items by a
-            normal draw with the ``spread_of_ways``. Corrected p values are not simulated.
+            Differences of a scale's items are normally distributed around the smallest effect with
+            the plan's ``spread``. If other conditions have several levels, each level shifts all
+            items by a normal draw with the ``spread_of_ways``. Corrected p values are not
+            simulated.
         """
         if self.planned.smallest_effect is None:
             return []
@@ -325,7 +326,7 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
                     found.append(f"{place}: {name}={value} is not among the conditions.")
 
         if wanted.of == wanted.than:
-            found.append(f"{place}: of and than are the same.")
+            found.append(f"{place}: 'of' and 'than' are the same.")
 
     return found
 

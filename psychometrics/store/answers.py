@@ -2,19 +2,19 @@
 
 Each save adds one Parquet file, a *part*, to ``<store>/<mode>/<questionnaire>/<respondent>/``;
 parts are never changed. The stored answers are the union of the parts, one row per key. If two rows
-have the same key, the earlier one counts, by the writer's clock, which never goes back behind the
-parts it has read. A key is a hash of everything that determines an answer (:func:`key_of`), so an
+have the same key, the earlier one counts, by the writer's clock, which never falls behind the parts
+it has read. A key is a hash of everything that determines an answer (:func:`key_of`), so an
 unchanged question is never asked twice and a changed question never gets an old answer. A lock
 makes processes on one machine, or with a shared folder, add answers in turn: no process replaces an
-answer that a different process added earlier.
+answer that another process added earlier.
 
 A part is written under a temporary name and then renamed (on a local disk after the disk has
-confirmed that it is written), or written as a whole to an object store. So a killed process leaves
-a complete part or no part, and any number of processes and machines may write at once. The name of
-a part contains the SHA-256 of its bytes: a truncated or altered part is noticed on reading and set
-aside, and its questions are asked again. Each part also records the respondent, the conditions, the
-version, and the time taken; :func:`manifests` lists these. A part that was copied from a different
-folder is set aside, too.
+confirmed that it is written), or written as a whole to an object store. A killed process therefore
+leaves a complete part or no part, and any number of processes and machines may write at once. The
+name of a part contains the SHA-256 of its bytes: a truncated or altered part is noticed on reading
+and set aside, and its questions are asked again. Each part also records the respondent, the
+conditions, the version, and the time taken; :func:`manifests` lists these. A part that was copied
+from a different folder is also set aside.
 
 Every store also has the answers that the project ships in ``data/answers``, by respondents that
 take minutes to ask. Their keys are made in the same way, and this folder is never changed.
@@ -94,7 +94,7 @@ class StoredAnswers:
     Parameters
     ----------
     store : str or Path, optional
-        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, or else the user's cache.
     mode, questionnaire_id, respondent_id : str
         Names that identify the answers. Any text is possible; it is made safe for a folder's name.
     manifest : mapping, optional
@@ -178,7 +178,7 @@ class StoredAnswers:
     def rows(self) -> pd.DataFrame:
         """The stored rows by ``key``: the row written first for each key, in the order of writing.
 
-        After an addition, rows that other processes have added in the meantime are read, too: if
+        After an addition, rows that other processes have added in the meantime are also read: if
         several processes asked the same question at once, all processes see the same answer, now
         and later.
         """
@@ -364,7 +364,7 @@ def compact(store: str | Path | None = None) -> int:
     Parameters
     ----------
     store : str or Path, optional
-        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, or else the user's cache.
 
     Returns
     -------
@@ -396,7 +396,7 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
     Parameters
     ----------
     store : str or Path, optional
-        Folder or URL; by default ``PSYCHOMETRICS_STORE``, else the user's cache.
+        Folder or URL; by default ``PSYCHOMETRICS_STORE``, or else the user's cache.
 
     Returns
     -------

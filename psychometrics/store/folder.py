@@ -68,7 +68,7 @@ class Folder:
 
                 common = _common_schema(schema, table)
                 if common is None:
-                    self._set_aside(name, "has columns of other types than the others")
+                    self._set_aside(name, "has columns of other types than the other parts")
                     continue
 
                 schema = common
@@ -294,12 +294,12 @@ def _encodable(value: object) -> object:
 
 
 def _encodable_text(text: str) -> str:
-    """Replace lone surrogates, which cannot be written to a file, by "?"."""
+    """Replace lone surrogates, which cannot be written to a file, with "?"."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _union(tables: list[pa.Table]) -> pa.Table:
-    """Keep the first written row of each key, in the order of writing."""
+    """Keep the row written first for each key, in the order of writing."""
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     written = table["written"].to_numpy()
     if (np.diff(written) < 0).any():

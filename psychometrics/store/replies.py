@@ -48,7 +48,7 @@ class Reply:
         The reason for a missing reply: ``no_reply``, ``no_choice``, or ``unasked`` if no reply was
         requested.
     is_new : bool
-        Whether the reply was just requested, and does not come from the store.
+        Whether the reply was just requested rather than read from the store.
     """
 
     text: str | None

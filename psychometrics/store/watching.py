@@ -16,7 +16,7 @@ WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
 class _Watch:
-    """A record of the answers that a call reads and adds, to check at its end that all exist.
+    """A record of the answers that a call reads and adds, to check at its end that all still exist.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""A model's behaviour beyond ticking boxes: the facts that it knows, the requests it declines.
+"""A model's behaviour beyond ticking boxes: the facts it knows and the requests it declines.
 
 Huang et al. (2024) validate roles by such behaviour. The sets that they use, TruthfulQA and
-SafetyQA, belong to others and are read from your copy; the project's own questions were written for
+SafetyQA, belong to others and are read from your own copies; the default questions were written for
 this project.
 """
 
@@ -284,8 +284,8 @@ def _reply_there(
 ) -> list[str | None]:  # fmt: skip
     """Return the replies of a model at an endpoint, which is sent only the request.
 
-    A reply is None if it did not come. With a different seed the requests differ, and their replies
-    are stored separately.
+    A reply is None if none came. With a different seed the requests differ, and their replies are
+    stored separately.
     """
     options = {"options": tuple(Option(value=n, label=f"{n}") for n in (0, 1))}
     sheet = _questionnaire("requests", [{"text": text, **options} for text in texts], "{question}")

@@ -1,4 +1,4 @@
-"""The diagnostic of language inference: read published answers, and ask it again.
+"""The diagnostic of language inference: read the published answers, and ask its items again.
 
 Answers (0 or 1) are shipped; the sentences are fetched when a respondent is asked.
 """

@@ -204,7 +204,7 @@ def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.
 
 
 def _largest(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
-    """Compare the respondent that scores highest above people with people and the claim's bar."""
+    """Compare the respondent that scores farthest above people with people and the bar."""
     who = claim["who"].split("|")
     scale = _scales_of(claim)[0]
     highest = who[int(_deltas(cells, claim, who)[:, 0].argmax())]
@@ -392,7 +392,7 @@ def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
 
 @functools.cache
 def _norms() -> dict[tuple[str, str], list[tuple]]:
-    """Return people's means, standard deviations and sizes, by questionnaire and scale."""
+    """Return people's means, standard deviations and sample sizes, by questionnaire and scale."""
     found: dict[tuple, list] = {}
     for row in norm_table(paper=True).itertuples():
         found.setdefault((row.questionnaire, row.scale), []).append(

@@ -84,8 +84,8 @@ class _Comparison:
         counts = self.base.value_counts()
         said = [
             f"{kind} ({counts[kind]}): only silhouettes are printed. Alpha, omega, correlations "
-            f"and ratios rest on differences between respondents; below {_fewest(kind)} on one "
-            "base their intervals would say nothing."
+            f"and ratios rest on differences between respondents; with fewer than "
+            f"{_fewest(kind)} on one base, their intervals would be uninformative."
             for kind in counts.index
             if kind not in self.enough
         ]
@@ -179,7 +179,7 @@ def compare(
 
 
 def _fewest(kind: str) -> int:
-    """Return the fewest respondents on a base whose differences are reported.
+    """Return the minimum number of respondents on a base whose differences are reported.
 
     The book's own members on a base are enough, as their intervals are shown.
     """
@@ -293,7 +293,7 @@ def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
 
 
 def with_beyond(found: pd.DataFrame) -> pd.DataFrame:
-    """Add ``beyond placebos`` to kinds of evidence.
+    """Add ``beyond placebos`` to the kinds of evidence.
 
     It is the mean size of the correlations between scales, minus the mean size of the scales'
     correlations with placebos.

@@ -1,6 +1,6 @@
 """Train respondents: NLI heads on encoders or decoders, and masked-LM adaptation of encoders.
 
-Everything here is a thin layer over ``transformers.Trainer`` and ``peft``. Each training run writes
+The functions are a thin layer over ``transformers.Trainer`` and ``peft``. Each training run writes
 a folder with a manifest, which ``load_respondent`` can read.
 """
 
@@ -197,7 +197,7 @@ def training_cost(
 def _tuned_classifier(
     base: str | Path, adapter: str | Path | None, chosen: Settings
 ) -> tuple[torch.nn.Module, PreTrainedTokenizerBase]:
-    """Return a classifier in which only parts are trained, by the settings, and its tokenizer."""
+    """Return a classifier in which only the chosen parts are trained, and its tokenizer."""
     model, tokenizer = nli_classifier(base, chosen.layers, chosen.dropout)
 
     if chosen.tuning == "frozen":
@@ -306,7 +306,7 @@ def adapt_encoder(
     ----------
     base : str or Path
         Encoder: a hub id or a local folder. If the checkpoint lacks a masked-LM head, a new head is
-        trained, too, with its output tied to the word embeddings.
+        also trained, with its output tied to the word embeddings.
     sentences : sequence of str
         Sentences on which to train.
     output : str or Path

@@ -1,7 +1,7 @@
 """Adapt a respondent to a kind of text: train the layers that read as a language model.
 
-The training is the pre-training of the respondent's family: encoders (and BART) fill in masks,
-decoders predict the next token, T5 fills in spans, XLNet predicts tokens in a random order.
+The training repeats the pre-training task of the respondent's family: encoders (and BART) fill in
+masks, decoders predict the next token, T5 fills in spans, XLNet predicts tokens in a random order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def adapt(
     ----------
     respondent : NLIRespondent
         A respondent in float32. Its layers are changed in place, except for the word embeddings:
-        training them would take half of the time, and the language model's output is often tied to
+        training them would take half the time, and the language model's output is often tied to
         them.
     sentences : sequence of str
         Sentences on which to train.
@@ -56,7 +56,7 @@ def adapt(
         that answers by a word is a language model itself.
     epochs, lr
         Number of epochs, and learning rate, which is constant. The defaults are the paper's
-        settings, and so is the batch size of 8.
+        settings, as is the batch size of 8.
     seed : int
         Seed of the order of the sentences and of the masks.
     checkpoint : Path, optional
@@ -191,7 +191,7 @@ def _collator(model, tokenizer) -> Callable:
 
 
 def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
-    """Replace spans of 15 % of a text's tokens (at least one) by marks; return the spans, too."""
+    """Replace spans of 15 % of a text's tokens (at least one) with marks; also return the spans."""
     *ids, end = ids
     chosen = torch.rand(len(ids)) < 0.15
     chosen[torch.randint(len(ids), (1,))] = True

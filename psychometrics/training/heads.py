@@ -92,7 +92,7 @@ def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) 
 def _classifier_with_adapter(
     model: PreTrainedModel, base: str | Path, rank: int, first: int = 0
 ) -> PeftModel:
-    """Return a classifier with adapters from a layer on, whose new parts are trained in full."""
+    """Return a classifier with adapters from a layer on; its new parts are trained in full."""
     prefix = model.base_model_prefix
     stored = _stored_names(base)
     children = [

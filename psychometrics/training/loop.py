@@ -114,7 +114,7 @@ def _train_into(
 ) -> dict:
     """Train into a folder, unless the folder already holds the result; return the manifest.
 
-    Once the model is saved, ``describe`` returns further entries of the manifest.
+    Once the model is saved, ``describe`` returns further entries for the manifest.
     """
     digest = _digest(model, dataset, settings, options.get("eval_dataset"))
     finished = _finished(Path(output), digest)

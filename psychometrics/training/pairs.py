@@ -23,8 +23,8 @@ _NAMES = {
 def mnli_sample() -> pd.DataFrame:
     """Load the 18,000 labelled MNLI pairs, with the project's fixed split.
 
-    A pair is held out if the SHA-256 of its premise is 0 modulo 10. So no premise is in both parts,
-    and the split depends only on the text.
+    A pair is held out if the SHA-256 of its premise is 0 modulo 10. No premise is therefore in both
+    parts, and the split depends only on the text.
 
     Returns
     -------
@@ -148,4 +148,4 @@ def _read_source(name: str) -> pd.DataFrame:
     except Exception as error:
         said = f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub"
         said = f"{said}, nor a folder of a dataset with a training part"
-        raise DataError(f"{said} ({type(error).__name__}): check it, or the network.") from error
+        raise DataError(f"{said} ({type(error).__name__}): check the name or network.") from error
