@@ -352,7 +352,8 @@ def test_closed_form_alpha_is_that_of_simulated_heads_on_the_same_vectors(study)
 
 def test_the_table_of_alphas_without_training_has_every_base_of_the_plan():
     table = pd.read_csv(pm.paths.data_dir() / "kernels.csv")
-    labels = [bases.SHALLOW_LABEL, *(base.label for base in bases.BASES.values())]
+    labels = ["MiniLM, 4 layers", "MiniLM, 6 layers", "SmolLM2", "MPNet"]
+    labels += ["Gemma 3 270M", "Qwen2.5 0.5B", "Qwen2.5 1.5B"]
     alpha = table.query("statistic == 'alpha'").pivot(index="scale", columns="base")["value"]
     assert alpha[labels].notna().all().all()
     assert len(alpha) == 10
