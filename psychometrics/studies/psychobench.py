@@ -134,7 +134,8 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
         data_dir() / "norms" / "psychobench_statistics.csv", keep_default_na=False
     ).set_index("claim_id")
     own = _statistics(claims, _published(), level)
-    counted = {name: _counted(claim) for name, claim in claims.iterrows() if _is_count(claim)}
+    by_name = claims.to_dict("index")
+    counted = {name: _counted(claim) for name, claim in by_name.items() if _is_count(claim)}
     own = pd.DataFrame({name: (own | counted)[name] for name in claims.index}).T
     rng = np.random.default_rng(seed)
     drawn = (_statistics(claims, _random_table(rng), level) for _ in range(draws))
@@ -150,10 +151,11 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
 def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dict[str, tuple]:
     """Return the value and the interval of every claim, from one set of tables."""
     keys = ["study", "respondent_id", "questionnaire", "scale"]
-    cells = tables.set_index(keys)[["mean", "sd", "n"]].T.to_dict("list")
+    names = tables[keys].itertuples(index=False, name=None)
+    cells = dict(zip(names, tables[["mean", "sd", "n"]].to_numpy().tolist(), strict=True))
     interests = _interests(cells)
     found = {}
-    for name, claim in claims.iterrows():
+    for name, claim in claims.to_dict("index").items():
         if claim["statistic"] == "interests":
             found[name] = interests[name.removeprefix("psychobench-")]
         elif not _is_count(claim):
@@ -162,7 +164,7 @@ def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dic
     return found
 
 
-def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
+def _statistic(cells: dict[tuple, list], claim: dict[str, str], level: float) -> tuple:
     """Return the value and the interval of a claim, and the p value against the claim's bar."""
     if claim["statistic"] == "largest, not above":
         return _largest(cells, claim, level)
@@ -175,17 +177,18 @@ def _statistic(cells: dict[tuple, list], claim: pd.Series, level: float) -> tupl
 _FROM_PEOPLE = ("models", "scales, not above", "distance from people", "nearer people", "families")
 
 
-def _scales_of(claim: pd.Series) -> list[tuple[str, str]]:
-    parts = claim["cells"].split("|")
+@functools.cache
+def _scales_of(cells: str) -> list[tuple[str, str]]:
+    parts = cells.split("|")
     return [(q, s) for part in parts for q, s in _norms() if part in (q, f"{q}.{s}")]
 
 
-def _group_norms(claim: pd.Series, scale: tuple[str, str]) -> list[tuple]:
+def _group_norms(claim: dict[str, str], scale: tuple[str, str]) -> list[tuple]:
     """Return the mean, standard deviation and number of people in each group of a claim."""
     return [norm for group, *norm in _norms()[scale] if claim["group"] in ("", group)]
 
 
-def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.ndarray:
+def _deltas(cells: dict[tuple, list], claim: dict[str, str], names: list[str]) -> np.ndarray:
     """Return the distance of each respondent's mean from people's, by scale.
 
     A cell, given by study, respondent, questionnaire and scale, has a mean, its SD and its n.
@@ -193,7 +196,7 @@ def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.
     rows = []
     for name in names:
         row = []
-        for scale in _scales_of(claim):
+        for scale in _scales_of(claim["cells"]):
             mean = cells[claim["study"], name, *scale][0]
             norms = _group_norms(claim, scale)
             row.append(np.mean([(mean - people) / sd for people, sd, _ in norms]))
@@ -203,10 +206,10 @@ def _deltas(cells: dict[tuple, list], claim: pd.Series, names: list[str]) -> np.
     return np.array(rows)
 
 
-def _largest(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
+def _largest(cells: dict[tuple, list], claim: dict[str, str], level: float) -> tuple:
     """Compare the respondent that scores farthest above people with people and the bar."""
     who = claim["who"].split("|")
-    scale = _scales_of(claim)[0]
+    scale = _scales_of(claim["cells"])[0]
     highest = who[int(_deltas(cells, claim, who)[:, 0].argmax())]
     scores = cells[claim["study"], highest, *scale]
     ((mean, sd, n),) = _group_norms(claim, scale)
@@ -216,7 +219,7 @@ def _largest(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
     return row["delta"], row["delta_low"], row["delta_high"], against_bar["p"]
 
 
-def _from_people(cells: dict[tuple, list], claim: pd.Series) -> tuple:
+def _from_people(cells: dict[tuple, list], claim: dict[str, str]) -> tuple:
     what = claim["statistic"]
     who = claim["who"].split("|")
     deltas = _deltas(cells, claim, who)
@@ -240,12 +243,12 @@ def _from_people(cells: dict[tuple, list], claim: pd.Series) -> tuple:
     return first.mean() - second.mean(), *test.confidence_interval(), test.pvalue
 
 
-def _between_respondents(cells: dict[tuple, list], claim: pd.Series, level: float) -> tuple:
+def _between_respondents(cells: dict[tuple, list], claim: dict[str, str], level: float) -> tuple:
     what = claim["statistic"]
     study = claim["study"]
     who = claim["who"].split("|")
     other = claim["other"].split("|")
-    scales = _scales_of(claim)
+    scales = _scales_of(claim["cells"])
 
     if what in ("highest", "lowest"):
         sign = 1 if what == "highest" else -1
@@ -299,11 +302,11 @@ def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float,
     )
 
 
-def _is_count(claim: pd.Series) -> bool:
+def _is_count(claim: dict[str, str]) -> bool:
     return claim["statistic"].startswith("counted")
 
 
-def _counted(claim: pd.Series) -> tuple[float, float, float, float]:
+def _counted(claim: dict[str, str]) -> tuple[float, float, float, float]:
     """Return the shares of runs by sex role in Table 2, and how well they fit the means."""
     counts = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
     counts = counts[counts["study"] == "models"].set_index("respondent")
