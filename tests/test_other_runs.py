@@ -29,7 +29,7 @@ CHAPTERS = {
     "05-relations": {"respondents": "{all}", "populations": 2},
     "06-other-explanations": {"respondents": "{all}", "populations": 2},
     "07-interventions": {
-        "respondents": "{all}", "models": 3, "live": 0, "epochs": 2, "measure_at": "2",
+        "respondents": "{all}", "models": 3, "live": 0, "epochs": 1, "measure_at": "1",
         "masked_lm": "{masked}",
     },
     # What transformers, people and models of 2024 solved is data; own models answer one row, and
