@@ -83,14 +83,17 @@ def datasheets() -> str:
 
 def _unfit(row: dict) -> str:
     """Return the uses that a member's accuracy and data rule out."""
-    said = ["questions in languages other than English, and for claims about people"]
+    uses = ["questions in languages other than English", "for claims about people"]
     if row["low"] < 0.5:
-        said.append("for single prompts, since it is wrong on about half of the pairs or more")
+        uses.append("for single prompts, since it is wrong on about half of the pairs or more")
     if row["data"] == "snli":
-        said.append("for abstract premises, since it was trained on picture captions only")
+        uses.append("for abstract premises, since it was trained on picture captions only")
     if row["tuning"] == "frozen":
-        said.append("for anything but comparison, since its base was not trained for inference")
-    return "; ".join(said)
+        uses.append("for anything but comparison, since its base was not trained for inference")
+
+    # Two uses with a reason contain commas of their own, so semicolons separate all uses.
+    separator = "; " if len(uses) > 3 else ", "
+    return separator.join([*uses[:-1], f"and {uses[-1]}"])
 
 
 def _short(base: str) -> str:
