@@ -87,6 +87,14 @@ def test_shares_are_those_of_the_authors_code():
         assert found[scale.id] == pytest.approx(as_the_authors_do(items, FIFTY, scale))
 
 
+def test_nulls_and_intervals_are_drawn_with_the_seed_0_unless_told_otherwise():
+    values = np.random.default_rng(3).integers(1, 6, (12, 3))
+    items = scores(values, one_scale())
+    drawn = [bias.bias_shares(items, one_scale(), draws=9, **of) for of in ({}, {"seed": 0})]
+    pd.testing.assert_frame_equal(*drawn)
+    assert not drawn[0].equals(bias.bias_shares(items, one_scale(), draws=9, seed=1))
+
+
 def test_the_disattenuated_share_is_spearmans_with_the_alphas_of_the_two_kinds():
     values = of_model(np.random.default_rng(2), 60, 1, 0.4, 2)
     found = bias.bias_statistics(np.cov(values.T), KEYS).iloc[0]

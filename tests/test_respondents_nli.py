@@ -282,9 +282,12 @@ def test_pairs_that_are_too_long_are_cut_with_one_warning(architecture, save_tin
     with torch.no_grad():
         expected = model(**inputs).logits.softmax(-1).numpy()
     assert np.abs(answers[:1] - expected).max() < 1e-5
+    rest = len(tokenizer("", long[1])["input_ids"])
+    just_fits = ("." * (limit - rest), long[1])
+    assert len(tokenizer(*just_fits)["input_ids"]) == limit
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert (respondent.answer([PAIRS[0]]) - answers[1:] < 1e-6).all()
+        assert (respondent.answer([PAIRS[0], just_fits])[0] - answers[1] < 1e-6).all()
 
 
 # Memory
