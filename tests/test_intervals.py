@@ -276,6 +276,19 @@ def test_items_in_one_way_or_with_gaps_have_no_interval_over_ways(values):
         intervals.crossed_interval(np.array(values))
 
 
+def test_an_infinite_value_has_no_interval():
+    with pytest.raises(ParameterError):
+        intervals.mean_interval(np.array([1.0, 2.0, np.inf]))
+
+
+def test_a_condition_in_which_all_ways_agree_leaves_the_widest_interval_as_it_is():
+    values = np.array([[1.0, 2, 3], [2, 3, 4], [4, 3, 5]])
+    ways = np.array([["chat"], ["options"], ["prompts"]])
+    constant = np.column_stack([ways, ["english"] * 3])
+    alone = intervals.interval_over_ways(values, ways)
+    assert intervals.interval_over_ways(values, constant) == alone
+
+
 def test_equal_values_have_an_interval_without_width_and_a_certain_p():
     assert intervals.crossed_interval(np.ones((2, 2))) == (1.0, 1.0, 0.0)
     assert intervals.crossed_interval(np.zeros((2, 2))) == (0.0, 0.0, 1.0)

@@ -258,3 +258,9 @@ def test_standard_errors_are_asked_for_by_yes_or_no():
     answers = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [1, 0, 0, 0]})
     with pytest.raises(ParameterError):
         irt.fit(answers, errors="yes")
+
+
+@pytest.mark.parametrize("use", [irt.fit, irt.compare])
+def test_answers_other_than_0_and_1_are_refused(use):
+    with pytest.raises(ParameterError):
+        use(pd.DataFrame({"a": [0, 1, 1, 0], "b": [0, 1, 2, 1]}))

@@ -15,7 +15,7 @@ import psychometrics as pm
 from psychometrics import item_scores, load_questionnaire, prompts, scale_scores, two_way
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.categories import category_scores
-from psychometrics.measures.normalisation import pss
+from psychometrics.measures.normalisation import pss, template_cubes
 from psychometrics.measures.scoring import keyed_items
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import Questionnaire
@@ -328,3 +328,12 @@ def test_no_answers_have_no_scores():
 
     with pytest.raises(ParameterError, match="no answers"):
         pm.pss(answers)
+
+
+def test_answers_without_a_template_are_in_no_cube():
+    table = prompts(load_questionnaire("challenges")).assign(respondent_id="r")
+    values = np.arange(len(table), dtype=float)
+    loose = pd.concat([table, table.iloc[:1].assign(template=None)], ignore_index=True)
+    cubes = [cube for _, _, cube in template_cubes(table, values)]
+    others = [cube for _, _, cube in template_cubes(loose, np.append(values, 99.0))]
+    np.testing.assert_equal(others, cubes)
