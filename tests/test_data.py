@@ -22,7 +22,7 @@ def test_every_registry_entry_says_where_what_and_under_which_terms():
 
 
 def test_a_mirrored_file_with_other_content_is_refused(mirrored):
-    with pytest.raises(DataError, match=r"differs from data/registry\.yml"):
+    with pytest.raises(DataError, match=r"wrong checksum .data/registry\.yml"):
         data.fetch("mnli_neutral")
 
 

@@ -383,7 +383,7 @@ def test_a_head_is_refitted_to_pairs_of_ones_own(tiny_model, tmp_path):
 
 def test_impossible_runs_are_named():
     gad7 = [pm.load_questionnaire("gad7")]
-    with pytest.raises(ParameterError, match="Name a respondent"):
+    with pytest.raises(ParameterError, match="Name respondents"):
         trajectories([], gad7)
     with pytest.raises(ParameterError, match="keep measure_at within"):
         trajectories("a", gad7, epochs=2, measure_at=[3])

@@ -132,7 +132,7 @@ def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkey
     (folder / unpacking._NOTED).write_text(json.dumps(unpacking._noted(folder)))
     assert find("smollm2").fetch() == folder
     (folder / "chat_template.jinja").write_text("{{ messages }}")
-    with pytest.raises(RespondentError, match="delete it") as error:
+    with pytest.raises(RespondentError, match="delete this folder") as error:
         find("smollm2")
     assert error.value.kind == "incomplete"
 

@@ -276,7 +276,7 @@ class _Failures:
         try:
             rows = pd.read_csv(self._path, dtype=str, keep_default_na=False)
         except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-            raise ParameterError(f"{self._path} cannot be read ({error}); remove it.") from None
+            raise ParameterError(f"{self._path}: unreadable ({error}); delete the file.") from None
 
         if set(_COLUMNS) - set(rows):
             raise ParameterError(f"{self._path} is not a table of failures: name another file.")

@@ -116,7 +116,7 @@ def _scores(
 
     Each scale score comes with its 95 % interval (low, high) over its n items, and with the
     precision in which a local model answered. The column note says why a score or interval is
-    missing. With --items, the interval of an item asked by prompts is over its n source terms
+    missing. With --items, an item asked through prompts has an interval over its n source terms
     across all templates; a single answer has no interval.
 
     --output, a .csv, .json, .parquet or .sav file, replaces printing; with --items, answers to
@@ -129,7 +129,7 @@ def _scores(
 
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
-        raise ParameterError("Some of these have scales, some have categories: score each alone.")
+        raise ParameterError("Some questionnaires have scales, some categories: score each alone.")
 
     how = {"score": score} if score else {}
     if temperature is not None:

@@ -444,7 +444,7 @@ class RequestQueue:
         )
 
     def _say_silence(self) -> None:
-        """Report that no reply has come yet, if requests are under way and none failed."""
+        """Report that no reply has come yet, if requests are under way and none has failed."""
         quiet = not self._replied and math.isinf(self._first_failure)
         if quiet and self.budget.spending.under_way and not self.batches:
             limit = self.endpoint.timeout

@@ -32,8 +32,8 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     p : ndarray, shape (..., T, L)
         Scores from 0 to 1 of T terms by L intensifiers.
     temperature : float
-        :math:`\tau` > 0; the paper uses 1. Values above 1 flatten the probabilities, and values
-        below 1 sharpen them.
+        :math:`\tau` > 0; Reuben et al. (2024) use 1. Values above 1 flatten the probabilities, and
+        values below 1 sharpen them.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def pss(
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
             place = "{}, item {}, template {}".format(*frame[list(_TEMPLATE)].iloc[rows[0]])
-            raise ParameterError(f"{place}: a prompt has no answer or several; ask it again.")
+            raise ParameterError(f"{place}: a prompt has no answer or several; keep one.")
 
         shares[rows] = two_way(cube, temperature)[places]
 

@@ -408,7 +408,7 @@ def _scale_parts(
 
     check_columns(scores, ())
     if scores.empty:
-        raise ParameterError("There are no scores to generalise from.")
+        raise ParameterError("There are no scores to generalise from; give at least one.")
 
     columns = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
     if not columns:
@@ -437,7 +437,7 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     """Return the answers of respondents without a gap."""
     items = _as_numbers(items)
     if len(items) < 3 or items.shape[1] < least_items:
-        raise ParameterError(f"3 or more respondents and {least_items} items are needed; add some.")
+        raise ParameterError(f"answers: give at least 3 respondents and {least_items} items.")
     return items.dropna()
 
 

@@ -267,7 +267,7 @@ def _check(name: str, path: Path, digest: str) -> None:
     if sha256(path) != digest:
         raise RespondentError(
             f"{name}: the joined parts have the wrong SHA-256 (not the one in data/models.yml); "
-            f"delete {_folder(name)} and fetch it again."
+            f"delete {_folder(name)} and fetch the model again."
         )
 
 

@@ -220,9 +220,7 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
 
     wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
     if len(wrong):
-        raise ParameterError(
-            f"{source}, template {wrong[0] + 1}: write {MASK} exactly once, for the missing words."
-        )
+        raise ParameterError(f"{source}, template {wrong[0] + 1}: write {MASK} exactly once.")
 
     return frame
 

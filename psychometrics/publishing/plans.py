@@ -11,7 +11,7 @@ from ..paths import data_dir
 
 
 def plan(name: str) -> None:
-    """Show a study's plan, folded, with the commit that added the plan.
+    """Show a study's plan in a collapsed block, with the commit that added it.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class _OpenScale(_Loose):
     def _can_be_scored(self) -> _OpenScale:
         obstacle = next(self._obstacles(), None)
         if obstacle:
-            raise ValueError(f"{obstacle}; write it as YAML with scales of your own")
+            raise ValueError(f"{obstacle}; write the questionnaire as YAML with scales of your own")
         return self
 
     @property

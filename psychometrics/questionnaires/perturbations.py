@@ -209,7 +209,7 @@ def _reworded(
         reworded = by_rule(statement) if known else None
         if reworded is None:
             place = f"{questionnaire.id}, {item.id}"
-            raise ParameterError(f"{place}: no rule fits its text; give the item `{key}`.")
+            raise ParameterError(f"{place}: no rule fits its text; add `{key}` to the item.")
 
         statement = reworded
 

@@ -28,7 +28,7 @@ _Value = str | float | int | bool | None
 
 def _each_once(values: list | tuple) -> list | tuple:
     if len(set(map(repr, values))) < len(values):
-        raise ValueError("holds one of them twice: keep one")
+        raise ValueError("lists a value twice: keep one")
     return values
 
 

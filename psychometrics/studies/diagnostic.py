@@ -61,7 +61,7 @@ def models(live: bool = False) -> pd.DataFrame:
     DataFrame
         Indexed by ``respondent_id``: ``population`` (transformers or lstms), ``family``,
         ``pretrained``, ``finetuned`` (bool), ``data`` on which they were fine-tuned, and
-        ``regime``, the paper's name for the combination of pretraining and fine-tuning. Published
+        ``regime``, the authors' name for the combination of pretraining and fine-tuning. Published
         models also have ``builds_on`` (the respondent that supplied their initial weights); this
         book's models have ``seed``, the number of training ``pairs``, ``accuracy`` on held-out MNLI
         with its Wilson 95 % interval ``low, high``, ``seconds`` of training, and, if embedded, the

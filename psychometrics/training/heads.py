@@ -61,7 +61,7 @@ def _make_paddable(
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             said = f"{base}'s tokenizer has neither a padding nor an end token"
-            raise ParameterError(f"{said}: set pad_token and save it again.")
+            raise ParameterError(f"{said}: set pad_token and save the tokenizer again.")
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder's classifier uses it to find the last token that is not padding.
     model.config.pad_token_id = tokenizer.pad_token_id
@@ -76,7 +76,7 @@ def _source_of(base: str | Path) -> Source:
 def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) -> None:
     if layers is not None:
         if not 1 <= layers <= config.num_hidden_layers:
-            raise ParameterError(f"layers must be from 1 to {config.num_hidden_layers}.")
+            raise ParameterError(f"layers must be 1 to {config.num_hidden_layers}, got {layers}.")
         if counts_its_blocks(type(config)):
             raise ParameterError(f"A {config.model_type} keeps all its blocks: leave layers out.")
 
@@ -131,7 +131,7 @@ def _lora(
 
 
 def _linears(model: PreTrainedModel) -> list[str]:
-    """Return the names of the linear layers below the head, which GPT-2 calls Conv1D."""
+    """Return the names of the linear layers (Conv1D in GPT-2) below the head."""
     prefix = model.base_model_prefix
     return [
         f"{prefix}.{name}"

@@ -155,7 +155,7 @@ def train(
     except Exception as error:
         if loop.state.global_step > done or not last or out_of_memory(error):
             raise
-        raise ParameterError(f"{last} cannot be read: remove it and call again.") from error
+        raise ParameterError(f"{last} cannot be read: delete the folder and call again.") from error
 
     if not np.isfinite(result.training_loss):
         raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
