@@ -54,7 +54,7 @@ def test_every_mistake_is_told_at_once(lines):
     content["items"][1]["keying"] = 2
     content["items"][4]["text"] = True
     assert lines(content, "gad7.yaml") == [
-        "licence: is missing; add it.",
+        "licence: is missing; add this key.",
         "item 2 (gad7_2), keying: must be 1, or -1 where agreement lowers the score, got 2.",
         "item 5 (gad7_5), text: must be text, got True; put it in quotes.",
         "itmes: is not a known key; remove or rename it.",

@@ -267,13 +267,13 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     size = len(questionnaire.items)
     headers = list(table.cells.columns)
     if not headers:
-        return f"{table.place}: is empty; save it again."
+        return f"{table.place}: is empty; save the table again."
 
     named = [one for one in headers if any(map(names.find, table.cells[one].dropna().unique()))]
     groups = [list(group) for group in _numbered_names(headers).values()]
     same = [group for group in groups if len(group) == size]
     many = [group for group in groups if len(group) > size]
-    mend = "; give their columns in a table with column,item_id, with the setting columns"
+    mend = "; name a table with the headers column,item_id in the setting columns"
     if named:
         mend = f"; {named[0]} contains items: set item={named[0]} and, as value, the column of "
         mend += "answers, or transpose the table if its columns are respondents"

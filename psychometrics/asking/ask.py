@@ -96,7 +96,7 @@ def ask(
         ``PSYCHOMETRICS_DEVICE``, or else the GPU if there is one.
     **conditions
         Conditions of the mode and, for a role (or persona) with gaps, ``personas``: a DataFrame or
-        a table's path, with a row for each persona, whose columns fill the gaps, as in ``role="You
+        a table's path, with one row per persona and columns that fill the gaps, as in ``role="You
         are a {age}-year-old {job}."``. Answers then have the ``persona_row`` (from 1) and these
         columns; ``scale_scores(..., by=["persona_row"])`` scores the personas separately.
 

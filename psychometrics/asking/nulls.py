@@ -505,7 +505,7 @@ def _answers(
 
 
 def _read_vectors(stand: _Stand, pairs: _Pairs, number: int) -> _Numbers:
-    """Return the vectors of one layer for each prompt, which a head on an untrained base reads."""
+    """Return each prompt's vectors from one layer, as read by a head on an untrained base."""
     hidden = models.vectors.prompt_vectors(stand.base, pairs, number)
     if stand.layers is not None and stand.layers >= len(hidden):
         raise ParameterError(f"{stand.base} has {len(hidden) - 1} layers, not {stand.layers}.")

@@ -130,7 +130,7 @@ def screen(
     fastest: float = _FASTEST,
     missing: float = 0.1,
 ) -> pd.DataFrame:
-    """Determine which people answered a survey carefully, by rules fixed in advance.
+    """Apply rules fixed in advance to determine which people answered a survey carefully.
 
     Parameters
     ----------

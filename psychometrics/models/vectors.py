@@ -1,4 +1,4 @@
-"""Prompt vectors from untouched models, which the null respondents use.
+"""Prompt vectors from untouched models, for null respondents.
 
 A null respondent reads the same text as its trained counterpart, at the same token and after the
 same number of layers. For a classifier the text is the pair of premise and hypothesis; for a

@@ -1,4 +1,4 @@
-"""Show the plan of a study, which was committed before its results."""
+"""Show a study's plan, which was committed before the results of the study."""
 
 from __future__ import annotations
 

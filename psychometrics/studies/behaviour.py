@@ -41,7 +41,7 @@ _TEXTS = ("text", "prompt", "question", "query", "request", "instruction", "goal
 
 
 def facts_in(source: str | Path | None = None) -> pd.DataFrame:
-    """Read questions of fact, each with its best answer and with other answers.
+    """Read factual questions, each with its best answer and with other answers.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def declined(
     store: str | Path | None = None,
     **how: object,
 ) -> pd.DataFrame:
-    """Test which requests a model declines in each role, by the reply's words or by a judge.
+    """Test which requests a model declines in each role, according to its words or to a judge.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def _reply_there(
     model: str, store, how: dict, system: str, texts: Iterable[str], runs: int, seed: int,
     again: bool,
 ) -> list[str | None]:  # fmt: skip
-    """Return the replies of a model at an endpoint, which is sent only the request.
+    """Send only the requests to a model at an endpoint, and return its replies.
 
     A reply is None if none came. With a different seed the requests differ, and their replies are
     stored separately.
@@ -360,7 +360,7 @@ def _check_texts(table: pd.DataFrame, columns: list[str], once: Iterable[str] = 
 
 
 def _sheet(questions: pd.DataFrame) -> Questionnaire:
-    """Turn questions of fact into a questionnaire whose option with value 1 is the best answer."""
+    """Turn factual questions into a questionnaire whose option with value 1 is the best answer."""
     _check_texts(questions, ["question", "best"])
     others = [name for name in questions if str(name).startswith("other")]
     if not len(questions) or not others:

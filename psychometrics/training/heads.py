@@ -36,7 +36,7 @@ def _fresh_model(
     layers: int | None = None,
     dropout: float | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a base with a head for training, which may be random, and its tokenizer."""
+    """Return a base with a (possibly random) head for training, and the base's tokenizer."""
     source = _source_of(base)
     changes = {
         "num_labels": len(labels),
