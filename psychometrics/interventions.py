@@ -65,7 +65,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     Raises
     ------
     DataError
-        There is no such arm, the file has no text, or the hate-speech data cannot be fetched.
+        The arm is unknown, the file has no text, or the hate-speech data cannot be fetched.
     ParameterError
         The file has no column ``text``.
 

@@ -272,7 +272,7 @@ def test_a_shipped_questionnaires_copy_loads_and_another_under_its_name_is_refus
     text = (questionnaires_dir() / "gad7.yaml").read_text()
     assert load_questionnaire(write(text, "gad7.yaml")) == load_questionnaire("gad7")
     (said,) = lines(text.replace("Feeling nervous", "Being nervous"), "gad7.yaml")
-    assert "is the name of a shipped questionnaire: rename it" in said
+    assert "is the name of a shipped questionnaire: rename yours" in said
     assert "is the name of a shipped" in lines(PSYCHOBENCH, "bfi.json")[0]
 
 

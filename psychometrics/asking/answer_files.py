@@ -168,7 +168,7 @@ def read_all(
     Raises
     ------
     ParameterError, DataError
-        As for :func:`read_answers`, or there is no such setting.
+        As for :func:`read_answers`, or a setting is unknown.
 
     Examples
     --------

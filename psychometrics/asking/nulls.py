@@ -301,7 +301,7 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     Raises
     ------
     ParameterError
-        There is no such column, or an intensifier has two weights, as in answers to two
+        The column is missing, or an intensifier has two weights, as in answers to two
         questionnaires.
 
     Examples

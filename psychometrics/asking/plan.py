@@ -159,7 +159,7 @@ def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any
     empty = table[gaps].eq("")
     if empty.to_numpy().any():
         row, gap = empty.stack().idxmax()
-        raise ParameterError(f"personas, row {row + 1}: {gap} is empty; fill it in.")
+        raise ParameterError(f"personas, row {row + 1}: {gap} is empty; fill in a value.")
 
     ways = []
     for number, row in enumerate(table.to_dict("records"), start=1):

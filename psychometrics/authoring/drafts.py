@@ -97,7 +97,7 @@ def draft(
     if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise ParameterError(f"{path}: use lower-case letters, digits, - and _, then .yaml.")
     if path.exists() and not overwrite:
-        raise ParameterError(f"{path} exists already: name another file, or remove it.")
+        raise ParameterError(f"{path} exists already: name another file, or delete this one.")
 
     source = "The table" if isinstance(table, pd.DataFrame) else str(table)
     rows = _rows(table, name, source)

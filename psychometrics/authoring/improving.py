@@ -198,8 +198,8 @@ def improve(
     Raises
     ------
     ParameterError
-        There are too few respondents, no candidates or no draws, or a template has fewer than two
-        terms of a kind.
+        There are too few respondents, no candidates or no draws, or a template has at most one term
+        of each kind.
     QuestionnaireError
         The questionnaire has no templates.
     RespondentError

@@ -191,7 +191,7 @@ def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | N
     """Check all parameters, and return the memory limit in bytes."""
     check_file(path, (".yaml", ".yml"))
     if path.exists():
-        raise ParameterError(f"{path} exists already: name another file, or remove it.")
+        raise ParameterError(f"{path} exists already: name another file, or delete this one.")
 
     given = {"top": top, "min_downloads": min_downloads}
     check_kinds(given, {"top": PositiveInt, "min_downloads": NonNegativeInt})

@@ -121,7 +121,7 @@ class Endpoint:
             raise ParameterError("max_cost needs price_in and price_out, per million tokens.")
         key = self.api_key
         if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable()):
-            raise ParameterError("api_key has characters that cannot be sent: copy it again.")
+            raise ParameterError("api_key has characters that cannot be sent: copy the key again.")
 
     @property
     def address(self) -> str:

@@ -475,7 +475,7 @@ def _raw_rows(
         raise ParameterError(f"unit: answers to prompts are not split by '{unit}'; leave unit out.")
     labels = keyed.index.get_level_values(unit)
     if labels.isna().any():
-        raise ParameterError(f"unit: '{unit}' is missing in some rows; fill it in.")
+        raise ParameterError(f"unit: '{unit}' is missing in some rows; fill in all values.")
 
     if keyed.index.nlevels > 1:
         ends = np.array([questionnaire.ends(item) for item in keyed])

@@ -95,7 +95,7 @@ def ideal_answers(
     Raises
     ------
     ParameterError
-        The questionnaire has no such category.
+        The questionnaire does not have the category.
 
     References
     ----------

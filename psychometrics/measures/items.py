@@ -242,7 +242,7 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     Raises
     ------
     ParameterError
-        There is no such correction, or a p value is not a number from 0 to 1.
+        The correction is unknown, or a p value is not a number from 0 to 1.
 
     References
     ----------

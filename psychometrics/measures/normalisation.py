@@ -112,7 +112,7 @@ def pss(
     lacking = [c for c in ("polarity", "weight") if answers[c].isna().any()]
 
     if lacking:
-        raise ParameterError(f"{lacking[0]} is missing in some answers; fill it in.")
+        raise ParameterError(f"{lacking[0]} is missing in some answers; fill in all values.")
     frame = answers.assign(raw=_raw_scores(answers, score)).reset_index(drop=True)
     shares = np.full(len(frame), np.nan)
     raw = frame["raw"].to_numpy()

@@ -472,12 +472,12 @@ def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     check_columns(scores, facets, ["score"], once=facets)
     gaps = [f for f in facets if scores[f].isna().any()]
     if gaps:
-        raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill it in.")
+        raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill in all values.")
 
     sizes = [scores[f].nunique() for f in facets]
     for facet, size in zip(facets, sizes, strict=True):
         if size < 2:
-            raise ParameterError(f"The facet '{facet}' has one level; leave it out.")
+            raise ParameterError(f"The facet '{facet}' has one level; leave out this facet.")
 
     series = scores.set_index(facets)["score"].astype("float64").sort_index()
     if len(series) < np.prod(sizes) or series.isna().any():

@@ -238,7 +238,7 @@ def _pooled(
             parts.append(keyed)
 
     if len(sizes) < 2:
-        raise ParameterError(f"At least two scales are needed, got {len(sizes)}.")
+        raise ParameterError(f"At least two scales are needed, got {len(sizes)}; add scales.")
     table = pd.concat(parts, axis=1, join="inner").astype(float).dropna()
     table = table.loc[sorted(table.index, key=str)]  # makes random draws independent of the order
     if len(table) < _LEAST:

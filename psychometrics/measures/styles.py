@@ -243,7 +243,7 @@ def empty_answers(
     Raises
     ------
     ParameterError
-        There is no such kind, or a number is out of range.
+        The kind is unknown, or a number is out of range.
 
     Examples
     --------

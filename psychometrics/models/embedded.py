@@ -47,7 +47,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     Raises
     ------
     RespondentError
-        There is no such member.
+        The member is unknown.
 
     Examples
     --------

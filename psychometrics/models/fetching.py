@@ -96,7 +96,7 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     Raises
     ------
     RespondentError
-        There is no such model, the disk or the memory is too small, a part cannot be downloaded, or
+        The model is unknown, the disk or the memory is too small, a part cannot be downloaded, or
         the downloaded file has the wrong digest. No half-assembled file remains.
     """
     if name not in registry():

@@ -210,7 +210,7 @@ def find(name_or_path: str | Path) -> Source:
     Raises
     ------
     RespondentError
-        There is no such model, it is incomplete, or the hub cannot be reached.
+        The model does not exist or is incomplete, or the hub cannot be reached.
 
     Examples
     --------
@@ -489,7 +489,7 @@ def fetch_indexed(name: str) -> Path:
     Raises
     ------
     RespondentError
-        There is no such model, or it cannot be fetched (see
+        The model is unknown, or cannot be fetched (see
         :func:`psychometrics.models.fetching.fetch_model`).
     """
     if name not in fetching.registry() or not is_here(name):

@@ -38,7 +38,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
     Raises
     ------
     ParameterError
-        A value is invalid (the message names all such values), or there is no such parameter.
+        A value is invalid (the message names all such values), or a parameter is unknown.
     QuestionnaireError, RespondentError, DataError
         A questionnaire, a respondent or a file is missing.
 

@@ -23,21 +23,21 @@ def plan(name: str) -> None:
     Raises
     ------
     DataError
-        There is no such plan.
+        The plan does not exist.
 
     Examples
     --------
     >>> plan("no-such-plan")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.DataError: data/plans has no no-such-plan.yml.
+    psychometrics.exceptions.DataError: data/plans has no no-such-plan.yml; ...
     """
     from IPython.display import HTML, display
 
     paths = {path.stem: path for path in (data_dir() / "plans").glob("*.yml")}
 
     if name not in paths:
-        raise DataError(f"data/plans has no {name}.yml.")
+        raise DataError(f"data/plans has no {name}.yml; correct the name.")
     fields = yaml.safe_load(paths[name].read_text(encoding="utf-8"))
     commit = fields.pop("committed", "a commit not yet named")
     later = fields.get("deviations")

@@ -223,7 +223,7 @@ def cell(address: str, runs: Path, chapter: str = "") -> object:
     Raises
     ------
     DataError
-        There is no such table, row or column.
+        The table, row or column does not exist.
 
     Examples
     --------

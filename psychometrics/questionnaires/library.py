@@ -265,5 +265,5 @@ def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
     if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
         return
     raise QuestionnaireError(
-        f"{place}, id: '{questionnaire.id}' is the name of a shipped questionnaire: rename it."
+        f"{place}, id: '{questionnaire.id}' is the name of a shipped questionnaire: rename yours."
     )

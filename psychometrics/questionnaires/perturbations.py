@@ -50,7 +50,7 @@ def perturbed(
     Raises
     ------
     ParameterError
-        There is no such change, or no rule fits an item that has no text of its own for the change.
+        The change is unknown, or no rule fits an item that has no text of its own for the change.
         The rules are for English: items in other languages need ``paraphrases`` or ``negated``, and
         their templates are left out.
 

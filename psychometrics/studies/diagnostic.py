@@ -195,7 +195,7 @@ def questionnaire(category: str | None = None) -> Questionnaire:
     Raises
     ------
     ParameterError
-        There is no such category.
+        The category is unknown.
     DataError
         The sentences cannot be fetched.
 

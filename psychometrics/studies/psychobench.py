@@ -58,7 +58,7 @@ def published_tests(
     Raises
     ------
     ParameterError
-        There is no such study, or no such respondent in the study.
+        The study is unknown, or does not contain the respondent.
 
     Examples
     --------

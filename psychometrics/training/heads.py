@@ -171,4 +171,4 @@ def _start_from(model: torch.nn.Module, adapter: str | Path) -> None:
     weights = load_peft_weights(str(adapter), device="cpu")
     weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}
     if model.load_state_dict(weights, strict=False).unexpected_keys:
-        raise ParameterError(f"{adapter} is an adapter for a different architecture or depth.")
+        raise ParameterError(f"{adapter} fits another architecture or depth: name another adapter.")
