@@ -42,7 +42,7 @@ def mirrored(tmp_path, monkeypatch):
     ("error", "said"),
     [
         (PermissionError(13, "Permission denied", "/cache"), "/cache cannot be read or written"),
-        (ValueError("SHA256 hash of downloaded file does not match"), "differs from"),
+        (ValueError("SHA256 hash of downloaded file does not match"), "wrong checksum"),
         (ConnectionError("no route"), r"could not be downloaded .*\(ConnectionError\); connect"),
     ],
 )
