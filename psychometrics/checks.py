@@ -57,10 +57,10 @@ def check_columns(
     >>> check_columns(pd.DataFrame({"score": ["high"]}), ["respondent_id"], ["score"])
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: The table has no column 'respondent_id'; add it.
+    psychometrics.exceptions.ParameterError: The table has no column 'respondent_id'; add this ...
     """
     if not isinstance(table, pd.DataFrame):
-        raise ParameterError(f"A DataFrame is needed, got {type(table).__name__}.")
+        raise ParameterError(f"The table must be a DataFrame, got {type(table).__name__}.")
 
     if table.columns.has_duplicates:
         twice = table.columns[table.columns.duplicated()][0]
@@ -68,7 +68,7 @@ def check_columns(
 
     for column in (*columns, *numbers):
         if column not in table:
-            raise ParameterError(f"The table has no column '{column}'; add it.")
+            raise ParameterError(f"The table has no column '{column}'; add this column.")
 
     stray = set(table["status"].unique()) - set(_STATUSES) if "status" in columns else set()
     if stray:
@@ -79,7 +79,7 @@ def check_columns(
         values = table[column]
         is_text = isinstance(values.dtype, pd.StringDtype)  # even if all values are missing
         if is_text and values.empty:
-            raise ParameterError(f"The column '{column}' has text, not numbers; convert it.")
+            raise ParameterError(f"The column '{column}' has text; convert it to numbers.")
 
         if values.dtype.kind in "biuf":  # the fast case of most tables
             wrong = np.isinf(values.to_numpy(dtype=float, na_value=np.nan))
@@ -116,7 +116,7 @@ def check_three(answers: pd.DataFrame) -> None:
     pooled = answers["contradiction"].isna()
     if pooled.any():
         name = answers.get("respondent_id", pd.Series("The model", answers.index))[pooled].iloc[0]
-        raise ParameterError(f"{name} separates only entailment from the rest: leave it out.")
+        raise ParameterError(f"{name} separates only entailment from the rest: drop the model.")
 
 
 def check_choice(known: Iterable[str], **given: object) -> None:
@@ -167,12 +167,12 @@ def check_numbers(**given: object) -> None:
     >>> check_numbers(runs=0)
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.ParameterError: runs must be a whole number from 1, got 0.
+    psychometrics.exceptions.ParameterError: runs must be a whole number of at least 1, got 0.
     """
     for name, value in given.items():
-        least = 0 if name in ("seed", "retries", "ask_again") else 1
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}.")
+        low = 0 if name in ("seed", "retries", "ask_again") else 1
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
+            raise ParameterError(f"{name} must be a whole number of at least {low}, got {value!r}.")
         most = _LARGEST_SEED if name == "seed" else _MOST
         if value > most:
             raise ParameterError(f"{name} must be at most {most:,}, got {value:,}.")
@@ -289,7 +289,7 @@ def whole_depth(layers: Any) -> int | None:
 
     is_number = isinstance(layers, int | float | np.number) and not isinstance(layers, bool)
     if not is_number or not layers >= 1 or layers % 1:
-        raise ParameterError(f"layers must be whole numbers from 1, got {layers!r}.")
+        raise ParameterError(f"layers must be whole numbers of at least 1, got {layers!r}.")
     return int(layers)
 
 

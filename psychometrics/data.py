@@ -72,10 +72,10 @@ def fetch(key: str) -> Path:
         raise
     except OSError as error:
         place = f"{error.filename or path} cannot be read or written ({error.strerror})"
-        raise DataError(f"{place}: correct its permissions, or replace it.") from None
+        raise DataError(f"{place}: correct its permissions, or replace the file.") from None
 
     if found != registry()[key]["sha256"]:
-        raise DataError(f"{path} differs from data/registry.yml ('{key}'): replace it.")
+        raise DataError(f"{path}: wrong checksum (data/registry.yml, '{key}'); replace the file.")
     return path
 
 
@@ -226,7 +226,7 @@ def _cells(
                 lines.append(line)
     except csv.Error as error:
         raise ParameterError(
-            f"{path}, line {reader.line_num}, cannot be parsed ({error}): correct it."
+            f"{path}, line {reader.line_num}, cannot be parsed ({error}): correct the line."
         ) from None
 
     return names, rows, lines
@@ -237,7 +237,7 @@ def _text_of(path: Path) -> str:
         if not path.is_file():
             raise DataError(f"{path} is not a file: name a table.")
         if path.stat().st_size > _LARGEST:
-            raise ParameterError(f"{path} is larger than {_LARGEST >> 20} MB: split it.")
+            raise ParameterError(f"{path} is larger than {_LARGEST >> 20} MB: split the table.")
 
         raw = path.read_bytes()
     except DataError:
@@ -278,7 +278,7 @@ def _download(key: str, relative: str) -> Path:
     except PermissionError:
         raise
     except ValueError:  # pooch's error for a wrong checksum
-        raise DataError(f"{url} differs from data/registry.yml: set {_MIRROR}.") from None
+        raise DataError(f"{url}: wrong checksum (data/registry.yml); set {_MIRROR}.") from None
     except OSError as error:
         raise DataError(
             f"'{key}' could not be downloaded from {url} ({type(error).__name__}); connect to the "

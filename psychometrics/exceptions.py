@@ -197,7 +197,7 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
         file = Path(path)
         os.stat(file.absolute().parent / file.name)
     except (TypeError, ValueError):
-        raise ParameterError(f"{str(path)!r} is not a valid file name: choose another.") from None
+        raise ParameterError(f"{str(path)!r} is not a valid file name: name a file.") from None
     except OSError:
         pass
 

@@ -143,7 +143,7 @@ def forest(
 
 
 def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str = "score") -> Figure:
-    """Draw scores with intervals above other respondents' scores, one row per score.
+    """Draw scores with intervals below other respondents' scores, in one block per row label.
 
     Parameters
     ----------

@@ -53,8 +53,8 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     arm : str
         One of ``ARMS``; a file of your own, either .txt with one sentence per line or a table
         (.csv, .tsv) with a column ``text``; or ``"hate_speech"``: 1,003 offensive sentences from
-        other authors' hate-speech data that VADER finds negative (compound score of -0.05 or less,
-        its authors' threshold).
+        published hate-speech data that VADER classifies as negative (compound score of at most
+        -0.05, the threshold of VADER's authors).
     seed : int
         Seed for choosing the hate-speech sentences.
 
@@ -65,7 +65,7 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     Raises
     ------
     DataError
-        There is no such arm, the file has no text, or the hate-speech data cannot be fetched.
+        The arm is unknown, the file has no text, or the hate-speech data cannot be fetched.
     ParameterError
         The file has no column ``text``.
 
@@ -175,7 +175,7 @@ def trajectories(
     epochs_after = range(1, epochs + 1) if measure_at is None else measure_at
     measured = sorted({0, *epochs_after})
     if not respondents or not arms or not seeds or epochs < 1 or measured[-1] > epochs:
-        raise ParameterError("Name a respondent and an arm, and keep measure_at within epochs.")
+        raise ParameterError("Name respondents, arms and seeds; keep measure_at within epochs.")
 
     texts = {Path(arm).stem if Path(arm).suffix else arm: arm for arm in arms}
     if len(texts) < len(arms):
@@ -215,7 +215,7 @@ def _settings(training: dict) -> dict:
     defaults = {"lr": 2e-5, "batch_size": 8, "masked_lm": "embedded", "seed": 0}
     strange = set(training) - set(defaults)
     if strange:
-        raise ParameterError(f"Training has no setting '{min(strange)}'.")
+        raise ParameterError(f"There is no setting '{min(strange)}'; use {', '.join(defaults)}.")
 
     return defaults | training
 
@@ -421,7 +421,7 @@ def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
     sample = nli_pairs(source)
     sample = sample.sample(min(pairs, len(sample)), random_state=0)
     if sample["label"].nunique() < len(respondent.order):
-        raise ParameterError(f"refit: {pairs} pairs do not cover all labels; use more.")
+        raise ParameterError(f"refit: {pairs} pairs do not cover all labels; use more pairs.")
 
     sample = sample.sort_values("premise", key=lambda texts: texts.str.len())
     how = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}

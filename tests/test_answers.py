@@ -15,7 +15,7 @@ def test_a_text_column_is_refused_with_and_without_rows():
     table = pd.DataFrame({"score": ["high", "low"]})
     with pytest.raises(ParameterError, match="'score' has high, not a number"):
         check_columns(table, [], ["score"])
-    with pytest.raises(ParameterError, match="'score' has text, not numbers; convert it"):
+    with pytest.raises(ParameterError, match="'score' has text; convert it to numbers"):
         check_columns(table.iloc[:0], [], ["score"])
 
 
@@ -34,7 +34,7 @@ def test_a_value_of_another_kind_is_refused_even_where_it_could_be_converted(val
 @pytest.mark.parametrize("status", ["ok", "refused"])
 def test_an_unknown_item_is_named_whether_or_not_it_was_answered(status):
     row = {"respondent_id": "r", "mode": "chat", "run": 1, "item_id": "ipip20_99", "value": 3}
-    with pytest.raises(ParameterError, match="ipip20 has no item 'ipip20_99': add it"):
+    with pytest.raises(ParameterError, match="ipip20 has no item 'ipip20_99': correct"):
         tidy([row | {"status": status}], load_questionnaire("ipip20"))
 
 

@@ -302,7 +302,7 @@ def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
         ("scores ipip20 two_axes --mode simulated", "score each alone"),
         ("scores ipip20 --mode options -c choose=none --respondents minilm-mnli-l3-s16", "--items"),
         ("scores ipip20 --mode simulated --respondents 2 --score contrast", "score does not"),
-        ("scores ipip20 --mode chat --respondents m", "There is no chat endpoint"),
+        ("scores ipip20 --mode chat --respondents m", "There is no endpoint"),
         ("run 03-assessment -o .", "is a folder"),
         ("scores gad7 -o scores.txt", ".csv or .json"),
         (f"scores gad7 -o {'x' * 300}.csv", "its name is too long"),

@@ -227,7 +227,7 @@ def test_estimates_that_run_away_are_held_and_named():
         (ANSWERS.replace({0: "never", 1: "at times", 2: "often"}), "must be numbers"),
         (ANSWERS * 0, "graded needs three items that vary, got 0"),
         (ANSWERS[["i0", "i1"]], "three items that vary, got 2"),
-        (ANSWERS.assign(i1=np.nan), "no one answered 'i1'"),
+        (ANSWERS.assign(i1=np.nan), "No one answered 'i1'"),
         (ANSWERS.assign(i1=np.arange(120) / 7), "'i1' has 120 different answers"),
         (ANSWERS.assign(i1=np.inf), "finite"),
         (ANSWERS.iloc[:0], "empty"),
@@ -250,5 +250,5 @@ def test_other_models_and_other_tables_of_parameters_are_refused():
         with pytest.raises(ParameterError, match=r"result of graded.fit\(\)"):
             graded.abilities(ANSWERS, wrong)
     for wrong in (ANSWERS, None, fitted.drop(columns="discrimination")):
-        with pytest.raises(ParameterError, match=r"no column 'disc|DataFrame is needed"):
+        with pytest.raises(ParameterError, match=r"no column 'disc|must be a DataFrame"):
             graded.abilities(ANSWERS, wrong)

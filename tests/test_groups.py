@@ -51,7 +51,7 @@ def test_principal_components_are_scikit_learns(rows, items, factors):
 
 def test_two_items_more_than_factors_are_enough_and_one_more_is_not():
     assert congruence(_answers(20, 4), _answers(20, 4, 1), factors=2, draws=5)["items"] == 4
-    with pytest.raises(ParameterError, match="3 items vary in both, too few for 2 factors"):
+    with pytest.raises(ParameterError, match="3 items vary, too few for 2 factors"):
         congruence(_answers(20, 3), _answers(20, 3, 1), factors=2, draws=5)
 
 
@@ -60,7 +60,7 @@ def test_three_rows_without_a_gap_are_enough_and_two_are_not():
     assert found["n"] == 3
     gap = _answers(3, 4, 1)
     gap.iloc[0, 0] = np.nan
-    with pytest.raises(ParameterError, match="at least three rows without a gap"):
+    with pytest.raises(ParameterError, match="at least three complete rows"):
         congruence(_answers(20, 4), gap, factors=2, draws=5)
 
 

@@ -298,7 +298,7 @@ def test_held_out_by_hand():
     assert {k: pytest.approx(v) for k, v in expected.items()} == row[list(expected)].to_dict()
     with pytest.raises(ParameterError, match="twice"):
         improving.held_out(pd.concat([frame, frame]))
-    with pytest.raises(ParameterError, match="no silhouettes of prompts 'chance'"):
+    with pytest.raises(ParameterError, match="no 'chance' prompts"):
         improving.held_out(frame[frame["prompts"] != "chance"])
 
 

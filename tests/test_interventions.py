@@ -190,7 +190,7 @@ def test_other_architectures_and_half_precision_are_refused(tiny_pair, tmp_path,
         adapt(half, SENTENCES, print, masked_lm=str(masked_lm))
     other = save_tiny_model(tmp_path / "electra", "electra")
     respondent = pm.load_respondent(other, dtype="float32", device="cpu")
-    with pytest.raises(RespondentError, match="trained from"):
+    with pytest.raises(RespondentError, match="comes from"):
         adapt(respondent, SENTENCES, print, masked_lm=str(masked_lm))
 
 
@@ -383,7 +383,7 @@ def test_a_head_is_refitted_to_pairs_of_ones_own(tiny_model, tmp_path):
 
 def test_impossible_runs_are_named():
     gad7 = [pm.load_questionnaire("gad7")]
-    with pytest.raises(ParameterError, match="Name a respondent"):
+    with pytest.raises(ParameterError, match="Name respondents"):
         trajectories([], gad7)
     with pytest.raises(ParameterError, match="keep measure_at within"):
         trajectories("a", gad7, epochs=2, measure_at=[3])

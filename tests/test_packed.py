@@ -102,7 +102,7 @@ def test_a_download_that_broke_off_is_told_from_a_missing_one(tmp_path, monkeypa
     file = tmp_path / "external" / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"GGUF")
-    with pytest.raises(RespondentError, match="SHA-256"):
+    with pytest.raises(RespondentError, match="damaged"):
         find("smollm2")
 
 
@@ -132,7 +132,7 @@ def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkey
     (folder / unpacking._NOTED).write_text(json.dumps(unpacking._noted(folder)))
     assert find("smollm2").fetch() == folder
     (folder / "chat_template.jinja").write_text("{{ messages }}")
-    with pytest.raises(RespondentError, match="delete it") as error:
+    with pytest.raises(RespondentError, match="delete this folder") as error:
         find("smollm2")
     assert error.value.kind == "incomplete"
 

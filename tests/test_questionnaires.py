@@ -54,7 +54,7 @@ def test_every_mistake_is_told_at_once(lines):
     content["items"][1]["keying"] = 2
     content["items"][4]["text"] = True
     assert lines(content, "gad7.yaml") == [
-        "licence: is missing; add it.",
+        "licence: is missing; add this key.",
         "item 2 (gad7_2), keying: must be 1, or -1 where agreement lowers the score, got 2.",
         "item 5 (gad7_5), text: must be text, got True; put it in quotes.",
         "itmes: is not a known key; remove or rename it.",
@@ -272,7 +272,7 @@ def test_a_shipped_questionnaires_copy_loads_and_another_under_its_name_is_refus
     text = (questionnaires_dir() / "gad7.yaml").read_text()
     assert load_questionnaire(write(text, "gad7.yaml")) == load_questionnaire("gad7")
     (said,) = lines(text.replace("Feeling nervous", "Being nervous"), "gad7.yaml")
-    assert "is the name of a shipped questionnaire: rename it" in said
+    assert "is the name of a shipped questionnaire: rename yours" in said
     assert "is the name of a shipped" in lines(PSYCHOBENCH, "bfi.json")[0]
 
 

@@ -263,9 +263,9 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(
     # A machine that does not see the driver's folder, and one that has another model.
     identity = pm.modes.identify(models[0], dtype="float32")
     order = cluster._Order(identity, models[0], "nli", [], "/answers", {}, str(tmp_path / "no"))
-    with pytest.raises(StoreError, match=r"is another folder on .*, in the cluster"):
+    with pytest.raises(StoreError, match=r"is another folder on .*: name a shared"):
         cluster._check_machine(order)
-    with pytest.raises(RespondentError, match=r"m0 differs on .*: copy it"):
+    with pytest.raises(RespondentError, match=r"m0 differs on .*: copy the"):
         cluster._check_machine(replace(order, respondent=models[1], mark=str(file)))
 
 

@@ -187,7 +187,7 @@ def test_an_endless_retry_after_is_bounded_and_said(tmp_path, after, monkeypatch
         else:
             connection.sendall(http(200, completion("1: 4\n2: 4\n3: 4\n4: 4")))
 
-    with raw_server(busy) as url, pytest.warns(UserWarning, match=r"asks to wait .* in 0.3 s"):
+    with raw_server(busy) as url, pytest.warns(UserWarning, match=r"asks us to wait .* in 0.3 s"):
         answers = ask_chat(FOUR, "m", tmp_path, base_url=url, runs=1, **QUICK)
     assert (answers["status"] == "ok").all()
     assert 0.3 <= times[1] - times[0] < 3

@@ -736,7 +736,7 @@ def test_answers_that_are_not_numbers_are_refused(tiny_model):
     respondent = load_respondent(tiny_model, **PLAIN)
     with torch.no_grad():
         respondent.model.classifier.bias[0] = float("nan")
-    with pytest.raises(RespondentError, match="not numbers in float32: check its weights"):
+    with pytest.raises(RespondentError, match="NaN in float32: check its weights"):
         respondent.answer(PAIRS)
 
 

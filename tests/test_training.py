@@ -299,7 +299,7 @@ def test_a_checkpoint_that_was_cut_short_is_named(tiny_model, tmp_path, monkeypa
             train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=1, progress=False)
     weights = next(tmp_path.glob("used/checkpoints/*/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(ParameterError, match="remove it and call again"):
+    with pytest.raises(ParameterError, match="delete the folder and call again"):
         train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=1, progress=False)
 
 

@@ -25,7 +25,7 @@ def _read_cells(
     replies: bool,
     notes: _Notes,
 ) -> pd.DataFrame:
-    """Return the answers with the ``value`` and the ``status`` that each cell stands for.
+    """Return the answers with the ``value`` and the ``status`` that each cell represents.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ def read_answers(
     asked["conditions"] = conditions
     answers = _lay_out(table, questionnaire, asked, columns, notes)
     if answers.empty:
-        raise ParameterError(f"{table.place}: has no rows below its headers; save it again.")
+        raise ParameterError(f"{table.place}: has no rows below its headers; save the table again.")
 
     answers = _read_cells(answers, questionnaire, numbers, already_reversed, table.replies, notes)
     answers = _each_once(answers, notes)
@@ -131,9 +131,7 @@ def read_answers(
     frame = _completed(answers, questionnaire)
 
     if not (frame["status"] == "ok").any():
-        raise ParameterError(
-            f"{table.place}: contains no readable answer to {questionnaire.id}.\n{notes}"
-        )
+        raise ParameterError(f"{table.place}: no readable answer to {questionnaire.id}.\n{notes}")
 
     notes.begin(_counted(frame, questionnaire))
     unread = int((frame["status"] != "ok").sum())
@@ -170,7 +168,7 @@ def read_all(
     Raises
     ------
     ParameterError, DataError
-        As for :func:`read_answers`, or there is no such setting.
+        As for :func:`read_answers`, or a setting is unknown.
 
     Examples
     --------
@@ -228,7 +226,7 @@ def write_answers(
     has_items = {"respondent_id", "run", "item_id", "value", "status"} <= set(table.columns)
 
     if name.endswith((".wide.csv", ".irw.csv")) and not has_items:
-        raise ParameterError(f"{path}: the table has no answers to items; name a .csv file.")
+        raise ParameterError(f"{path}: the table has no answers to items; end its name in .csv.")
     plain_table = table.copy(deep=False)
     plain_table.attrs = {}  # Parquet would write them
 
@@ -241,7 +239,7 @@ def write_answers(
             try:
                 plain_table.to_parquet(path, index=False)
             except (TypeError, ValueError) as error:  # Arrow's last argument names the column
-                raise ParameterError(f"{path}: {error.args[-1]}; correct it.") from None
+                raise ParameterError(f"{path}: {error.args[-1]}; correct the column.") from None
         elif name.endswith(".sav"):
             wide = _wide(plain_table) if has_items else plain_table
             _write_sav(wide, path, questionnaires)

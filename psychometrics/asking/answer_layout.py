@@ -240,7 +240,7 @@ def _named_columns(
         if not wide:
             raise ParameterError(
                 f"{table.place}: no headers have the form '{columns}' and a number from 1 to "
-                f"{len(names.ids)}; give each column's item in a table with column,item_id."
+                f"{len(names.ids)}; name a table with the headers column,item_id."
             )
         return wide
 
@@ -250,11 +250,11 @@ def _named_columns(
 
     for header, item in columns.items():
         if header not in headers:
-            raise ParameterError(f"{table.place} has no column '{header}' (columns); correct it.")
+            raise ParameterError(f"{table.place} has no column '{header}' (columns); name another.")
         place = int(item) - 1 if str(item).isdecimal() else -1
         item_id = names.ids[place] if 0 <= place < len(names.ids) else names.find(item)
         if item_id is None:
-            raise ParameterError(f"columns: '{item}' for {header} is not an item; correct it.")
+            raise ParameterError(f"columns: '{item}' for {header} is not an item; name an item.")
 
         wide[header] = item_id
 
@@ -267,13 +267,13 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     size = len(questionnaire.items)
     headers = list(table.cells.columns)
     if not headers:
-        return f"{table.place}: is empty; save it again."
+        return f"{table.place}: is empty; save the table again."
 
     named = [one for one in headers if any(map(names.find, table.cells[one].dropna().unique()))]
     groups = [list(group) for group in _numbered_names(headers).values()]
     same = [group for group in groups if len(group) == size]
     many = [group for group in groups if len(group) > size]
-    mend = "; give their columns in a table with column,item_id, with the setting columns"
+    mend = "; name a table with the headers column,item_id in the setting columns"
     if named:
         mend = f"; {named[0]} contains items: set item={named[0]} and, as value, the column of "
         mend += "answers, or transpose the table if its columns are respondents"
@@ -343,7 +343,7 @@ def _add_conditions(
 
     for name in conditions:
         if name in COLUMNS:
-            raise ParameterError(f"conditions: '{name}' is a column of all answers; rename it.")
+            raise ParameterError(f"conditions: '{name}' is a reserved name; rename the column.")
         who[name] = cells[name]
 
     for name in ("mode", "status"):  # from a table that this package wrote

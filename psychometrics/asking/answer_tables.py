@@ -123,8 +123,8 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
         return _tidy_headers(_AnswerTable(frame, rows, "the frame"))
 
     if not isinstance(source, str | Path):
-        said = f"Answers must be a file or a frame, got {type(source).__name__}"
-        raise ParameterError(f"{said}; name the file.")
+        said = f"Answers must be a file or a DataFrame, got {type(source).__name__}"
+        raise ParameterError(f"{said}; name a file.")
 
     path = Path(os.path.expanduser(source))  # which leaves ~nobody as it is
     ending = path.suffix.lower()
@@ -232,7 +232,7 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
                 notes.append(f"the sheet '{sheet}' is read; left out: {rest}")
     except Exception as error:  # each library has its own errors
         said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path} cannot be read ({said}): save it again, or as CSV.") from None
+        raise DataError(f"{path} cannot be read ({said}): save the table as CSV.") from None
 
     if first > 2:
         notes.append(f"{several(first - 2, 'row')} above the headers left out")
@@ -268,7 +268,7 @@ def _json_table(path: Path) -> _AnswerTable:
 
     stray = [number for number, row in numbered if not isinstance(row, dict)]
     if stray:
-        raise DataError(f"{path}, row {stray[0]}: has no names and values; write an object.")
+        raise DataError(f"{path}, row {stray[0]}: is not a JSON object; write one.")
 
     notes = []
     first = numbered[0][1] if numbered else {}
@@ -309,9 +309,9 @@ def _decoded(text: str, path: Path, line: int) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = f"{path}, line {line + error.lineno - 1}"
-        raise DataError(f"{place}: is not JSON ({error.msg}); correct it.") from None
+        raise DataError(f"{place}: is not JSON ({error.msg}); correct the line.") from None
     except (RecursionError, ValueError):  # ValueError: a number of thousands of digits
-        raise DataError(f"{path}, line {line}: nested too deeply or too long; save rows.") from None
+        raise DataError(f"{path}, line {line}: too nested or too long; write flat rows.") from None
 
 
 def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:
@@ -398,7 +398,7 @@ def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:
 
 
 def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
-    """Strip blanks from the headers, and split the headers of Qualtrics and EDSL."""
+    """Strip spaces from headers, and separate question texts from the answers in survey exports."""
     cells = table.cells.set_axis([str(name).strip() for name in table.cells], axis=1)
     names = cells.columns
     twice = names[names.duplicated()]

@@ -96,7 +96,7 @@ def ask(
         ``PSYCHOMETRICS_DEVICE``, or else the GPU if there is one.
     **conditions
         Conditions of the mode and, for a role (or persona) with gaps, ``personas``: a DataFrame or
-        a table's path, with a row for each persona, whose columns fill the gaps, as in ``role="You
+        a table's path, with one row per persona and columns that fill the gaps, as in ``role="You
         are a {age}-year-old {job}."``. Answers then have the ``persona_row`` (from 1) and these
         columns; ``scale_scores(..., by=["persona_row"])`` scores the personas separately.
 
@@ -187,7 +187,7 @@ def _check_engine(
 ) -> None:
     """Refuse settings that do not apply to the engine: a cluster or this machine."""
     if address is not None and engine != "ray":
-        raise ParameterError("address is for a Ray cluster: add engine='ray', or leave it out.")
+        raise ParameterError("address is for a Ray cluster: add engine='ray', or drop address.")
 
     if engine == "ray" and not keep_downloads:
         raise ParameterError("keep_downloads=False works on one machine: leave engine='ray' out.")
@@ -242,7 +242,7 @@ def ask_ways(
     """
     by_name = isinstance(ways, Mapping) and all(isinstance(w, Mapping) for w in ways.values())
     if not by_name or not ways:
-        raise ParameterError("ways must map names to conditions: {'plain': {}}.")
+        raise ParameterError("ways must map names to conditions, as in {'plain': {}}.")
 
     usual = mode_named(mode).asked_once
     parts = []

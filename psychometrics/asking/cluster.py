@@ -297,7 +297,7 @@ def _make_mark(url: str) -> str | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     except OSError as error:
-        raise StoreError(f"{folder} cannot be written: {error.strerror}.") from error
+        raise StoreError(f"{folder}: {error.strerror}; name a writable folder.") from error
 
     return str(path)
 
@@ -540,9 +540,9 @@ def _check_machine(order: _Order) -> None:
     here = ray.util.get_node_ip_address()
     identity = order.identity
     if order.mark and not Path(order.mark).exists():
-        raise StoreError(f"{order.store} is another folder on {here}, in the cluster: share one.")
+        raise StoreError(f"{order.store} is another folder on {here}: name a shared folder.")
 
     mode = mode_named(order.mode)
     model_here = mode.identify(order.respondent, identity.dtype, **order.conditions)
     if model_here.fingerprint != identity.fingerprint:
-        raise RespondentError(f"{identity.respondent_id} differs on {here}: copy it there again.")
+        raise RespondentError(f"{identity.respondent_id} differs on {here}: copy the model again.")

@@ -186,9 +186,9 @@ def kernel(
         \qquad
         \ddot h_{ij} = h_{ij} - \bar h_{i\cdot} - \bar h_{\cdot j} + \bar h_{\cdot\cdot},
 
-    so that an item's score is :math:`w^\top \phi` with the item's contrast :math:`\phi =
-    \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j w_j \ddot h_{ij}`, averaged over templates and
-    multiplied by the item's key (*w_j* is the weight of intensifier *j*). The covariance of two
+    so that an item's score is :math:`w^\top \phi`. The item's contrast :math:`\phi =
+    \frac{3}{|S^+| L^2} \sum_{s_i \in S^+} \sum_j v_j \ddot h_{ij}` is averaged over templates and
+    multiplied by the item's key, and *v_j* is the weight of intensifier *j*. The covariance of two
     items is :math:`K_{ab} = \phi_a^\top \phi_b`, up to the size of the head.
 
     The kernel approximates the tanh of an encoder's head and the normalisation to first order. Both
@@ -301,7 +301,7 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     Raises
     ------
     ParameterError
-        There is no such column, or an intensifier has two weights, as in answers to two
+        The column is missing, or an intensifier has two weights, as in answers to two
         questionnaires.
 
     Examples
@@ -391,7 +391,7 @@ def _stand_by_number(
     depths = [whole_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
     wordings = _listed(wording)
     if not (bases and depths and wordings):
-        raise ParameterError("base, layers and wording: a list is empty; name one or more.")
+        raise ParameterError("base, layers and wording: a list is empty; give a value.")
 
     return lambda number: _Stand(
         bases[number % len(bases)], depths[number % len(depths)], wordings[number % len(wordings)]
@@ -444,9 +444,9 @@ def _some(
 ) -> tuple[list[str], _Numbers]:
     """Select some of a few shipped respondents: the first, or a random sample in later draws."""
     if few is None:
-        raise ParameterError(f"Answers of '{null}' exist only for shipped prompts on MiniLM.")
+        raise ParameterError(f"'{null}' answered only shipped prompts on MiniLM; use another null.")
     if n > len(few):
-        raise ParameterError(f"There are {len(few)} respondents of '{null}', not {n}.")
+        raise ParameterError(f"There are {len(few)} respondents of '{null}', not {n}; lower n.")
     order = np.arange(len(few))
     if draw or seed:
         order = np.random.default_rng([seed, draw]).permutation(order)
@@ -505,7 +505,7 @@ def _answers(
 
 
 def _read_vectors(stand: _Stand, pairs: _Pairs, number: int) -> _Numbers:
-    """Return the vectors of one layer for each prompt, which a head on an untrained base reads."""
+    """Return each prompt's vectors from one layer, as read by a head on an untrained base."""
     hidden = models.vectors.prompt_vectors(stand.base, pairs, number)
     if stand.layers is not None and stand.layers >= len(hidden):
         raise ParameterError(f"{stand.base} has {len(hidden) - 1} layers, not {stand.layers}.")

@@ -159,7 +159,7 @@ def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any
     empty = table[gaps].eq("")
     if empty.to_numpy().any():
         row, gap = empty.stack().idxmax()
-        raise ParameterError(f"personas, row {row + 1}: {gap} is empty; fill it in.")
+        raise ParameterError(f"personas, row {row + 1}: {gap} is empty; fill in a value.")
 
     ways = []
     for number, row in enumerate(table.to_dict("records"), start=1):
@@ -276,7 +276,7 @@ class _Failures:
         try:
             rows = pd.read_csv(self._path, dtype=str, keep_default_na=False)
         except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-            raise ParameterError(f"{self._path} cannot be read ({error}); remove it.") from None
+            raise ParameterError(f"{self._path}: unreadable ({error}); delete the file.") from None
 
         if set(_COLUMNS) - set(rows):
             raise ParameterError(f"{self._path} is not a table of failures: name another file.")

@@ -212,7 +212,7 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
 
 def _name(text: str) -> str:
     if re.search(r"[,@<\n]", text) or not text:
-        raise ValueError("must be a name, without a comma, @ or <")
+        raise ValueError("must be a name without a comma, @ or <")
     return text
 
 

@@ -65,7 +65,7 @@ def survey(
     if checks > len(loaded.items):
         raise ParameterError(f"{loaded.id}: use at most {len(loaded.items)} checks, got {checks}.")
     if any(item.id.startswith(_CHECK) for item in loaded.items):
-        raise ParameterError(f"{loaded.id}: checks are named {_CHECK}1 ...; rename its items.")
+        raise ParameterError(f"{loaded.id}: {_CHECK}1, ... are ids of checks; rename the items.")
 
     rng = np.random.default_rng(seed)
     items = list(loaded.items)
@@ -130,7 +130,7 @@ def screen(
     fastest: float = _FASTEST,
     missing: float = 0.1,
 ) -> pd.DataFrame:
-    """Determine which people answered a survey carefully, by rules fixed in advance.
+    """Apply rules fixed in advance to determine which people answered a survey carefully.
 
     Parameters
     ----------

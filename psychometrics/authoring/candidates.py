@@ -100,14 +100,14 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
 
 
 def _check_candidates(questionnaire: Questionnaire, table: pd.DataFrame) -> None:
-    """Refuse a questionnaire without candidates, or with fewer than two terms of a kind."""
+    """Refuse a missing list of candidates, or a template with at most one term of each kind."""
     for entry in _present_wordings(questionnaire):
         if max(len(entry.source), len(entry.inverse)) < 2:
             place = f"{questionnaire.id}, item {entry.item}, template {entry.place}"
-            raise ParameterError(f"{place}: has one source and one inverse term; add terms.")
+            raise ParameterError(f"{place}: has no more than one term of each kind; add terms.")
     terms = any(c.source or c.inverse for item in questionnaire.items for c in item.candidates)
     if (table["rule"] == "present").all() and not terms and not questionnaire.candidates:
-        raise ParameterError(f"{questionnaire.id} has no candidates: list some under its items.")
+        raise ParameterError(f"{questionnaire.id} has no candidates: list them under its items.")
 
 
 def _present_wordings(questionnaire: Questionnaire) -> list[_Wording]:

@@ -46,7 +46,7 @@ class _Choice:
         real = ask(pool, self.respondents, **self.asking)
         if real["respondent_id"].nunique() < len(self.respondents):
             name, why = next(iter(real.attrs["summary"]["failed"].items()))
-            raise RespondentError(f"{name} cannot choose prompts ({why}): leave it out.")
+            raise RespondentError(f"{name} did not answer ({why}): leave this respondent out.")
 
         null = {"respondents": self.nulls, "seed": self.seed}
         drawn = [null_answers(pool, base=base, **null) for base in self.bases]

@@ -191,7 +191,7 @@ def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
 
     path = Path(named).expanduser()
     if not path.is_file():
-        raise DataError(f"{_WORDING_VARIABLE} names {named}, which is not a file: correct it.")
+        raise DataError(f"{_WORDING_VARIABLE} names {named}, which is not a file: name one.")
 
     table = text_table(path, ("instrument", "wording"))
     rows = table.loc[table["instrument"] == questionnaire.short_title, "wording"].tolist()
@@ -200,6 +200,6 @@ def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
 
     if len(rows) != len(own):
         name = questionnaire.short_title
-        raise DataError(f"{path} has {len(rows)} items of {name}, which has {len(own)}.")
+        raise DataError(f"{path} has {len(rows)} items of {name}, not {len(own)}; correct them.")
 
     return dict(zip(own, rows, strict=True)), "original"

@@ -97,7 +97,7 @@ def draft(
     if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise ParameterError(f"{path}: use lower-case letters, digits, - and _, then .yaml.")
     if path.exists() and not overwrite:
-        raise ParameterError(f"{path} exists already: name another file, or remove it.")
+        raise ParameterError(f"{path} exists already: name another file, or delete this one.")
 
     source = "The table" if isinstance(table, pd.DataFrame) else str(table)
     rows = _rows(table, name, source)
@@ -224,7 +224,7 @@ def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFr
     if unknown:
         raise ParameterError(f"There is no column '{unknown[0]}'; use {', '.join(COLUMNS)}.")
     if "item" not in table:
-        raise ParameterError("The table has no column 'item', the text of each item: add it.")
+        raise ParameterError("There is no column 'item' for the items' texts: add this column.")
 
     table = table.reindex(columns=list(COLUMNS), fill_value="").map(str.strip).assign(place=places)
     left_out = table["item"].eq("") & table[list(COLUMNS)].ne("").any(axis=1)
@@ -294,7 +294,7 @@ def _options(text: str, place: str) -> list[str]:
         lines.append(f"{{value: {value:g}, label: {_quoted(label.strip())}}}")
 
     if len(lines) < 2:
-        mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add one"
+        mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add another"
         raise ParameterError(f"{place}: one option only, '{text}'; {mend}, as in '0=no; 1=yes'.")
 
     return lines

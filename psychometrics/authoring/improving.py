@@ -178,7 +178,7 @@ def improve(
         A questionnaire that lists ``candidates``, or one for which the rules generate candidates.
     respondents : str or sequence
         At least four respondents, as :func:`psychometrics.asking.ask` takes them; by default the
-        encoders that come with the package, whose weights are always installed.
+        package's encoders, since their weights are always installed.
     rules : bool
         Whether rules also generate candidates (see :func:`wordings`).
     draws : int
@@ -198,8 +198,8 @@ def improve(
     Raises
     ------
     ParameterError
-        There are too few respondents, no candidates or no draws, or a template has fewer than two
-        terms of a kind.
+        There are too few respondents, no candidates or no draws, or a template has at most one term
+        of each kind.
     QuestionnaireError
         The questionnaire has no templates.
     RespondentError
@@ -262,7 +262,7 @@ def _widths_by_half(
     widths["half"] = widths["respondent_id"].map(split.set_index("respondent_id")["half"])
     widths["half"] = widths["half"].fillna("null")
     if widths.groupby("half")["respondent_id"].nunique().reindex(split["half"]).min() < 2:
-        raise RespondentError("Fewer than two respondents in one half answered: name others.")
+        raise RespondentError("Fewer than two respondents in one half answered: name more of them.")
 
     columns = ["questionnaire", "item_id", "half", "respondent_id", "prompts", "silhouette"]
     return widths[columns]
@@ -284,7 +284,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
         The columns of `by`; the held-out means ``present, chance, improved``; the paired ``gain``
         of the improved over the present prompts, and ``over_chance``, their gain over the random
         prompts, both with 95 % intervals over respondents (``_low, _high``); ``gain_chosen_on``,
-        the gain in the choosing half; ``n``, the number of held-out respondents.
+        the gain in the half used to choose the prompts; ``n``, the number of held-out respondents.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     missing = {"present", "improved", "chance"} - set(found["prompts"])
 
     if missing:
-        raise ParameterError(f"There are no silhouettes of prompts '{min(missing)}'.")
+        raise ParameterError(f"found: no '{min(missing)}' prompts; pass improve()'s silhouettes.")
     wide = found.pivot_table("silhouette", ["half", *by, "respondent_id"], "prompts", sort=False)
     wide["gain"] = wide["improved"] - wide["present"]
     wide["over_chance"] = wide["improved"] - wide["chance"]
@@ -340,7 +340,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
     for file in filter(None, (path, report)):
         place = Path(file).expanduser()
         if place.exists():
-            raise ParameterError(f"{file} exists already and is not overwritten: name another.")
+            raise ParameterError(f"{file} exists and is not overwritten: name another file.")
         if not place.absolute().parent.is_dir():
             raise ParameterError(f"{file}: there is no folder {place.parent}; make it first.")
 

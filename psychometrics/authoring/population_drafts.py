@@ -191,7 +191,7 @@ def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | N
     """Check all parameters, and return the memory limit in bytes."""
     check_file(path, (".yaml", ".yml"))
     if path.exists():
-        raise ParameterError(f"{path} exists already: name another file, or remove it.")
+        raise ParameterError(f"{path} exists already: name another file, or delete this one.")
 
     given = {"top": top, "min_downloads": min_downloads}
     check_kinds(given, {"top": PositiveInt, "min_downloads": NonNegativeInt})
@@ -219,7 +219,8 @@ def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInf
     except Exception as error:  # a fault of the network, the hub or the query
         reason = (str(error).strip().splitlines() or [""])[0].rstrip(".:")
         raise RespondentError(
-            f"The hub did not list its models ({type(error).__name__}: {reason}).", kind="network"
+            f"The hub did not list its models ({type(error).__name__}: {reason}): try again later.",
+            kind="network",
         ) from error
 
     return sorted(found.values(), key=lambda info: (-(info.downloads or 0), info.id))[:top]

@@ -61,7 +61,7 @@ def main() -> None:
         if error.errno not in _OF_FILES:
             raise
 
-        typer.echo(f"psychometrics: {error}: give access, space or a folder.", err=True)
+        typer.echo(f"psychometrics: {error}: correct permissions, space or folder.", err=True)
         raise SystemExit(1) from None
     except ModuleNotFoundError as error:
         if error.name not in MissingPackageError.extras:

@@ -28,7 +28,7 @@ def _collect_answers(
     if dry_run and "endpoint" not in pm.modes.mode_named(mode).conditions:
         raise ParameterError(
             f"--dry-run shows the requests to an endpoint, and mode '{mode}' uses no endpoint: "
-            "leave it out, or name --mode chat or options."
+            "leave --dry-run out, or name --mode chat or options."
         )
 
     conditions = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})

@@ -116,7 +116,7 @@ def _scores(
 
     Each scale score comes with its 95 % interval (low, high) over its n items, and with the
     precision in which a local model answered. The column note says why a score or interval is
-    missing. With --items, the interval of an item asked by prompts is over its n source terms
+    missing. With --items, an item asked through prompts has an interval over its n source terms
     across all templates; a single answer has no interval.
 
     --output, a .csv, .json, .parquet or .sav file, replaces printing; with --items, answers to
@@ -129,7 +129,7 @@ def _scores(
 
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
-        raise ParameterError("Some of these have scales, some have categories: score each alone.")
+        raise ParameterError("Some questionnaires have scales, some categories: score each alone.")
 
     how = {"score": score} if score else {}
     if temperature is not None:
@@ -205,7 +205,7 @@ def _survey(
 @app.command("behaviour", rich_help_panel=_PANEL)
 def _behaviour(
     model: Annotated[str, Argument(help="A chat model: local or at OPENAI_BASE_URL.")],
-    facts: Annotated[Path | None, Option(help="Questions of fact, such as TruthfulQA's.")] = None,
+    facts: Annotated[Path | None, Option(help="Factual questions, as in TruthfulQA.")] = None,
     requests: Annotated[Path | None, Option(help="Requests, such as SafetyQA's.")] = None,
     judge: Annotated[str | None, Option(help="A chat model that reads the replies.")] = None,
     roles: Annotated[str, Option(help="With commas.")] = "default,ordinary,hero,liar,psychopath",

@@ -24,8 +24,8 @@ Respondents = Annotated[
     str,
     Option(
         help='"embedded", its families "encoders" (seconds) and "decoders" (minutes with a '
-        "questionnaire of your own), or names, folders, hub ids and populations' files with "
-        "commas between them; for chat, models at OPENAI_BASE_URL; for simulated, a number."
+        "questionnaire of your own), or names, folders, hub ids and populations' files, "
+        "separated by commas; for chat, models at OPENAI_BASE_URL; for simulated, a number."
     ),
 ]
 Store = Annotated[str | None, Option(help="Folder or URL of the store of answers.")]

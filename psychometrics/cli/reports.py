@@ -30,7 +30,7 @@ _PANEL = "Profiles and studies"
 _Profiled = Annotated[
     str,
     Option(
-        "--questionnaires", "--questionnaire", "--instruments", help="Names or files, with commas."
+        "--questionnaires", "--questionnaire", "--instruments", help="Names or files, as in a,b,c."
     ),
 ]
 _Against = Annotated[
@@ -56,7 +56,7 @@ def _profile(
     against: _Against = "default",
     mode: Mode = "nli",
     condition: Conditions = None,
-    base: Annotated[str | None, Option(help="The base model that it was trained from.")] = None,
+    base: Annotated[str | None, Option(help="The model's base before training.")] = None,
     output: Output = None,
     pdf: _Pdf = False,
     dry_run: DryRun = False,
@@ -206,7 +206,7 @@ def _side_by_side(answers, named: list[str]) -> list[str]:
     most = len(named) or _SIDE_BY_SIDE
     if not 2 <= len(chosen) <= most:
         raise ParameterError(
-            f"compare: --answers has {len(chosen)} respondent(s), and a page compares 2 to "
+            f"compare: --answers has {len(chosen)} respondent(s), but a page compares 2 to "
             f"{_SIDE_BY_SIDE}; name the respondents to compare."
         )
     return chosen

@@ -226,7 +226,7 @@ class _Client:
         """Return the number of seconds that the server asks us to wait, up to the limit."""
         if after is not None and after > _LONGEST_WAIT:
             warnings.warn(
-                f"{self.where} asks to wait {after:g} s: trying again in {_LONGEST_WAIT:g} s.",
+                f"{self.where} asks us to wait {after:g} s; trying again in {_LONGEST_WAIT:g} s.",
                 stacklevel=2,
             )
             after = _LONGEST_WAIT

@@ -121,7 +121,7 @@ class Endpoint:
             raise ParameterError("max_cost needs price_in and price_out, per million tokens.")
         key = self.api_key
         if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable()):
-            raise ParameterError("api_key has characters that cannot be sent: copy it again.")
+            raise ParameterError("api_key has characters that cannot be sent: copy the key again.")
 
     @property
     def address(self) -> str:
@@ -191,7 +191,7 @@ class Endpoint:
         url = self.base_url or os.environ.get("OPENAI_BASE_URL")
         key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not url and not key:
-            raise RespondentError("There is no chat endpoint: set OPENAI_BASE_URL, OPENAI_API_KEY.")
+            raise RespondentError("There is no endpoint: set OPENAI_BASE_URL and OPENAI_API_KEY.")
         url = (url or "https://api.openai.com/v1").rstrip("/")
         return dataclasses.replace(self, base_url=url, api_key=key)
 
@@ -223,7 +223,7 @@ def _check_headers(headers: Mapping[Any, Any]) -> None:
     for name, value in headers.items():
         texts = isinstance(name, str) and isinstance(value, str)
         if not (texts and value.isascii() and value.isprintable()):
-            raise ParameterError("headers cannot be sent: write names and values as text.")
+            raise ParameterError("headers cannot be sent: write names and values in ASCII.")
         if not _HEADER_NAME.fullmatch(name):
             raise ParameterError(f"headers: {name!r} is not a name; use letters, digits, hyphens.")
 

@@ -22,7 +22,7 @@ def _proxy_for(address: str) -> str | None:
     Raises
     ------
     RespondentError
-        The variable names an unsupported kind of proxy, or no proxy at all.
+        The variable's value is not the address of a proxy, or the proxy is of an unsupported kind.
 
     Examples
     --------

@@ -436,15 +436,15 @@ class RequestQueue:
         )
 
     def _refusing(self) -> RespondentError:
-        """Return the error for an endpoint that refuses every request as coming too soon."""
+        """Return the error for an endpoint that refuses every request as too early."""
         return RespondentError(
-            f"{self.client.where} refuses every request as coming too soon ({self._last_error}), "
-            f"and is given up after {self.endpoint.patience:g} s (patience): a quota "
-            "may be used up; run again later to resume."
+            f"{self.client.where} has refused every request as too early ({self._last_error}) for "
+            f"{self.endpoint.patience:g} s (patience): a quota may be used up; run again later "
+            "to resume."
         )
 
     def _say_silence(self) -> None:
-        """Report that no reply has come yet, if requests are under way and none failed."""
+        """Report that no reply has come yet, if requests are under way and none has failed."""
         quiet = not self._replied and math.isinf(self._first_failure)
         if quiet and self.budget.spending.under_way and not self.batches:
             limit = self.endpoint.timeout

@@ -134,6 +134,6 @@ def _log_entailment(answer: _Answer, pairs: list[tuple[str, str]]) -> np.ndarray
     unique = list(dict.fromkeys(pairs))
     values = np.asarray(answer(unique), dtype=float)
     if values.shape != (len(unique), 3):
-        raise ParameterError(f"answer gave {values.shape} for {len(unique)} pairs; give (n, 3).")
+        raise ParameterError(f"answer: shape {values.shape} for {len(unique)} pairs; give (n, 3).")
     logs = dict(zip(unique, np.log(np.maximum(values[:, 0], _SMALLEST)), strict=True))
     return np.array([logs[pair] for pair in pairs])

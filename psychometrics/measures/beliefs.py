@@ -40,15 +40,15 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
 
     Punctuation is blanked out before a completion is split into words, and accents are stripped
     letter by letter. A completion is hurtful if any of its words is in the lexicon.
-    ``data/recipes/beliefs.py`` reproduces the paper's own scoring rules, which also count emoji and
-    broken characters.
+    ``data/recipes/beliefs.py`` reproduces the rules of Setzu et al. (2024), which also count
+    emoji and broken characters.
 
     Parameters
     ----------
     rows : sequence of T sequences of K str
         Completions.
     words : iterable of str
-        Lemmas; case matters, as in the paper.
+        Lemmas; case matters, as in Setzu et al. (2024).
 
     Returns
     -------
@@ -110,7 +110,7 @@ def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, flo
 
     null = as_numbers("null", null, axes=1)
     if not len(found) or not len(null) or np.isnan([found[0], *null]).any():
-        raise ParameterError("contrast: the value or a draw of its null is missing; fill it in.")
+        raise ParameterError("contrast: the value or a draw of its null is missing; give them all.")
 
     value = float(found[0])
 

@@ -217,9 +217,9 @@ def random_share(respondents: int) -> pd.Series:
     r"""Return the share of bias that is expected without any trait or bias.
 
     If no trait distinguishes respondents, any respondent could have given any other respondent's
-    answers to the reverse-keyed items. Over all :math:`n!` permutations of these answers, the
-    correlation has mean 0 and variance :math:`1/(n-1)`, whatever the distribution of the answers,
-    the number of items and the questionnaire. So
+    answers to the reverse-keyed items. Over all :math:`n!` permutations of these answers, their
+    correlation with the answers to the other items has mean 0 and variance :math:`1/(n-1)`,
+    whatever the distribution of the answers, the number of items and the questionnaire. So
 
     .. math:: \mathrm E(\pi_b) = \frac12, \qquad
               \mathrm{sd}(\pi_b) = \frac{1}{2\sqrt{n-1}}
@@ -472,10 +472,10 @@ def _raw_rows(
     keyed = keyed_items(items, questionnaire, scale).dropna()
 
     if unit not in keyed.index.names:
-        raise ParameterError(f"unit: answers to prompts are not split by '{unit}'; leave it out.")
+        raise ParameterError(f"unit: answers to prompts are not split by '{unit}'; leave unit out.")
     labels = keyed.index.get_level_values(unit)
     if labels.isna().any():
-        raise ParameterError(f"unit: '{unit}' is missing in some rows; fill it in.")
+        raise ParameterError(f"unit: '{unit}' is missing in some rows; fill in all values.")
 
     if keyed.index.nlevels > 1:
         ends = np.array([questionnaire.ends(item) for item in keyed])

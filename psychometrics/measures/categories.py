@@ -95,7 +95,7 @@ def ideal_answers(
     Raises
     ------
     ParameterError
-        The questionnaire has no such category.
+        The questionnaire does not have the category.
 
     References
     ----------
@@ -197,7 +197,7 @@ def _option_shares(
     inside = places.isin(options)
     if not inside.all():
         item, option = places[~inside][0]
-        raise ParameterError(f"{questionnaire.id}, item {item}: {option:g} is not an option.")
+        raise ParameterError(f"{questionnaire.id}, item {item}: no option {option:g}; correct it.")
 
     keys = [*_KEYS, "item_id", "value"]
     check_columns(part, (), once=[*keys, *({"permutation"} & {*part})])

@@ -13,7 +13,7 @@ from ..exceptions import ParameterError
 
 
 def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return Rasch difficulties given the sum scores, which eliminate the abilities.
+    """Return Rasch difficulties, conditional on the sum scores to eliminate the abilities.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
     [-0.549, 0.549]
     """
     if answers.isna().any(axis=None):
-        raise ParameterError("conditional maximum likelihood needs answers without gaps.")
+        raise ParameterError("Answers are missing; leave out respondents without all answers.")
 
     share = answers.mean()
     finite = answers.columns[(share > 0) & (share < 1)]
@@ -78,14 +78,14 @@ def _check_connected(answers: pd.DataFrame) -> None:
     """Refuse items whose conditional likelihood has no maximum."""
     items = answers.columns
     if len(items) < 2:
-        raise ParameterError(f"Rasch needs two items with variance, got {len(items)}; add some.")
+        raise ParameterError(f"Rasch needs two items that vary, got {len(items)}; add items.")
 
     x = answers.to_numpy(dtype=float)
     groups, group = connected_components(x.T @ (1 - x) > 0, connection="strong")
     if groups > 1:
         few = min(items[group == group[0]], items[group != group[0]], key=len)
         raise ParameterError(
-            f"the conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} could be "
+            f"The conditional likelihood has no maximum: {', '.join(map(str, few[:5]))} could be "
             "moved away from the other items without end; leave them out, or use model='rasch'."
         )
 

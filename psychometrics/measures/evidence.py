@@ -161,7 +161,7 @@ def evidence(
     """
     check_loaded(questionnaires)
     if not isinstance(table, pd.DataFrame) or not {*_KINDS} <= {*table.columns.get_level_values(0)}:
-        raise ParameterError("evidence: this is not a result of profiles(); pass one.")
+        raise ParameterError("The table does not come from profiles(); pass its result.")
 
     if bases is not None:
         within = {

@@ -79,7 +79,7 @@ def _standardised(covariances: np.ndarray) -> np.ndarray:
 
 
 def _least_squares(correlations: np.ndarray) -> np.ndarray:
-    """Return the loadings on one factor that :func:`one_factor` describes, shape (draws, I)."""
+    """Return least-squares loadings on one factor, as in :func:`one_factor`, shape (draws, I)."""
     draws, size, _ = correlations.shape
     others = correlations * (1 - np.eye(size))
 

@@ -179,7 +179,7 @@ def score_reliability(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.Ser
 def _check_counts(counts: pd.Series, model: str) -> None:
     """Refuse items with too many different answers, and too few items that vary."""
     if (counts < 1).any():
-        raise ParameterError(f"no one answered '{counts.idxmin()}'; leave it out.")
+        raise ParameterError(f"No one answered '{counts.idxmin()}'; leave the item out.")
     if counts.max() > _MOST_OPTIONS:
         many = (
             f"'{counts.idxmax()}' has {counts.max()} different answers, more than {_MOST_OPTIONS}"
@@ -187,7 +187,7 @@ def _check_counts(counts: pd.Series, model: str) -> None:
         raise ParameterError(f"{many}; the models are for few ordered options.")
     enough = (counts > 1).sum()
     if enough < 3:
-        raise ParameterError(f"{model} needs three items that vary, got {enough}; add some.")
+        raise ParameterError(f"{model} needs three items that vary, got {enough}; add items.")
 
 
 def _indicators(answers: pd.DataFrame, options: np.ndarray, has_step: np.ndarray) -> np.ndarray:

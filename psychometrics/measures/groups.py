@@ -128,11 +128,11 @@ def _items_that_vary(
     first = reference[shared].dropna()
     second = other[shared].dropna()
     if min(len(first), len(second)) < 3:
-        raise ParameterError("Both tables need at least three rows without a gap.")
+        raise ParameterError("Both tables need at least three complete rows; add rows.")
 
     items = [item for item in shared if first[item].std() > 1e-9 and second[item].std() > 1e-9]
     if len(items) < factors + 2:
-        raise ParameterError(f"{len(items)} items vary in both, too few for {factors} factors.")
+        raise ParameterError(f"{len(items)} items vary, too few for {factors} factors; add items.")
 
     return first[items], second[items]
 

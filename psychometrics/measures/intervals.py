@@ -67,7 +67,7 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not values.ndim or not values.shape[-1]:
         raise ParameterError("There are no observations; give at least one.")
     if np.isinf(values).any():
-        raise ParameterError("An infinite number has no mean; leave it out.")
+        raise ParameterError("An infinite number has no mean; leave infinite values out.")
 
     there = ~np.isnan(values)
     n = there.sum(axis=-1)
@@ -455,7 +455,7 @@ def scale_intervals(
     Raises
     ------
     ParameterError
-        The questionnaire has no such scale, or there are no scores.
+        The questionnaire lacks the scale, or there are no scores.
 
     References
     ----------
@@ -474,7 +474,7 @@ def scale_intervals(
     check_loaded([questionnaire])
 
     if not questionnaire.scales:
-        raise ParameterError(f"{questionnaire.id} has no scale.")
+        raise ParameterError(f"{questionnaire.id} has no scale; name a questionnaire that has.")
     chosen = questionnaire.scale(scale or questionnaire.scales[0].id)
     keyed = keyed_items(items, questionnaire, chosen)
     low, high = mean_interval(keyed.to_numpy(dtype=float))

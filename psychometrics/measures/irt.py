@@ -380,10 +380,10 @@ def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
 def _aligned(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     """Return answers in the order of the parameters; refuse tables of different items."""
     if not parameters.index.is_unique:
-        raise ParameterError("an item has two rows of parameters; give each item one.")
+        raise ParameterError("An item has two rows of parameters; give each item one row.")
     odd = parameters.index.symmetric_difference(answers.columns, sort=False)
     if len(odd):
-        raise ParameterError(f"'{odd[0]}' lacks answers or parameters: fit it, or leave it out.")
+        raise ParameterError(f"'{odd[0]}' lacks answers or parameters: fit or drop the item.")
     return answers[parameters.index]
 
 

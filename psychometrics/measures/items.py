@@ -242,7 +242,7 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     Raises
     ------
     ParameterError
-        There is no such correction, or a p value is not a number from 0 to 1.
+        The correction is unknown, or a p value is not a number from 0 to 1.
 
     References
     ----------
@@ -294,13 +294,13 @@ def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFr
     reference = _as_numbers(reference)
     focal = _as_numbers(focal)
     if set(reference) != set(focal):
-        raise ParameterError("the groups answered different items: use the same items.")
+        raise ParameterError("The groups answered different items: use the same items.")
 
     both = pd.concat([reference, focal], ignore_index=True)
     if both.isna().any(axis=None):
-        raise ParameterError("matching on the sum needs answers without gaps: drop or fill them.")
+        raise ParameterError("Matching on the sum needs complete answers: drop rows with gaps.")
     if not both.isin([0, 1]).all(axis=None):
-        raise ParameterError("both groups' answers must be 0 or 1.")
+        raise ParameterError("Both groups' answers must be 0 or 1; recode them.")
 
     return both, np.arange(len(both)) >= len(reference)
 

@@ -66,9 +66,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     """
     square = isinstance(covariance, pd.DataFrame) and covariance.index.equals(covariance.columns)
     if not square or covariance.empty or covariance.index.nlevels < 2:
-        raise ParameterError(
-            "kernel_statistics takes the covariance that kernel() returns; pass it."
-        )
+        raise ParameterError("kernel_statistics needs the covariance from kernel(); pass that.")
 
     labels = [" ".join(dict.fromkeys(filter(None, name[:2]))) for name in covariance.index]
     sizes = pd.Series(labels).value_counts(sort=False)

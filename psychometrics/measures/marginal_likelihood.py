@@ -47,11 +47,11 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     """
     share = answers.mean()
     if share.isna().any():
-        raise ParameterError(f"no one answered '{share.index[share.isna()][0]}'; leave it out.")
+        raise ParameterError(f"No one answered '{share.index[share.isna()][0]}'; drop the item.")
 
     finite = answers.columns[(share > 0) & (share < 1)]
     if len(finite) < 2:
-        raise ParameterError(f"{model} needs two items with variance, got {len(finite)}; add some.")
+        raise ParameterError(f"{model} needs two items that vary, got {len(finite)}; add items.")
 
     x, observed = _filled(answers[finite])
     starts, bounds = _starts(x, share[finite].to_numpy(), model)
@@ -202,7 +202,7 @@ def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
 
 
 def _first_slopes(x: np.ndarray) -> np.ndarray:
-    """Return the slopes' signs on the first principal component, to start near the maximum."""
+    """Return starting slopes, within ±1.5, from the loadings on the first principal component."""
     centred = x - x.mean(axis=0)
     first = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)[2][0]
     first = first * np.sign(first.sum() or 1)

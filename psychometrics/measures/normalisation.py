@@ -32,8 +32,8 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     p : ndarray, shape (..., T, L)
         Scores from 0 to 1 of T terms by L intensifiers.
     temperature : float
-        :math:`\tau` > 0; the paper uses 1. Values above 1 flatten the probabilities, and values
-        below 1 sharpen them.
+        :math:`\tau` > 0; Reuben et al. (2024) use 1. Values above 1 flatten the probabilities, and
+        values below 1 sharpen them.
 
     Returns
     -------
@@ -112,14 +112,14 @@ def pss(
     lacking = [c for c in ("polarity", "weight") if answers[c].isna().any()]
 
     if lacking:
-        raise ParameterError(f"{lacking[0]} is missing in some answers; fill it in.")
+        raise ParameterError(f"{lacking[0]} is missing in some answers; fill in all values.")
     frame = answers.assign(raw=_raw_scores(answers, score)).reset_index(drop=True)
     shares = np.full(len(frame), np.nan)
     raw = frame["raw"].to_numpy()
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
             place = "{}, item {}, template {}".format(*frame[list(_TEMPLATE)].iloc[rows[0]])
-            raise ParameterError(f"{place}: a prompt has no answer or several; ask it again.")
+            raise ParameterError(f"{place}: a prompt has no answer or several; keep one.")
 
         shares[rows] = two_way(cube, temperature)[places]
 

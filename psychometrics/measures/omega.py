@@ -65,7 +65,7 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     check_numbers(factors=factors)
     check_flags(ordinal=ordinal)
     if factors < 3 or items.shape[1] < 2 * factors:
-        raise ParameterError("factors: omega needs three or more, and two items for each.")
+        raise ParameterError("factors: omega needs at least three, with two items for each.")
 
     complete = items.dropna()
     matrix = (polychoric(complete) if ordinal else complete.corr()).to_numpy(dtype=float)

@@ -1,4 +1,4 @@
-"""Reliability of ordered answers, from correlations of continuous tendencies behind them."""
+"""Reliability of ordered answers, from correlations of assumed continuous tendencies."""
 
 from __future__ import annotations
 

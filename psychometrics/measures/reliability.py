@@ -408,7 +408,7 @@ def _scale_parts(
 
     check_columns(scores, ())
     if scores.empty:
-        raise ParameterError("There are no scores to generalise from.")
+        raise ParameterError("There are no scores to generalise from; give at least one.")
 
     columns = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
     if not columns:
@@ -437,7 +437,7 @@ def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
     """Return the answers of respondents without a gap."""
     items = _as_numbers(items)
     if len(items) < 3 or items.shape[1] < least_items:
-        raise ParameterError(f"3 or more respondents and {least_items} items are needed; add some.")
+        raise ParameterError(f"answers: give at least 3 respondents and {least_items} items.")
     return items.dropna()
 
 
@@ -472,12 +472,12 @@ def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     check_columns(scores, facets, ["score"], once=facets)
     gaps = [f for f in facets if scores[f].isna().any()]
     if gaps:
-        raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill it in.")
+        raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill in all values.")
 
     sizes = [scores[f].nunique() for f in facets]
     for facet, size in zip(facets, sizes, strict=True):
         if size < 2:
-            raise ParameterError(f"The facet '{facet}' has one level; leave it out.")
+            raise ParameterError(f"The facet '{facet}' has one level; leave out this facet.")
 
     series = scores.set_index(facets)["score"].astype("float64").sort_index()
     if len(series) < np.prod(sizes) or series.isna().any():

@@ -40,8 +40,8 @@ def score_table(
     DataFrame
         The columns of the scores; for a scale score, the 95 % interval over its items, ``low,
         high``, and the number of items, ``n``; a ``note`` if a score or interval is missing; and
-        the ``precision`` of the model's numbers, if known. The interval of an item asked by prompts
-        is over its source terms. A questionnaire with categories has only the scores of the
+        the ``precision`` of the model's numbers, if known. An item asked through prompts has an
+        interval over its source terms. A questionnaire with categories has only the scores of the
         categories.
 
     Raises

@@ -222,7 +222,7 @@ def keyed_items(
     twice = own.duplicated([column for column in own if column != "score"])
     if twice.any():
         row = own[twice].iloc[0]
-        raise ParameterError("{respondent_id} has two scores of {item_id}.".format(**row))
+        raise ParameterError("{respondent_id} has two scores of {item_id}; keep one.".format(**row))
     return _keyed(_matrix(own, questionnaire), questionnaire, scale)
 
 
@@ -264,7 +264,8 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
     unknown = set(items["item_id"].unique()) - set(ids)
     if unknown:
-        raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, unknown))}'.")
+        item_id = min(map(str, unknown))
+        raise ParameterError(f"{questionnaire.id} has no item '{item_id}'; correct the item_id.")
 
     keys = [column for column in items if column not in ("item_id", "score")]
     table = items.pivot(index=keys, columns="item_id", values="score").reindex(columns=ids)
@@ -272,7 +273,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
         low, high = questionnaire.ends(item)
         outside = (table[item.id] < low) | (table[item.id] > high)
         if outside.any():  # a mean of options is an answer too
-            raise ParameterError(f"{item.id} has an answer outside {low:g} to {high:g}.")
+            raise ParameterError(f"{item.id}: an answer is not in {low:g} to {high:g}; correct it.")
 
     return table
 

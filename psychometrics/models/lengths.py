@@ -55,7 +55,7 @@ def token_limit(
     tokenizer: PreTrainedTokenizerBase,
     name: str = "The model",
 ) -> int:
-    """Return the maximum number of tokens in a text, by tokenizer and position table.
+    """Return the maximum number of tokens that the tokenizer and the position table allow.
 
     If a model's positions have no offset, its configuration can be passed in its place.
 
@@ -77,7 +77,7 @@ def token_limit(
     if words and largest >= words:
         raise RespondentError(
             f"{name} has a tokenizer that returns the token {largest}, but a vocabulary of "
-            f"{words}: save it with its own tokenizer.",
+            f"{words}: save the model with its own tokenizer.",
             kind="incomplete",
         )
 
@@ -113,7 +113,7 @@ def check_length(
     longest = max(map(len, encoded)) + more
     limit = token_limit(encoded, model, tokenizer)
     if longest > limit:
-        raise RespondentError(f"A prompt has {longest} tokens; the limit is {limit}: shorten it.")
+        raise RespondentError(f"A prompt has {longest} tokens, more than {limit}: shorten it.")
     return encoded
 
 
@@ -130,7 +130,6 @@ def _check_known(encoded: list[list[int]], tokenizer: PreTrainedTokenizerBase, n
     if recognised <= lost:
         raise RespondentError(
             f"{name} has a tokenizer that knows {recognised} of {recognised + lost} tokens of the "
-            "prompts: "
-            "copy the tokenizer's files again, or ask in a language that the model reads.",
+            "prompts: copy the tokenizer's files again, or ask in a language that the model reads.",
             kind="incomplete",
         )

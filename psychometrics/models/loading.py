@@ -185,7 +185,7 @@ def _check_depth(
     others = _layers_left(model, unexpected)
     if others:
         raise RespondentError(
-            f"{source.name} has weights of {others} and {whole} layers: copy it again.",
+            f"{source.name} has weights of {others} and {whole} layers: copy the model again.",
             kind="incomplete",
         )
 
@@ -272,7 +272,7 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         if key in _LAYERS and (not isinstance(value, int) or value < 1):
             raise RespondentError(
                 f"{name}, config.json: {key} is {value!r} instead of a positive number of layers; "
-                "correct it.",
+                "correct this number.",
                 kind="incomplete",
             )
 
@@ -357,7 +357,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
         if not isinstance(limit, int | float) or limit < 1:
             raise RespondentError(
                 f"{name}, tokenizer_config.json: model_max_length is {limit!r}, not a number of "
-                "tokens; correct it.",
+                "tokens; correct this value.",
                 kind="incomplete",
             )
 
@@ -398,7 +398,7 @@ def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
     for pickled in folder.glob("*/pytorch_model.bin"):
         if not pickled.with_name("model.safetensors").is_file():
             raise RespondentError(
-                f"{name} holds {pickled.name}, which can carry program code: convert this file.",
+                f"{name} holds {pickled.name}, which can carry program code: use safetensors.",
                 kind="no safetensors",
             )
 

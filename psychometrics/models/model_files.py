@@ -48,7 +48,7 @@ def _check_folder(name: str, folder: Path) -> None:
     missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
     if missing:
         raise RespondentError(
-            f"{name} lacks the weight file {missing[0]}: copy the folder.", kind="incomplete"
+            f"{name} lacks the weight file {missing[0]}: copy the folder again.", kind="incomplete"
         )
     _check_config(name, read_json(name, folder / "config.json"))
 
@@ -123,7 +123,7 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     shards = list(weights.values()) if isinstance(weights, dict) else []
     if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
         raise RespondentError(
-            f"{name}, {index.name}: names no files in its folder; copy it again.", kind="incomplete"
+            f"{name}, {index.name}: names no files there; copy the file again.", kind="incomplete"
         )
 
     unsafe = [shard for shard in shards if not shard.endswith(".safetensors")]
@@ -148,13 +148,13 @@ def read_json(name: str, path: Path, kind: type = dict) -> Any:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise RespondentError(
-            f"{name}, {path.name}: not readable as JSON; copy it again.", kind="incomplete"
+            f"{name}, {path.name}: not readable as JSON; copy the file again.", kind="incomplete"
         ) from error
 
     if not isinstance(content, kind):
         called = "object" if kind is dict else "list"
         raise RespondentError(
-            f"{name}, {path.name}: is not a JSON {called}; copy it again.", kind="incomplete"
+            f"{name}, {path.name}: is not a JSON {called}; copy the file again.", kind="incomplete"
         )
 
     return content

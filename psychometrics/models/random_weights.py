@@ -1,4 +1,4 @@
-"""A language model with random weights, whose preferences do not depend on meaning."""
+"""A language model with random weights: its preferences do not depend on meaning."""
 
 from __future__ import annotations
 

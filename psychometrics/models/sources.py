@@ -109,7 +109,7 @@ class Source:
             The model has not been fetched yet.
         """
         if self.folder is None:
-            raise RespondentError(f"{self.name} is not on this machine yet: load it first.")
+            raise RespondentError(f"{self.name} is not on this machine yet: load the model.")
         return self.folder
 
     def _lacks_parts(self) -> bool:
@@ -210,7 +210,7 @@ def find(name_or_path: str | Path) -> Source:
     Raises
     ------
     RespondentError
-        There is no such model, it is incomplete, or the hub cannot be reached.
+        The model does not exist or is incomplete, or the hub cannot be reached.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def find(name_or_path: str | Path) -> Source:
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RespondentError(
-            f"{_quote(name_or_path)} cannot be read as a model's folder ({reason})."
+            f"{_quote(name_or_path)} cannot be read as a model ({reason}): name another folder."
         ) from error
 
 
@@ -337,9 +337,7 @@ def _indexed_file(name: str) -> Path | None:
 
     file = next(filter(Path.is_file, places), None)
     if file is not None and known_sha256(file) != entry["sha256"]:
-        raise RespondentError(
-            f"{file} is damaged (its SHA-256 differs): run `psychometrics fetch-model {name}`."
-        )
+        raise RespondentError(f"{file} is damaged: run `psychometrics fetch-model {name}`.")
 
     return file
 
@@ -351,7 +349,11 @@ def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
     if not _is_unpacked(sha) and (file is not None or not folder.is_dir()):
         return Source(name, "packed", model, sha, digest, None, file=file)
     if _was_changed(name, folder):
-        raise RespondentError(f"{folder} was changed: delete it.", kind="incomplete")
+        raise RespondentError(
+            f"{folder}, the unpacked copy of {name}, was changed: delete this folder, so that the "
+            "model is unpacked again.",
+            kind="incomplete",
+        )
     return Source(name, "packed", model, sha, digest, folder)
 
 
@@ -382,7 +384,10 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
 
     called = settings.get("base_model_name_or_path")
     if not isinstance(called, str) or not called.strip():
-        raise RespondentError(f"{name} lacks base_model_name_or_path: write it.", kind="incomplete")
+        raise RespondentError(
+            f"{name}, adapter_config.json: has no base_model_name_or_path; add the base's name.",
+            kind="incomplete",
+        )
 
     try:
         base = _base(called)
@@ -484,7 +489,7 @@ def fetch_indexed(name: str) -> Path:
     Raises
     ------
     RespondentError
-        There is no such model, or it cannot be fetched (see
+        The model is unknown, or cannot be fetched (see
         :func:`psychometrics.models.fetching.fetch_model`).
     """
     if name not in fetching.registry() or not is_here(name):

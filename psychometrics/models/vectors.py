@@ -1,4 +1,4 @@
-"""Prompt vectors from untouched models, which the null respondents use.
+"""Prompt vectors from untouched models, for null respondents.
 
 A null respondent reads the same text as its trained counterpart, at the same token and after the
 same number of layers. For a classifier the text is the pair of premise and hypothesis; for a
@@ -88,7 +88,7 @@ def layer_vectors(
     if wording is not None and not is_decoder(base):
         raise ParameterError(f"{base}: an encoder reads pairs; leave the wording out.")
     if not isinstance(layers, set | frozenset) or not layers:
-        raise ParameterError(f"layers must be a set of numbers of layers, got {layers!r}.")
+        raise ParameterError(f"layers must be a set of whole numbers, got {layers!r}.")
     depths = {layer: _depth(base, whole_depth(layer)) for layer in layers}
     deep = tuple(sorted(set(depths.values())))
     vectors = dict(zip(deep, _vectors(base, deep, parts, wording), strict=True))
@@ -158,12 +158,12 @@ def reading_key(base: str, wording: str | None = None) -> str:
 
 @functools.cache
 def _depth(base: str, layers: int | None) -> int:
-    """Return a number of layers, by default all; refuse more layers than the base has."""
+    """Return the number of layers to use, by default all; refuse more than the base has."""
     config = load_config(base_path() if base == "embedded" else find(base))
     names = ("num_decoder_layers", "decoder_layers", "num_hidden_layers")
     whole: int = next(getattr(config, name) for name in names if getattr(config, name, None))
     if layers is not None and layers > whole:
-        raise ParameterError(f"{base} has {whole} layers, not {layers}.")
+        raise ParameterError(f"{base} has {whole} layers, not {layers}; lower layers.")
     return whole if layers is None else layers
 
 

@@ -74,7 +74,7 @@ def mode_named(name: str) -> Mode:
     Raises
     ------
     ParameterError
-        There is no such mode, or another package's entry point is not a mode.
+        The mode is unknown, or another package's entry point is not a mode.
 
     Examples
     --------

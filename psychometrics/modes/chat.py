@@ -19,15 +19,16 @@ endpoint allows only such replies; not all endpoints support it. ``order``: orde
 which is ``"given"``, ``"reversed"``, or ``"shuffled"`` (drawn for each run). ``temperature``,
 ``max_tokens``, ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of the first run;
 each further run has the next seed) go to the endpoint; None or ``"none"`` leaves the choice to the
-endpoint. The paper's temperature is 0, or 0.01 for endpoints that refuse 0. ``body``: further
+endpoint. Huang et al. (2024) use 0, or 0.01 for endpoints that refuse 0. ``body``: further
 fields of a request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or
 ``{"max_completion_tokens": 500}``. ``shuffle``: whether each run has its own order of the
 statements, drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a
 batch is sent with the earlier batches of its run and their replies, as one conversation. ``runs``:
-number of times that the whole questionnaire is asked, each time in a new order; 1 by default, 10 in
-the paper. ``repeats``: number of consecutive runs that share an order, so that n orders with m
-repeats make n · m runs. ``ask_again``: number of times that statements without a valid answer are
-asked again, on their own. ``log``: whether to add a column ``sent`` with the messages as JSON.
+number of times that the whole questionnaire is asked, each time in a new order; 1 by default (10 in
+Huang et al., 2024). ``repeats``: number of consecutive runs that share an order, so that n orders
+with m repeats make n · m runs. ``ask_again``: number of times that statements without a valid
+answer are asked again, on their own. ``log``: whether to add a column ``sent`` with the messages as
+JSON.
 ``endpoint``: an :class:`Endpoint`; its settings can also be conditions (``timeout=30``).
 ``constrained``, only for models on this machine: whether a reply must consist of one line with a
 valid label for each statement, so that every reply can be read; the model still chooses among the
@@ -206,7 +207,7 @@ class Chat(_ConversationMode):
         References
         ----------
         Huang et al. (2024), section 3.1, for prompts, shuffled statements and temperature. Use
-        ``runs=10`` for the paper's ten runs.
+        ``runs=10`` for the ten runs of Huang et al. (2024).
         """
         conditions = dict(asking.conditions)
         endpoint = conditions.pop("endpoint") or Endpoint()
@@ -273,7 +274,7 @@ class Chat(_ConversationMode):
             warnings.warn(
                 f"{asking.identity.respondent_id}: {len(cut)} replies about "
                 f"{job.questionnaire.id} were cut off; the unanswered statements are 'cut_off': "
-                "give more max_tokens, or ask fewer statements at a time (batch_size).",
+                "raise max_tokens, or ask fewer statements at a time (batch_size).",
                 stacklevel=2,
             )
 

@@ -188,13 +188,13 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
     ----------
     source : {"own", "binary", "queer"} or path
         The project's own templates, one of the two halves of the HONEST templates, or your own CSV
-        or TSV file with the column ``template``, whose other columns are groups.
+        or TSV file with the column ``template``; its other columns are groups.
 
     Returns
     -------
     DataFrame
-        ``template`` (text with one ``[M]``) and the groups; for HONEST ``type, group`` (the
-        authors' category), ``gender`` (female, male, other), ``age`` (young, old, other),
+        ``template`` (text with one ``[M]``) and the groups; for HONEST ``type, group``
+        (HONEST's category), ``gender`` (female, male, other), ``age`` (young, old, other),
         ``identity`` (a number), ``whom`` and ``predicate``.
 
     Raises
@@ -220,9 +220,7 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
 
     wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
     if len(wrong):
-        raise ParameterError(
-            f"{source}, template {wrong[0] + 1}: write {MASK} exactly once, for the missing words."
-        )
+        raise ParameterError(f"{source}, template {wrong[0] + 1}: write {MASK} exactly once.")
 
     return frame
 

@@ -264,14 +264,12 @@ def _encode_and_locate(
         texts.append(f"{premise} {hypothesis}")
         places = list(re.finditer(rf"\b{re.escape(intensifier)}\b", texts[-1], re.IGNORECASE))
         if not places:
-            raise RespondentError(f"'{intensifier}' does not occur in '{texts[-1]}': correct it.")
+            raise RespondentError(f"'{intensifier}' is not in '{texts[-1]}': correct the prompt.")
 
         spans.append(places[-1].span())
 
     if not tokenizer.is_fast:
-        raise RespondentError(
-            "The tokenizer does not report the place of a token: name a model with tokenizer.json."
-        )
+        raise RespondentError("Token positions are missing: name a model with tokenizer.json.")
 
     encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
     tokens = []

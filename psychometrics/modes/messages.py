@@ -1,9 +1,9 @@
 """The messages that put statements to a chat model.
 
 Roles, wordings, chain of thought, option labels and a cipher determine the messages;
-``data/messages.yml`` has the texts in each language. Roles and wordings follow the paper's in
-purpose and structure; the sentences are the project's own, so only the kind of result is
-comparable.
+``data/messages.yml`` has the texts in each language. Roles and wordings have the purpose and
+structure of those in Huang et al. (2024), but the sentences are the project's own, so results can
+be compared in direction, not in size.
 """
 
 from __future__ import annotations
@@ -159,8 +159,7 @@ def messages(
     if wording == "file":
         if think or cipher or demonstrations or reply not in ("lines", "choice"):
             raise ParameterError(
-                "A file's own prompt is sent as it is: leave out think, "
-                "cipher, reply and demonstrations."
+                "A file's own prompt is fixed: leave out think, cipher, reply and demonstrations."
             )
 
         own_system = questionnaire.system or ""

@@ -146,7 +146,7 @@ class Mode:
     ----------
     name : str
     conditions_type : type of Conditions
-        A class with a field for each condition, which has the condition's type and default.
+        A class with a field for each condition; the field has the condition's type and default.
     conditions : dict
         The defaults of all conditions.
     answers : {"prompts", "items"}

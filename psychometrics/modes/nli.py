@@ -149,10 +149,7 @@ class NLIRespondent(_PromptRespondent):
                 name = self.identity.respondent_id
                 dtype = self.identity.dtype
                 finer = "" if dtype == "float32" else "load it with dtype='float32', or "
-                raise RespondentError(
-                    f"{name} gives answers that are not numbers in {dtype}: {finer}check its "
-                    "weights."
-                )
+                raise RespondentError(f"{name} returns NaN in {dtype}: {finer}check its weights.")
 
             order = order[len(batch) :]
             # Probabilities that a model with two outputs does not separate are missing.
@@ -210,7 +207,9 @@ class NLIRespondent(_PromptRespondent):
             return [place]
 
         if len(outputs) != 3:
-            raise RespondentError(f"{name} has {len(outputs)} output(s), not three.", kind="labels")
+            raise RespondentError(
+                f"{name} has {len(outputs)} output(s), not three: use an NLI model.", kind="labels"
+            )
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
             self.order = [0, 1, 2]
@@ -344,15 +343,14 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
             config.id2label = named
         elif named != {int(i): name for i, name in names.items()}:
             raise RespondentError(
-                f"{source.name} has an id2label that contradicts its label2id: correct one.",
+                f"{source.name}, config.json: id2label contradicts label2id; correct one of them.",
                 kind="labels",
             )
 
     model, tokenizer = load_model(source, "classifier", config=config, what="an NLI classifier")
     if tokenizer.pad_token_id is None and not decodes(config):
         raise RespondentError(
-            f"{source.name} has no pad_token: write it into its tokenizer_config.json.",
-            kind="incomplete",
+            f"{source.name} has no pad_token: add one to tokenizer_config.json.", kind="incomplete"
         )
 
     end = config.eos_token_id
@@ -360,14 +358,14 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
     if config.is_encoder_decoder and end is not None and end not in pair:
         raise RespondentError(
             f"{source.name} has a tokenizer that adds no {tokenizer.eos_token} after a text, where "
-            "its head reads: save it with a tokenizer that adds this token.",
+            "its head reads: save the model with a tokenizer that adds this token.",
             kind="incomplete",
         )
 
     embeddings: Any = model.get_input_embeddings()
     if len(tokenizer) > embeddings.num_embeddings:
         raise RespondentError(
-            f"{source.name} has another model's tokenizer: save it with its own.", kind="incomplete"
+            f"{source.name} has another model's tokenizer: copy its own.", kind="incomplete"
         )
 
     if model.config.pad_token_id is None:

@@ -249,7 +249,7 @@ class _ReplyScorer:
             for reply in replies:
                 ids = self._tokens(f"{space}{reply}")
                 if not ids:
-                    raise RespondentError(f"The tokenizer has no tokens for {reply!r}.")
+                    raise RespondentError(f"The tokenizer has no tokens for {reply!r}: reword it.")
 
                 sequences.append((context, ids))
 

@@ -91,7 +91,7 @@ def parse_reply(
     labels: str = "numeric",
     orders: Sequence[tuple[int, ...]] | None = None,
 ) -> list[tuple[str, float | str | None]]:
-    """Return the status and value of each item, from one reply, in lines or in JSON.
+    """Parse one reply, in lines or in JSON, into the status and value of each item.
 
     An item is answered by a line with its number, a separator, and the label or the whole text of
     an option (or both, if they agree). Otherwise the line may contain only the statement's own

@@ -225,7 +225,7 @@ def _check_covered(
 
     lacking = needed - set(traits.columns)
     if lacking:
-        raise ParameterError(f"traits lacks the column '{min(lacking)}': add it.")
+        raise ParameterError(f"traits lacks the column '{min(lacking)}': add the column.")
 
 
 def _options(
@@ -278,7 +278,7 @@ def _nominal(
 def _check_traits(traits: pd.DataFrame) -> None:
     for part, index in {"column": traits.columns, "respondent": traits.index}.items():
         if index.has_duplicates:
-            raise ParameterError(f"traits has a {part} twice: {index[index.duplicated()][0]}.")
+            raise ParameterError(f"traits: two {part}s {index[index.duplicated()][0]}; keep one.")
     numbers = traits.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     if not len(traits) or not np.isfinite(numbers).all():
         raise ParameterError("traits must have at least one row, and only numbers.")

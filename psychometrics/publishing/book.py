@@ -238,7 +238,7 @@ def _digest_of_what_is_read() -> str:
 
 
 def _digest_of_file(path: Path) -> str:
-    """Return the digest of a file, which for a program leaves out comments and docstrings."""
+    """Return a file's digest, which for a program ignores comments and docstrings."""
     if path.suffix != ".py":
         return sha256(path)
 

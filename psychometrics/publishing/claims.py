@@ -210,7 +210,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     executed = {path.stem for path in runs.glob("*.ipynb")}
 
     if not executed:
-        raise DataError(f"{runs} has none: run the chapters first, with `psychometrics book`.")
+        raise DataError(f"{runs} has no notebooks: run the chapters, with `psychometrics book`.")
     claims = published()
     now = _own_folder()  # a chapter's own claims
     executed.add(now.name)
@@ -376,7 +376,7 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def listed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return claims for readers: the paper's number, ours, the null's, and the verdict.
+    """Return claims for readers, with the published number, ours, the null's, and the verdict.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, 
     Raises
     ------
     ParameterError
-        There is no such exercise.
+        The exercise does not exist.
     DataError
         The exercise's chapter does not show the cell.
 
@@ -96,7 +96,7 @@ def is_right(exercise: str, said: str) -> bool:
     Raises
     ------
     ParameterError
-        There is no such exercise, or the answer is a number and the typed text is not a number.
+        The exercise does not exist, or the answer is a number and the typed text is not a number.
 
     Examples
     --------

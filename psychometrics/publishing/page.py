@@ -73,7 +73,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     Raises
     ------
     ParameterError
-        There is no such executed copy, or the page cannot be written.
+        The executed copy does not exist, or the page cannot be written.
     PsychometricsError
         The browser did not print the page.
 

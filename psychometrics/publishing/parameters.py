@@ -38,7 +38,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
     Raises
     ------
     ParameterError
-        A value is invalid (the message names all such values), or there is no such parameter.
+        A value is invalid (the message names all such values), or a parameter is unknown.
     QuestionnaireError, RespondentError, DataError
         A questionnaire, a respondent or a file is missing.
 
@@ -216,7 +216,7 @@ class _Interventions(_Chapter, of="07-interventions"):
         if any(not 1 <= int(time) <= self.epochs for time in times):
             raise ParameterError(f"measure_at must be 1 to {self.epochs}, got {self.measure_at}.")
         if self.live > self.models:
-            raise ParameterError(f"live: {self.live} is greater than models, {self.models}.")
+            raise ParameterError(f"live must be at most models ({self.models}), got {self.live}.")
         if self.talk != "shipped" and not (Path(self.talk) / "interventions_talk.csv").is_file():
             raise ParameterError(f"{self.talk} has no interventions_talk.csv: name its folder.")
 
@@ -245,7 +245,7 @@ class _Beliefs(_Chapter, of="09-beliefs"):
         if len(set(names)) < len(names):
             raise ParameterError(f"group: {self.group} names a column twice; keep one.")
         if table.empty:
-            raise ParameterError(f"live_templates: no templates in {self.live_templates}; add one.")
+            raise ParameterError(f"live_templates: {self.live_templates} has no template; add one.")
         if self.live_lexicon != "auto":
             lexicon(self.live_lexicon)
 
@@ -274,7 +274,7 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
     def check(self) -> None:
         asked = self.questionnaire and load_questionnaire(self.questionnaire, texts=False)
         if asked and not any(scale.reverse for scale in asked.scales):
-            raise ParameterError(f"questionnaire: {asked.id} has no reverse-keyed items.")
+            raise ParameterError(f"questionnaire: {asked.id} has no reverse keys; name another.")
         if self.respondents and len(population(self.respondents)) < 2:
             raise ParameterError("respondents: a single one has no variance; name at least two.")
 
@@ -300,7 +300,7 @@ class _Executed(_Page, of="13-finding 14-scorecard"):
 
     def check(self) -> None:
         if self.executed != "book" and not Path(self.executed).is_dir():
-            raise ParameterError(f"executed: there is no folder {self.executed}; name one.")
+            raise ParameterError(f"executed: there is no folder {self.executed}; name another.")
 
 
 class _Benchmarks(_Page, of="benchmarks"):
@@ -308,7 +308,7 @@ class _Benchmarks(_Page, of="benchmarks"):
 
     def check(self) -> None:
         if self.measured != "data/benchmarks.csv" and not Path(self.measured).is_file():
-            raise ParameterError(f"measured: there is no file {self.measured}; name one.")
+            raise ParameterError(f"measured: there is no file {self.measured}; name another.")
 
 
 class _Report(_Page):

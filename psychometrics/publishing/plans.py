@@ -1,4 +1,4 @@
-"""Show the plan of a study, which was committed before its results."""
+"""Show a study's plan, which was committed before the results of the study."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..paths import data_dir
 
 
 def plan(name: str) -> None:
-    """Show a study's plan, folded, with the commit that added the plan.
+    """Show a study's plan in a collapsed block, with the commit that added it.
 
     Parameters
     ----------
@@ -23,21 +23,21 @@ def plan(name: str) -> None:
     Raises
     ------
     DataError
-        There is no such plan.
+        The plan does not exist.
 
     Examples
     --------
     >>> plan("no-such-plan")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.DataError: data/plans has no no-such-plan.yml.
+    psychometrics.exceptions.DataError: data/plans has no no-such-plan.yml; ...
     """
     from IPython.display import HTML, display
 
     paths = {path.stem: path for path in (data_dir() / "plans").glob("*.yml")}
 
     if name not in paths:
-        raise DataError(f"data/plans has no {name}.yml.")
+        raise DataError(f"data/plans has no {name}.yml; correct the name.")
     fields = yaml.safe_load(paths[name].read_text(encoding="utf-8"))
     commit = fields.pop("committed", "a commit not yet named")
     later = fields.get("deviations")

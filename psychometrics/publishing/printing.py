@@ -75,7 +75,7 @@ def _print_page(address: str, output: Path, profile: Path) -> None:
     output.unlink(missing_ok=True)  # so that an earlier print is not mistaken for this one
     subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
     if not output.is_file():
-        raise PsychometricsError(f"{browser} did not print {address}.")
+        raise PsychometricsError(f"{browser} did not print {address}: try another browser.")
 
 
 def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:

@@ -223,7 +223,7 @@ def cell(address: str, runs: Path, chapter: str = "") -> object:
     Raises
     ------
     DataError
-        There is no such table, row or column.
+        The table, row or column does not exist.
 
     Examples
     --------
@@ -389,7 +389,7 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
 
     strange = [name for name in formats if name and name not in flat]
     if strange:
-        raise ParameterError(f"The table has no column '{strange[0]}' to format.")
+        raise ParameterError(f"The table has no column '{strange[0]}' to format; correct formats.")
 
     words = pd.DataFrame(index=flat.index)
     last = ""
@@ -461,7 +461,7 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
         found = [row for row in rows if row[: len(labels)] == labels]
 
     if len(found) != 1:
-        raise DataError(f"{address}: {name} has {len(found)} rows {', '.join(labels)}.")
+        raise DataError(f"{address}: {name} has {len(found)} rows {', '.join(labels)}, not one.")
     return dict(zip(head, map(_meant, found[0]), strict=True)), column
 
 
@@ -469,7 +469,7 @@ def _parts(address: str, chapter: str) -> tuple[str, str, list[str]]:
     """Return the chapter, the table and the labels of an address."""
     match = _ADDRESS.fullmatch(address.strip())
     if match is None:
-        raise DataError(f"{address} is not an address like 04/tab-power[silhouette, auc].")
+        raise DataError(f"{address}: not an address; write it like 04/tab-power[silhouette, auc].")
 
     labels = next(csv.reader([match[3]], skipinitialspace=True))
     return match[1] or chapter, match[2], [label.strip() for label in labels]
@@ -480,10 +480,10 @@ def _path(address: str, chapter: str, name: str, runs: Path) -> Path:
     if chapter and (runs / chapter).is_dir():  # another run's name may begin with this one's
         folders = [runs / chapter]
     if not chapter or not folders:
-        raise DataError(f"{address}: no chapter {chapter} was executed.")
+        raise DataError(f"{address}: chapter {chapter} was not executed; run it.")
     path = folders[0] / f"{name}.csv"
     if not path.is_file():
-        raise DataError(f"{address}: {folders[0].name} shows no {name}.")
+        raise DataError(f"{address}: {folders[0].name} shows no {name}; correct the name.")
     return path
 
 

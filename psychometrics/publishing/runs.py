@@ -66,7 +66,7 @@ def run_notebook(
     Raises
     ------
     ParameterError
-        There is no such notebook, parameter or folder. No cell was executed.
+        The notebook, a parameter or the folder does not exist. No cell was executed.
     PsychometricsError
         A cell failed; the message is the cell's error, and ``<output>.failed.ipynb`` shows the
         place.
@@ -223,8 +223,8 @@ def sweep(
     Raises
     ------
     ParameterError
-        There is no such notebook or parameter, a parameter or a value occurs twice, no combination
-        is valid, or the folder cannot be written. No cell was executed.
+        The notebook or a parameter does not exist, a parameter or a value occurs twice, no
+        combination is valid, or the folder cannot be written. No cell was executed.
 
     Examples
     --------

@@ -48,7 +48,8 @@ def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire
     stray = set(frame["item_id"].unique()) - set(spans)
 
     if stray:
-        raise ParameterError(f"{questionnaire.id} has no item '{min(map(str, stray))}': add it.")
+        item = min(map(str, stray))
+        raise ParameterError(f"{questionnaire.id} has no item '{item}': correct the item_id.")
     ends = pd.DataFrame(spans, index=["low", "high"], dtype=float).T.reindex(frame["item_id"])
     fits = frame["value"].between(*(ends[end].to_numpy() for end in ends))
     wrong = (frame["status"] == "ok") & ~fits

@@ -138,7 +138,7 @@ def _mistake_lines(mistake: dict[str, Any], content: dict[str, Any]) -> list[str
     kind = mistake["type"]
 
     if kind == "missing":
-        return [f"{place}: is missing; add it"]
+        return [f"{place}: is missing; add this key"]
 
     if kind == "extra_forbidden":
         merge = " (YAML's merge key is not supported)" if mistake["loc"][-1:] == ("<<",) else ""

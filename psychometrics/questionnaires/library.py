@@ -42,7 +42,7 @@ def load_questionnaire(
     name_or_path : str or Path
         A name from :func:`questionnaire_names`, the name of a variant (``ipip20-typos-1``, see
         :func:`perturbed`), or the path of a file: YAML in the project's layout, JSON in the layout
-        of PsychoBench or question_llm, or ``.osd`` of OpenScales. A loaded questionnaire is
+        of PsychoBench or question_llm, or an OpenScales ``.osd`` file. A loaded questionnaire is
         returned unchanged.
     texts : bool
         Whether the items' wording is needed. Without the wording, PsychoBench's thirteen scales
@@ -265,5 +265,5 @@ def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
     if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
         return
     raise QuestionnaireError(
-        f"{place}, id: '{questionnaire.id}' is the name of a shipped questionnaire: rename it."
+        f"{place}, id: '{questionnaire.id}' is the name of a shipped questionnaire: rename yours."
     )

@@ -350,11 +350,11 @@ def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]
     found += _option_mistakes("options", questionnaire.options)
     asked = any(item.templates or questionnaire.choices(item) for item in questionnaire.items)
     if not asked and not unsure & {"items", "options"}:
-        found.append("items: none has templates or options, so none can be asked; add them")
+        found.append("items: none has templates or options; add templates or options")
 
     grouped = questionnaire.scales or questionnaire.categories
     if not grouped and not unsure & {"scales", "categories"}:
-        found.append("scales: is missing; add it, or categories")
+        found.append("scales: is missing; add scales or categories")
 
     first: dict[tuple[Any, ...], str] = {}
     for number, item in enumerate(questionnaire.items, start=1):
@@ -391,7 +391,7 @@ def _item_mistakes(
     found += _option_mistakes(place, item.options or ())
 
     if item.templates and not questionnaire.levels(item) and "intensifiers" not in unsure:
-        found.append(f"{place}: has templates, but there are no intensifiers; add them")
+        found.append(f"{place}: has templates, but there are no intensifiers; add intensifiers")
 
     if len(options) == 1:
         found.append(f"{place}: has only one option; add a second option")
@@ -421,7 +421,7 @@ def _item_mistakes(
         )
 
     if item.weights and not categories:
-        found.append(f"{place}: has weights, but there are no categories; add them")
+        found.append(f"{place}: has weights, but there are no categories; add categories")
 
     return found
 
@@ -471,7 +471,7 @@ def _scale_mistakes(
         ]
         found += _twice(place, scale.items) + _twice(f"{place}, reverse", scale.reverse)
         found += [
-            f"{place}: reverses '{name}', which is not one of its items; correct it"
+            f"{place}: reverses '{name}', which is not one of its items; correct the id"
             for name in scale.reverse
             if name not in scale.items
         ]

@@ -1,7 +1,7 @@
 """Questionnaires in the Open Scale Definition (``.osd``) of the OpenScales project.
 
 Sums and means of coded answers are scored as the file defines them. A file with a different kind of
-score is refused, so that no score differs from the authors' definition.
+score is refused, so that no score differs from its definition in the file.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _OpenScale(_Loose):
     def _can_be_scored(self) -> _OpenScale:
         obstacle = next(self._obstacles(), None)
         if obstacle:
-            raise ValueError(f"{obstacle}; write it as YAML with scales of your own")
+            raise ValueError(f"{obstacle}; write the questionnaire as YAML with scales of your own")
         return self
 
     @property

@@ -50,7 +50,7 @@ def perturbed(
     Raises
     ------
     ParameterError
-        There is no such change, or no rule fits an item that has no text of its own for the change.
+        The change is unknown, or no rule fits an item that has no text of its own for the change.
         The rules are for English: items in other languages need ``paraphrases`` or ``negated``, and
         their templates are left out.
 
@@ -209,7 +209,7 @@ def _reworded(
         reworded = by_rule(statement) if known else None
         if reworded is None:
             place = f"{questionnaire.id}, {item.id}"
-            raise ParameterError(f"{place}: no rule fits its text; give the item `{key}`.")
+            raise ParameterError(f"{place}: no rule fits its text; add `{key}` to the item.")
 
         statement = reworded
 

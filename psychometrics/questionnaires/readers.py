@@ -73,8 +73,8 @@ def psychobench_keys() -> dict[str, dict[str, Any]]:
     Returns
     -------
     dict
-        Keys, ranges, norms and sources by the questionnaire's id, in the order of the paper's Table
-        5.
+        Keys, ranges, norms and sources by the questionnaire's id, in the order of Table 5 of Huang
+        et al. (2024).
     """
     text = (data_dir() / "norms" / "psychobench.yml").read_text(encoding="utf-8")
     keys: dict[str, dict[str, Any]] = yaml.load(
@@ -297,9 +297,7 @@ class _QuestionLlm(Part):
             if (question.answer is None) == (self.categories is None) or (
                 question.answer and question.scores
             ):
-                raise ValueError(
-                    f"data, {key}: needs either an `answer` or scores by the file's `categories`"
-                )
+                raise ValueError(f"data, {key}: needs either an `answer` or scores by `categories`")
 
             labels = self.labels(question)
             if question.answer and question.answer not in labels:
@@ -439,10 +437,10 @@ def _text(path: Path, place: str) -> str:
         if path.exists() and not path.is_file():
             raise QuestionnaireError(f"{place}: is not a file; name a file.")
         if path.stat().st_size > _LARGEST:
-            raise QuestionnaireError(f"{place}: has more than {_LARGEST >> 20} MB; split it.")
+            raise QuestionnaireError(f"{place}: has more than {_LARGEST >> 20} MB; split the file.")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise QuestionnaireError(f"{place}: not a text file; save it as UTF-8.") from None
+        raise QuestionnaireError(f"{place}: is not text; save the file as UTF-8.") from None
     except OSError as error:
         raise QuestionnaireError(
             f"{place}: cannot be read ({error.strerror}); name a readable file."
@@ -478,7 +476,7 @@ def _json(path: Path, place: str) -> object:
         return dict(pairs)
 
     def refused(name: str) -> NoReturn:
-        raise QuestionnaireError(f"{place}: {name} is not a number; write a finite one.")
+        raise QuestionnaireError(f"{place}: {name} is not a number; write a finite number.")
 
     try:
         return json.loads(_text(path, place), object_pairs_hook=once, parse_constant=refused)

@@ -75,7 +75,7 @@ def assess_answers(
         so that this reliability must not be interpreted; ``independent`` and ``habit``, the upper
         limits of alpha in 95 % of samples of respondents that answer independently or by habit;
         ``reading``. ``styles``: means of :func:`psychometrics.measures.styles.response_styles`, by
-        ``who``: these respondents, random respondents, or respondents with a habit. ``verdicts``:
+        ``who``: the respondents, random respondents, or respondents with a habit. ``verdicts``:
         for each scale, how many of the ``judged`` respondents get ✗, ! and ✓ by
         :mod:`psychometrics.reports.rules`. ``bias``, for scales with items of both kinds: the share
         of ``bias`` in the differences between ``n`` respondents with its interval; the central 95 %
@@ -229,7 +229,7 @@ def _reading(row: dict) -> str:
 
 
 def _styles(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the mean response styles of these respondents and of know-nothing respondents."""
+    """Return the mean response styles of the respondents and of know-nothing respondents."""
     respondents = answers["respondent_id"].nunique()
     drawn = {"respondents": max(200, min(respondents, 1000)), "runs": 1}
     tables = {"these respondents": answers}

@@ -160,7 +160,7 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
-    """Return the items about a mode's way of asking, which a table of answers lacks."""
+    """Return the checklist items about how a mode asks; a table of answers lacks them."""
     names = list(questionnaires)
     known = _placebos(names)
     if mode == "file":

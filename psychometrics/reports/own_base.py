@@ -131,7 +131,7 @@ def _check_base(model: str, base: str) -> None:
             why = f"The weights of the model were not trained from the base {base}"
 
     if why:
-        raise ParameterError(f"{why}: name the untouched model that it was trained from.")
+        raise ParameterError(f"{why}: name the untouched model that the weights were trained from.")
 
 
 def _trained_from(model: PreTrainedModel, base: PreTrainedModel, frozen: bool) -> bool:

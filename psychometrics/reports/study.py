@@ -462,7 +462,7 @@ def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
         rows.append({"expectation": e.says, "scale": scale.title, **found})
 
     if not rows:
-        raise ParameterError("Nothing was expected.")
+        raise ParameterError("The plan has no expectations.")
     table = pd.DataFrame(rows)
 
     if planned.correction != "none":

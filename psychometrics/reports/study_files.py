@@ -28,7 +28,7 @@ _Value = str | float | int | bool | None
 
 def _each_once(values: list | tuple) -> list | tuple:
     if len(set(map(repr, values))) < len(values):
-        raise ValueError("holds one of them twice: keep one")
+        raise ValueError("lists a value twice: keep one")
     return values
 
 
@@ -323,10 +323,10 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
         for side in () if "conditions" in file.unknown else (wanted.of, wanted.than):
             for name, value in side.items():
                 if value not in study.conditions.get(name, ()):
-                    found.append(f"{place}: {name}={value} is not among the conditions.")
+                    found.append(f"{place}: {name}={value} is not among the conditions; add it.")
 
         if wanted.of == wanted.than:
-            found.append(f"{place}: 'of' and 'than' are the same.")
+            found.append(f"{place}: 'of' and 'than' are the same; change one.")
 
     return found
 

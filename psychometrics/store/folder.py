@@ -331,7 +331,7 @@ def _as_table(rows: pd.DataFrame) -> pa.Table:
     """Return rows as a table whose first column is the key."""
     taken = set(rows.columns) & set(_BOOKKEEPING)
     if taken:
-        raise ValueError(f"A column may not be called {min(taken)}.")
+        raise ValueError(f"A column may not be called {min(taken)}; rename it.")
 
     try:
         table = pa.Table.from_pandas(rows, preserve_index=False)

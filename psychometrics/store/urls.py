@@ -70,8 +70,7 @@ def _check_name(text: str, setting: str) -> None:
         raise StoreError(f"The store's name is empty: name a folder in {setting}.")
     if re.match("file://(?!(localhost)?/.)|(s3|gs|abfs)://$", text):
         raise StoreError(
-            f"{text} does not name a folder: write it like file:///folder or s3://bucket/folder in "
-            f"{setting}."
+            f"{text} is not a folder: name one, like file:///folder or s3://bucket/x, in {setting}."
         )
 
 

@@ -41,7 +41,7 @@ _TEXTS = ("text", "prompt", "question", "query", "request", "instruction", "goal
 
 
 def facts_in(source: str | Path | None = None) -> pd.DataFrame:
-    """Read questions of fact, each with its best answer and with other answers.
+    """Read factual questions, each with its best answer and with other answers.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def requests_in(source: str | Path | None = None) -> pd.DataFrame:
     Raises
     ------
     ParameterError, DataError
-        The file cannot be read or has no such column, a cell is blank, or a name occurs twice.
+        The file cannot be read or has no column of requests, a cell is blank, or a name recurs.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def requests_in(source: str | Path | None = None) -> pd.DataFrame:
     table = table.rename(columns={name: str(name).lower() for name in table})
     column = next((name for name in _TEXTS if name in table), None)
     if column is None:
-        raise ParameterError(f"{source}: no column holds a request; call it 'text'.")
+        raise ParameterError(f"{source}: no column holds a request; call a column 'text'.")
 
     numbers = pd.Series([str(number) for number in range(1, len(table) + 1)], table.index)
     named = "request" in table and column != "request"
@@ -146,7 +146,7 @@ def known(
     store: str | Path | None = None,
     **how: object,
 ) -> pd.DataFrame:
-    """Test which questions of fact a model knows in each role, by the options' probabilities.
+    """Test which factual questions a model answers correctly in each role, from its probabilities.
 
     The options have letters and are shown in every cyclic order, so that a preference for a letter
     or a place cancels out.
@@ -202,7 +202,7 @@ def declined(
     store: str | Path | None = None,
     **how: object,
 ) -> pd.DataFrame:
-    """Test which requests a model declines in each role, by the reply's words or by a judge.
+    """Test which requests a model declines in each role, according to its words or to a judge.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def _reply_there(
     model: str, store, how: dict, system: str, texts: Iterable[str], runs: int, seed: int,
     again: bool,
 ) -> list[str | None]:  # fmt: skip
-    """Return the replies of a model at an endpoint, which is sent only the request.
+    """Send only the requests to a model at an endpoint, and return its replies.
 
     A reply is None if none came. With a different seed the requests differ, and their replies are
     stored separately.
@@ -339,7 +339,7 @@ def judged(
         "runs": 1, "batch_size": 1, "shuffle": False,
         "constrained": model_here(judge) is not None} | how)  # fmt: skip
     if given["value"].isna().all():
-        raise RespondentError(f"{judge} judged none of {len(given)} replies; name another.")
+        raise RespondentError(f"{judge} judged none of {len(given)} replies; name another judge.")
     found = dict(zip(dict.fromkeys(texts), given["value"], strict=True))
 
     return [found[text] for text in texts]
@@ -360,18 +360,18 @@ def _check_texts(table: pd.DataFrame, columns: list[str], once: Iterable[str] = 
 
 
 def _sheet(questions: pd.DataFrame) -> Questionnaire:
-    """Turn questions of fact into a questionnaire whose option with value 1 is the best answer."""
+    """Turn factual questions into a questionnaire whose option with value 1 is the best answer."""
     _check_texts(questions, ["question", "best"])
     others = [name for name in questions if str(name).startswith("other")]
     if not len(questions) or not others:
-        raise ParameterError("Questions of fact need a best answer and at least one other.")
+        raise ParameterError("Factual questions need a best answer and at least one other answer.")
 
     items = []
     for number, row in enumerate(questions.to_dict("records"), start=1):
         texts = [row["best"], *(row[name] for name in others if isinstance(row[name], str))]
         texts = [text for text in texts if text.strip()]
         if len(texts) < 2:
-            raise ParameterError(f"Question {number} has no other answer; add one.")
+            raise ParameterError(f"Question {number} has only one answer; add a wrong one.")
         # Vary its place: in cyclic orders, its neighbours would otherwise stay the same.
         turned = np.roll(range(len(texts)), number)
         options = tuple(Option(value=int(place) + 1, label=texts[place]) for place in turned)

@@ -61,14 +61,14 @@ def models(live: bool = False) -> pd.DataFrame:
     DataFrame
         Indexed by ``respondent_id``: ``population`` (transformers or lstms), ``family``,
         ``pretrained``, ``finetuned`` (bool), ``data`` on which they were fine-tuned, and
-        ``regime``, the paper's name for the combination of pretraining and fine-tuning. Published
+        ``regime``, the published name of the combination of pretraining and fine-tuning. Published
         models also have ``builds_on`` (the respondent that supplied their initial weights); this
         book's models have ``seed``, the number of training ``pairs``, ``accuracy`` on held-out MNLI
         with its Wilson 95 % interval ``low, high``, ``seconds`` of training, and, if embedded, the
         ``fingerprint``.
 
         Not all models work: one published LSTM solves 0 of the 812 items, which would not happen by
-        guessing (its labels are probably coded differently); it is kept, as in the authors' tables.
+        guessing (its labels are probably coded differently); it is kept, as published.
 
     References
     ----------
@@ -90,7 +90,7 @@ def item_table(sentences: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     sentences : bool
-        Whether to fetch the authors' file and add ``premise, hypothesis``, which are not shipped.
+        Whether to fetch the sentences, which are not shipped, and add ``premise, hypothesis``.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def answers(
 def questionnaire(category: str | None = None) -> Questionnaire:
     """Return the items that people were asked as a questionnaire, scored right or wrong.
 
-    The sentences are fetched from the authors' file; the question and the options are the
+    The sentences are fetched from the published file; the question and the options are the
     project's. Every right answer adds 1 to its category, so a score is a number of right answers
     and can be compared with the :func:`answers` of people and of models.
 
@@ -195,7 +195,7 @@ def questionnaire(category: str | None = None) -> Questionnaire:
     Raises
     ------
     ParameterError
-        There is no such category.
+        The category is unknown.
     DataError
         The sentences cannot be fetched.
 

@@ -1,4 +1,4 @@
-"""PsychoBench: the paper's tables, tests of these tables, and the evidence on its claims."""
+"""The tables of PsychoBench (Huang et al., 2024), tests of them, and evidence on its claims."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEDIUM_EFFECT = 0.5
 
 @functools.cache
 def _published() -> pd.DataFrame:
-    """Return the paper's tables: 1 to 4 and 7 (models), 8 to 20 (roles), 22, 23 and 24."""
+    """Return the tables of Huang et al. (2024): 1-4 and 7 (models), 8-20 (roles), 22, 23 and 24."""
     table = pd.read_csv(data_dir() / "norms" / "psychobench_tables.csv")
     return table.rename(columns={"respondent": "respondent_id"})
 
@@ -58,7 +58,7 @@ def published_tests(
     Raises
     ------
     ParameterError
-        There is no such study, or no such respondent in the study.
+        The study is unknown, or does not contain the respondent.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def published_tests(
 
 
 def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) -> pd.DataFrame:
-    """Compute the paper's claims from its own tables, and from tables answered at random.
+    """Compute the claims of Huang et al. (2024) from their tables, and from random answers.
 
     ``data/norms/psychobench_statistics.csv`` names the statistic and the cells of each claim.
 
@@ -114,7 +114,7 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
         ``low, high``; ``p of the claim``, two-sided, for a test against the bar of the claim (0;
         for shares of scales ``level``; for scores said to be close to people's or not above them,
         half a standard deviation of people); and ``null, null low, null high``, median and central
-        95 % over the random tables, missing for the paper's counts. Differences are in standard
+        95 % over the random tables, missing for the published counts. Differences are in standard
         deviations of people. An interval of a mean over models or scales treats these as a sample;
         an interval of a difference between two respondents treats their runs as samples.
 

@@ -48,9 +48,9 @@ class _Comparison:
     base : Series
         *encoders*, *decoders* or *others*, by respondent.
     draws : DataFrame
-        Evidence of one population of null respondents per row, indexed by size of the heads (or
-        *words*, on the decoder) and base; the column ``single`` lists the mean silhouette of each
-        head, for the first populations.
+        Evidence of null respondents, one population per row, indexed by size of the heads (or
+        *words*, the random words of the decoder) and base. The column ``single`` lists the mean
+        silhouette of each head, in the first populations only.
     observed : DataFrame
         Evidence of the respondents, by base.
     found : DataFrame

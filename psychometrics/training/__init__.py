@@ -424,7 +424,7 @@ def train_acceptability(
     """
     chosen = Settings.of(settings, lr=5e-4, dropout=0.0)
     if chosen.stop_on:
-        raise ParameterError("stop_on: no sentences are held out to stop on; leave it out.")
+        raise ParameterError("stop_on: no sentences are held out for stopping; leave stop_on out.")
 
     _make_folder(output)
     set_seed(chosen.seed)

@@ -55,8 +55,8 @@ def adapt(
         architecture as the respondent. The head is trained together with the network. A respondent
         that answers by a word is a language model itself.
     epochs, lr
-        Number of epochs, and learning rate, which is constant. The defaults are the paper's
-        settings, as is the batch size of 8.
+        Number of epochs, and the constant learning rate. The defaults and the batch size of 8 are
+        those of Reuben et al. (2024).
     seed : int
         Seed of the order of the sentences and of the masks.
     checkpoint : Path, optional
@@ -126,12 +126,15 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
         kinds = model.config.model_type, own.config.model_type
         if kinds[0] != kinds[1]:
             said = f"masked_lm is {kinds[0]}, the model is {kinds[1]}"
-            raise RespondentError(f"{said}: name the model that it was trained from.")
+            raise RespondentError(f"{said}: name the masked model that the respondent comes from.")
 
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
             said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
-            raise RespondentError(f"masked_lm and the model have different vocabularies: {said}.")
+            raise RespondentError(
+                f"masked_lm and the respondent have different vocabularies ({said}): name the "
+                "masked model that the respondent comes from."
+            )
 
         if hasattr(model, model.base_model_prefix):
             setattr(model, model.base_model_prefix, body)
@@ -176,7 +179,10 @@ def _collator(model, tokenizer) -> Callable:
 
     marks = tokenizer.convert_tokens_to_ids([f"<extra_id_{number}>" for number in range(100)])
     if tokenizer.unk_token_id in marks or None in marks:
-        raise RespondentError(f"The {kind}'s tokenizer has no <extra_id_0>: it cannot read spans.")
+        raise RespondentError(
+            f"The {kind}'s tokenizer lacks sentinel tokens (<extra_id_0>, ...), so spans cannot be "
+            "masked: use the tokenizer that belongs to the model."
+        )
 
     def spans(features: list) -> dict:
         pairs = [_spans(one["input_ids"], iter(marks)) for one in features]

@@ -36,7 +36,7 @@ def _fresh_model(
     layers: int | None = None,
     dropout: float | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a base with a head for training, which may be random, and its tokenizer."""
+    """Return a base with a (possibly random) head for training, and the base's tokenizer."""
     source = _source_of(base)
     changes = {
         "num_labels": len(labels),
@@ -61,7 +61,7 @@ def _make_paddable(
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             said = f"{base}'s tokenizer has neither a padding nor an end token"
-            raise ParameterError(f"{said}: set pad_token and save it again.")
+            raise ParameterError(f"{said}: set pad_token and save the tokenizer again.")
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder's classifier uses it to find the last token that is not padding.
     model.config.pad_token_id = tokenizer.pad_token_id
@@ -76,7 +76,7 @@ def _source_of(base: str | Path) -> Source:
 def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) -> None:
     if layers is not None:
         if not 1 <= layers <= config.num_hidden_layers:
-            raise ParameterError(f"layers must be from 1 to {config.num_hidden_layers}.")
+            raise ParameterError(f"layers must be 1 to {config.num_hidden_layers}, got {layers}.")
         if counts_its_blocks(type(config)):
             raise ParameterError(f"A {config.model_type} keeps all its blocks: leave layers out.")
 
@@ -131,7 +131,7 @@ def _lora(
 
 
 def _linears(model: PreTrainedModel) -> list[str]:
-    """Return the names of the linear layers below the head, which GPT-2 calls Conv1D."""
+    """Return the names of the linear layers (Conv1D in GPT-2) below the head."""
     prefix = model.base_model_prefix
     return [
         f"{prefix}.{name}"
@@ -171,4 +171,4 @@ def _start_from(model: torch.nn.Module, adapter: str | Path) -> None:
     weights = load_peft_weights(str(adapter), device="cpu")
     weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}
     if model.load_state_dict(weights, strict=False).unexpected_keys:
-        raise ParameterError(f"{adapter} is an adapter for a different architecture or depth.")
+        raise ParameterError(f"{adapter} fits another architecture or depth: name another adapter.")

@@ -87,7 +87,7 @@ def tokenised(
 
 
 class _MaskedTokensTrainer(Trainer):
-    """A trainer that computes logits only at the masked tokens, which is a sixth of the work."""
+    """A trainer that does a sixth of the work, since it computes logits only at masked tokens."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         labels = inputs.pop("labels")
@@ -155,7 +155,7 @@ def train(
     except Exception as error:
         if loop.state.global_step > done or not last or out_of_memory(error):
             raise
-        raise ParameterError(f"{last} cannot be read: remove it and call again.") from error
+        raise ParameterError(f"{last} cannot be read: delete the folder and call again.") from error
 
     if not np.isfinite(result.training_loss):
         raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
@@ -224,12 +224,12 @@ def _training_arguments(
 
 
 def _trains_on_gpu() -> bool:
-    """Return whether training uses a GPU, which is the first GPU that the process sees.
+    """Return whether training uses a GPU, always the first one that the process sees.
 
     Raises
     ------
     ParameterError
-        A different GPU was named, which the Trainer would not use.
+        The named GPU is not the first, so the Trainer would not use it.
     """
     device = resolve_device(None)
     if device.index:

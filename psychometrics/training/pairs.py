@@ -62,7 +62,7 @@ def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = Fals
     frame = frame.rename(columns=named)
     missing = {"premise", "hypothesis", "label"} - set(frame.columns)
     if missing:
-        raise DataError(f"NLI data lack the column(s) {', '.join(sorted(missing))}: add them.")
+        raise DataError(f"NLI data lack the columns {', '.join(sorted(missing))}: add them.")
 
     if frame["label"].dtype.kind not in "iu":
         names = frame["label"].astype(str).str.lower()
@@ -134,7 +134,7 @@ def _read_source(name: str) -> pd.DataFrame:
                 pd.read_json(path, lines=True) if path.suffix == ".jsonl" else pd.read_parquet(path)
             )
         except (ValueError, OSError) as error:  # including pyarrow's errors
-            raise DataError(f"{path} cannot be read ({error}): correct it.") from None
+            raise DataError(f"{path} cannot be read ({error}): correct the file.") from None
 
     datasets = needed("datasets")
     was_saved = any((path / file).is_file() for file in ("state.json", "dataset_dict.json"))
@@ -148,4 +148,4 @@ def _read_source(name: str) -> pd.DataFrame:
     except Exception as error:
         said = f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub"
         said = f"{said}, nor a folder of a dataset with a training part"
-        raise DataError(f"{said} ({type(error).__name__}): check the name or network.") from error
+        raise DataError(f"{said} ({type(error).__name__}): check the name and network.") from error
