@@ -130,13 +130,11 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     True
     """
     check_numbers(draws=draws, seed=seed)
-    claims = pd.read_csv(
-        data_dir() / "norms" / "psychobench_statistics.csv", keep_default_na=False
-    ).set_index("claim_id")
+    path = data_dir() / "norms" / "psychobench_statistics.csv"
+    claims = pd.read_csv(path, index_col="claim_id", keep_default_na=False).to_dict("index")
     own = _statistics(claims, _published(), level)
-    by_name = claims.to_dict("index")
-    counted = {name: _counted(claim) for name, claim in by_name.items() if _is_count(claim)}
-    own = pd.DataFrame({name: (own | counted)[name] for name in claims.index}).T
+    counted = {name: _counted(claim) for name, claim in claims.items() if _is_count(claim)}
+    own = pd.DataFrame({name: (own | counted)[name] for name in claims}).T
     rng = np.random.default_rng(seed)
     drawn = (_statistics(claims, _random_table(rng), level) for _ in range(draws))
     drawn = pd.DataFrame({name: value for name, (value, *_) in one.items()} for one in drawn)
@@ -148,14 +146,14 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     return table.join(null)
 
 
-def _statistics(claims: pd.DataFrame, tables: pd.DataFrame, level: float) -> dict[str, tuple]:
+def _statistics(claims: dict[str, dict], tables: pd.DataFrame, level: float) -> dict[str, tuple]:
     """Return the value and the interval of every claim, from one set of tables."""
     keys = ["study", "respondent_id", "questionnaire", "scale"]
     names = tables[keys].itertuples(index=False, name=None)
     cells = dict(zip(names, tables[["mean", "sd", "n"]].to_numpy().tolist(), strict=True))
     interests = _interests(cells)
     found = {}
-    for name, claim in claims.to_dict("index").items():
+    for name, claim in claims.items():
         if claim["statistic"] == "interests":
             found[name] = interests[name.removeprefix("psychobench-")]
         elif not _is_count(claim):
