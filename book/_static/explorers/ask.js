@@ -154,7 +154,7 @@ window.explorerScripts.ask = function (body, data, tools) {
       if (id !== asking) return;
       state.heads = true;
       halt();
-      if (cut) tell(`${status.textContent} ${cut} pairs were longer than the model reads and were cut at the end.`);
+      if (cut) tell(`${status.textContent} ${cut} pairs were longer than the model can read, so their ends were cut off.`);
       draw();
     },
     failed({ text }) {

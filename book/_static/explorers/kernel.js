@@ -1,4 +1,4 @@
-/* What no training gives: the kernel's item correlations, alpha and correlations of scales. */
+/* Results without training: the kernel's item correlations, alpha and correlations of scales. */
 window.explorerScripts = window.explorerScripts || {};
 window.explorerScripts.kernel = function (body, data, tools) {
   "use strict";
@@ -37,7 +37,7 @@ window.explorerScripts.kernel = function (body, data, tools) {
     const many = on().members >= 3;
     const among = many ? `as many untrained heads (${on().members})` : "24 untrained heads";
     said.tell([
-      `With nothing learnt ${one.name} is `, value("untrained", one.values[0], 2),
+      `Without training, ${one.name} is `, value("untrained", one.values[0], 2),
       ` on ${on().name}; in 95 % of samples of ${among} it lies between `, value("low", one.values[1], 2),
       " and ", value("high", one.values[2], 2), ". ",
       ...(many

@@ -119,7 +119,7 @@ window.explorerScripts.questionnaire = function (body, data, tools) {
       state.alphas = Q.alphas(state.whole, state.vectors);
       const seconds = shown((performance.now() - state.began) / 1000, 0);
       halt();
-      tell(`Answered in ${seconds} s.${cut ? ` ${cut} pairs were longer than the model reads and were cut at the end.` : ""}`);
+      tell(`Answered in ${seconds} s.${cut ? ` ${cut} pairs were longer than the model can read, so their ends were cut off.` : ""}`);
       draw();
     },
     failed({ text: reason }) {

@@ -38,7 +38,7 @@ window.askQuestionnaire = (function () {
     const names = head.map((name) => name.toLowerCase());
     const unknown = names.find((name) => !COLUMNS.includes(name));
     if (unknown !== undefined) throw new Error(`There is no column \u201c${unknown}\u201d; use ${COLUMNS.join(", ")}.`);
-    if (!names.includes("item")) throw new Error("The table has no column \u201citem\u201d, the text of each item; add it.");
+    if (!names.includes("item")) throw new Error("The table has no column \u201citem\u201d, the text of each item; add that column.");
     const records = body.map((row) => Object.fromEntries(COLUMNS.map((name) => [name, row[names.indexOf(name)] || ""])));
     const terms = (cell) => cell.split(";").map(line).filter(Boolean);
     const items = records.filter((one) => one.item).map((one, i) => {
