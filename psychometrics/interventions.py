@@ -215,7 +215,7 @@ def _settings(training: dict) -> dict:
     defaults = {"lr": 2e-5, "batch_size": 8, "masked_lm": "embedded", "seed": 0}
     strange = set(training) - set(defaults)
     if strange:
-        raise ParameterError(f"There is no setting '{min(strange)}'; use {', '.join(defaults)}.")
+        raise ParameterError(f"There is no setting '{min(strange)}'; correct its name.")
 
     return defaults | training
 

@@ -207,7 +207,7 @@ def test_item_fit_names_the_item_that_is_noise():
 def test_the_conditional_fit_refuses_gaps():
     gappy = pd.DataFrame({"a": [1, 0, None, 1], "b": [0, 1, 1, 0]})
 
-    with pytest.raises(ParameterError, match="missing"):
+    with pytest.raises(ParameterError, match="Answers are missing"):
         irt.fit(gappy, "conditional")
 
 

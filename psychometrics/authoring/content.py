@@ -104,7 +104,7 @@ def rater_agreement(
     sheets : DataFrame
         Ratings of all raters in long format: one row per rater and item.
     criteria : sequence of str
-        The columns that the raters filled in; items with missing values are unrated.
+        The columns that the raters filled in; a missing value is a missing rating.
     items : sequence of str
         The columns that identify the item of a row.
     labels : sequence

@@ -191,7 +191,7 @@ class Endpoint:
         url = self.base_url or os.environ.get("OPENAI_BASE_URL")
         key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not url and not key:
-            raise RespondentError("There is no endpoint: set OPENAI_BASE_URL and OPENAI_API_KEY.")
+            raise RespondentError("There is no endpoint: set OPENAI_BASE_URL or OPENAI_API_KEY.")
         url = (url or "https://api.openai.com/v1").rstrip("/")
         return dataclasses.replace(self, base_url=url, api_key=key)
 
@@ -223,7 +223,7 @@ def _check_headers(headers: Mapping[Any, Any]) -> None:
     for name, value in headers.items():
         texts = isinstance(name, str) and isinstance(value, str)
         if not (texts and value.isascii() and value.isprintable()):
-            raise ParameterError("headers cannot be sent: write names and values in ASCII.")
+            raise ParameterError("headers cannot be sent: write names and values as ASCII text.")
         if not _HEADER_NAME.fullmatch(name):
             raise ParameterError(f"headers: {name!r} is not a name; use letters, digits, hyphens.")
 

@@ -438,9 +438,9 @@ class RequestQueue:
     def _refusing(self) -> RespondentError:
         """Return the error for an endpoint that refuses every request as too early."""
         return RespondentError(
-            f"{self.client.where} has refused every request as too early ({self._last_error}) for "
-            f"{self.endpoint.patience:g} s (patience): a quota may be used up; run again later "
-            "to resume."
+            f"{self.client.where} refuses every request as too early ({self._last_error}) and is "
+            f"given up after {self.endpoint.patience:g} s (patience): a quota may be used up; run "
+            "again later to resume."
         )
 
     def _say_silence(self) -> None:

@@ -296,7 +296,7 @@ def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None
     """Refuse an adapter or a head that lacks some of its weights."""
     lacking = sorted(set(wanted) - set(there))
     if lacking:
-        raise RespondentError(f"{name} lacks {lacking[0]}: copy the folder.", kind="incomplete")
+        raise RespondentError(f"{name} lacks {lacking[0]}: recopy its folder.", kind="incomplete")
 
 
 def _put_head(model: PreTrainedModel, folder: Path) -> None:

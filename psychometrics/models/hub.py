@@ -59,7 +59,7 @@ def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
             weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
         except SafetensorsParsingError as error:
             raise RespondentError(
-                f"{info.id} has no safetensors file: choose another model.", kind="incomplete"
+                f"{info.id} has an unreadable safetensors file: choose another.", kind="incomplete"
             ) from error
 
     return config, weights.parameter_count

@@ -123,7 +123,7 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     shards = list(weights.values()) if isinstance(weights, dict) else []
     if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
         raise RespondentError(
-            f"{name}, {index.name}: names no files there; copy the file again.", kind="incomplete"
+            f"{name}, {index.name}: lists no file names; copy the file again.", kind="incomplete"
         )
 
     unsafe = [shard for shard in shards if not shard.endswith(".safetensors")]

@@ -19,7 +19,7 @@ endpoint allows only such replies; not all endpoints support it. ``order``: orde
 which is ``"given"``, ``"reversed"``, or ``"shuffled"`` (drawn for each run). ``temperature``,
 ``max_tokens``, ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of the first run;
 each further run has the next seed) go to the endpoint; None or ``"none"`` leaves the choice to the
-endpoint. Huang et al. (2024) use 0, or 0.01 for endpoints that refuse 0. ``body``: further
+endpoint. Huang et al. (2024) use temperature 0, or 0.01 if an endpoint refuses 0. ``body``: further
 fields of a request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or
 ``{"max_completion_tokens": 500}``. ``shuffle``: whether each run has its own order of the
 statements, drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a
@@ -30,8 +30,8 @@ with m repeats make n · m runs. ``ask_again``: number of times that statements 
 answer are asked again, on their own. ``log``: whether to add a column ``sent`` with the messages as
 JSON.
 ``endpoint``: an :class:`Endpoint`; its settings can also be conditions (``timeout=30``).
-``constrained``, only for models on this machine: whether a reply must consist of one line with a
-valid label for each statement, so that every reply can be read; the model still chooses among the
+``constrained``, only for models on this machine: whether a reply must consist of one line for each
+statement, with a valid label, so that every reply can be read; the model still chooses among the
 labels. ``raw``: whether the model continues the text of the messages, without a chat template, as a
 base model does; an endpoint is asked at ``/completions``, with ``max_tokens`` as on this machine.
 ``judge``: a chat model, on this machine or at the same endpoint, to read the replies that the rules

@@ -94,8 +94,8 @@ def replies(
     Raises
     ------
     RespondentError
-        The tokenizer has no chat template or lacks an end token or a padding token, a conversation
-        is too long for the model, or memory runs out.
+        The tokenizer has no chat template, no token ends a reply, a conversation is too long for
+        the model, or memory runs out.
     ParameterError
         A number is out of range, or a form has no text.
 

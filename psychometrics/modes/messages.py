@@ -2,8 +2,8 @@
 
 Roles, wordings, chain of thought, option labels and a cipher determine the messages;
 ``data/messages.yml`` has the texts in each language. Roles and wordings have the purpose and
-structure of those in Huang et al. (2024), but the sentences are the project's own, so results can
-be compared in direction, not in size.
+structure of those in Huang et al. (2024), but the sentences are the project's own, so results are
+comparable in kind, not in size.
 """
 
 from __future__ import annotations

@@ -308,7 +308,7 @@ class _PromptRespondent:
     def compute_first(
         self, rows: list[_Row], compute: Callable[[list[_Row]], _Computed]
     ) -> tuple[list[_Row], _Computed]:
-        """Compute as many rows as memory allows, from the first on; return number and result."""
+        """Compute as many rows as memory allows, from the first on; return both rows and result."""
         while True:
             try:
                 return rows, compute(rows)

@@ -94,7 +94,7 @@ def parse_reply(
     """Parse one reply, in lines or in JSON, into the status and value of each item.
 
     An item is answered by a line with its number, a separator, and the label or the whole text of
-    an option (or both, if they agree). Otherwise the line may contain only the statement's own
+    an option (or both, if they agree). Besides these, the line may contain only the statement's own
     text, marks of emphasis, the highest label (``4/5``), words such as *I rate it* before the
     answer, and a remark (in brackets or after a comma, dash, colon or stop) without a number,
     doubt, refusal or other option. A label may be a word, such as *four*. A line may begin with

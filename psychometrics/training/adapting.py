@@ -126,14 +126,14 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
         kinds = model.config.model_type, own.config.model_type
         if kinds[0] != kinds[1]:
             said = f"masked_lm is {kinds[0]}, the model is {kinds[1]}"
-            raise RespondentError(f"{said}: name the masked model that the respondent comes from.")
+            raise RespondentError(f"{said}: name the language model that it comes from.")
 
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
             said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
             raise RespondentError(
                 f"masked_lm and the respondent have different vocabularies ({said}): name the "
-                "masked model that the respondent comes from."
+                "language model that the respondent comes from."
             )
 
         if hasattr(model, model.base_model_prefix):

@@ -87,7 +87,7 @@ def tokenised(
 
 
 class _MaskedTokensTrainer(Trainer):
-    """A trainer that does a sixth of the work, since it computes logits only at masked tokens."""
+    """A trainer that computes logits only at masked tokens, about a sixth of all tokens."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         labels = inputs.pop("labels")
