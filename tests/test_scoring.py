@@ -52,7 +52,7 @@ def test_a_missing_answer_is_not_an_even_one():
     responses = answered("challenges")
     responses.loc[0, "entailment"] = np.nan
     for score in ("entailment", "contrast"):
-        with pytest.raises(ParameterError, match="no answer or several; keep one"):
+        with pytest.raises(ParameterError, match="no answer or several; give one"):
             pss(responses, score)
 
 

@@ -119,7 +119,7 @@ def pss(
     for rows, places, cube in template_cubes(frame, raw):
         if len(rows) != cube.size or np.isnan(cube).any():
             place = "{}, item {}, template {}".format(*frame[list(_TEMPLATE)].iloc[rows[0]])
-            raise ParameterError(f"{place}: a prompt has no answer or several; keep one.")
+            raise ParameterError(f"{place}: a prompt has no answer or several; give one.")
 
         shares[rows] = two_way(cube, temperature)[places]
 
