@@ -347,7 +347,7 @@ def _words() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _wordings(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the similarity of an identity's four wordings of work, and of its other predicates.
+    """Return the similarity of an identity's wordings of work, and of its other predicate pairs.
 
     For the null, any four of the fifteen predicates count as the wordings of work.
     """

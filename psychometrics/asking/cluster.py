@@ -8,7 +8,7 @@ where it stopped.
 
 If a task's process or machine is lost, the task is tried again, at most twice, on another machine
 if possible; its stored answers are not asked again. A respondent that cannot answer on one machine
-is tried on another, and the error from the second machine is reported.
+is tried on others, and the error from the last machine is reported.
 
 Only this module imports Ray, and ``ask`` imports this module only for ``engine="ray"``. This module
 therefore contains all code for a run on a cluster: its tasks, their machines, and the recovery from
@@ -75,7 +75,7 @@ _Report = dict[str, Any]  # a task's progress, or the error that ended it
 def _ask_on_cluster(
     plan: _Plan, store: str | Path | None, bar: Progress, address: str | None = None
 ) -> dict[str, object]:
-    """Ask all models that a cluster's machines can load.
+    """Ask the plan's models that a cluster's machines can load.
 
     Parameters
     ----------

@@ -64,8 +64,8 @@ def congruence(
     Raises
     ------
     ParameterError
-        There are fewer items than factors plus two or fewer than three rows, the order lacks an
-        item, or a value is not a finite number.
+        There are fewer than three rows, or fewer items than factors plus two; the order lacks an
+        item; or a value is not a finite number.
 
     References
     ----------

@@ -8,8 +8,8 @@ with discrimination a, difficulty b and guessing c; abilities are standard norma
 The library mirt keeps a between 0.1 and 5 and b between -6 and 6 without reporting which items
 reach a limit; items of language models often do (many have a negative slope). So the binary models
 are fitted here, with wide limits that are reported, and the tests compare the estimates with mirt's
-where no limit is reached. The conditional fit of the library girth is confined to 5 logits around
-zero and stops at a tolerance of 1e-3.
+where no limit is reached. The conditional fit of the library girth stays within 5 logits of zero
+and stops at a tolerance of 1e-3.
 
 Answers and parameters are matched by item label, in any order. Missing answers are left out, except
 in the conditional fit, which refuses them; an undefined statistic is missing, as are its p value
