@@ -69,7 +69,7 @@ def test_similarity_is_to_the_wording_of_the_readers_own_file(tmp_path, monkeypa
     pd.DataFrame({"instrument": "SOC-13", "wording": [f"w{n}" for n in range(13)]}).to_csv(path)
     assert wording() == {"original"}
     pd.DataFrame({"instrument": "SOC-13", "wording": ["w"]}).to_csv(path)
-    with pytest.raises(DataError, match="1 items of SOC-13, which has 13"):
+    with pytest.raises(DataError, match="not 13"):
         wording()
     path.write_text("")
     with pytest.raises(ParameterError):

@@ -200,6 +200,6 @@ def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
 
     if len(rows) != len(own):
         name = questionnaire.short_title
-        raise DataError(f"{path} has {len(rows)} items of {name}, not {len(own)}; correct them.")
+        raise DataError(f"{path} has {len(rows)} item(s) of {name}, not {len(own)}; correct them.")
 
     return dict(zip(own, rows, strict=True)), "original"

@@ -204,7 +204,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     >>> scorecard("a-folder-without-notebooks")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.DataError: ... run the chapters first, with `psychometrics book`.
+    psychometrics.exceptions.DataError: ... run the chapters, with `psychometrics book`.
     """
     runs = _folder(runs)
     executed = {path.stem for path in runs.glob("*.ipynb")}

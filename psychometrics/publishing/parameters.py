@@ -409,7 +409,7 @@ def _check_sheets(path: str, questionnaire: Questionnaire) -> None:
 
     if complete < _FEWEST_SHEETS:
         raise ParameterError(
-            f"answers: {path} has {complete} rows without a gap and needs {_FEWEST_SHEETS}: the "
+            f"answers: {path} has {complete} row(s) without a gap and needs {_FEWEST_SHEETS}: the "
             "intervals would be too wide; add respondents or runs."
         )
 

@@ -197,7 +197,7 @@ def read(name: str, runs: str | Path = "book") -> pd.DataFrame:
     >>> read("04/tab-power", "a-folder-without-runs")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.DataError: 04/tab-power: no chapter 04 was executed.
+    psychometrics.exceptions.DataError: 04/tab-power: chapter 04 was not executed; run it.
     """
     chapter, _, table_name = name.partition("/")
     folder = book_dir() / "chapters" if runs == "book" else Path(runs)
@@ -230,7 +230,7 @@ def cell(address: str, runs: Path, chapter: str = "") -> object:
     >>> cell("04/tab-power[silhouette, auc]", Path("a-folder-without-runs"))
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.DataError: 04/tab-power[silhouette, auc]: no chapter 04 was executed.
+    psychometrics.exceptions.DataError: 04/tab-power[silhouette, auc]: chapter 04 was not executed; ...
     """
     row, column = _found(address, runs, chapter)
     return row[column]
@@ -265,7 +265,7 @@ def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
     >>> _starred("04/tab-power[*, auc]", Path("a-folder-without-runs"))
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.DataError: 04/tab-power[*, auc]: no chapter 04 was executed.
+    psychometrics.exceptions.DataError: 04/tab-power[*, auc]: chapter 04 was not executed; run it.
     """
     chapter, name, labels = _parts(address, chapter)
     path = _path(address, chapter, name, runs)
