@@ -241,6 +241,13 @@ def test_runs_of_a_model_are_averaged_before_they_are_respondents():
     pd.testing.assert_frame_equal(by_model[columns], once[columns])
 
 
+def test_answers_without_the_unit_are_refused():
+    items = scores(np.random.default_rng(0).integers(1, 6, (12, 3)), one_scale())
+    items["model"] = items["respondent_id"].where(items["respondent_id"] != "r3")
+    with pytest.raises(ParameterError, match="model"):
+        bias.bias_shares(items, one_scale(), unit="model", draws=2)
+
+
 def test_answers_to_prompts_have_shares_and_only_the_null_of_permuted_respondents():
     own = load_questionnaire("soc13")
     ids = [item.id for item in own.items]

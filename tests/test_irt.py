@@ -264,3 +264,16 @@ def test_standard_errors_are_asked_for_by_yes_or_no():
 def test_answers_other_than_0_and_1_are_refused(use):
     with pytest.raises(ParameterError):
         use(pd.DataFrame({"a": [0, 1, 1, 0], "b": [0, 1, 2, 1]}))
+
+
+def test_a_3pl_model_has_three_parameters_an_item():
+    rng = np.random.default_rng(0)
+    x = (rng.random((300, 4)) < rng.random((300, 1))).astype(int)
+    found = irt.compare(pd.DataFrame(x, columns=list("abcd")), ("2pl", "3pl"))
+    assert found["parameters"].tolist() == [8, 12]
+
+
+def test_a_conditional_fit_names_the_item_that_could_be_moved_without_end():
+    x = pd.DataFrame({"a": [1, 0, 1, 0], "b": [1, 1, 1, 0], "c": [0, 1, 1, 0], "d": [1, 1, 0, 0]})
+    with pytest.raises(ParameterError, match=": b could"):
+        irt.fit(x, "conditional")

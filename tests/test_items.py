@@ -95,6 +95,22 @@ def test_logistic_dif_agrees_with_statsmodels():
     assert row["p_uniform"] == pytest.approx(chi2.sf(2 * (fit.llf - plain.llf), 1), abs=1e-6)
 
 
+def test_the_size_of_logistic_dif_is_the_gain_in_nagelkerkes_share():
+    reference, focal = groups(0.8, n=120)
+    both = pd.concat([reference, focal], ignore_index=True)
+    found = classical.dif(reference, focal, "logistic")
+    score = both.sum(axis=1).to_numpy(float)
+    focal_group = np.r_[np.zeros(len(reference)), np.ones(len(focal))]
+    design = sm.add_constant(np.c_[score, focal_group, score * focal_group])
+
+    def share(columns):
+        model = sm.Logit(both[2], design[:, :columns]).fit(disp=0)
+        cox_and_snell = 1 - np.exp(2 * (model.llnull - model.llf) / len(both))
+        return cox_and_snell / (1 - np.exp(2 * model.llnull / len(both)))
+
+    assert found.loc[2, "r2"] == pytest.approx(share(4) - share(2), abs=1e-6)
+
+
 def test_dif_is_missing_or_infinite_where_it_must_be():
     reference = table(["111", "110", "100", "101"], "abc")
     focal = table(["011", "010", "000", "001"], "abc").assign(c=[1, 0, 1, 1])

@@ -170,3 +170,13 @@ def test_the_ratio_of_many_matrices_is_that_of_each_and_missing_where_items_do_n
         within = r[0, 1] * r[2:, 2:][np.triu_indices(4, 1)].mean()
         assert ratio == pytest.approx(r[:2, 2:].mean() / np.sqrt(within))
     assert np.isnan(ratios[4])
+
+
+def test_an_items_contrast_is_worked_by_hand():
+    # Without term and intensifier means, the source term's row is (-0.75, 0.75).
+    words = {"questionnaire": "q", "item_id": "q1", "template": "t"}
+    prompts = pd.DataFrame(
+        {"term": ["s", "s", "i", "i"], "intensifier": ["never", "often"] * 2}
+    ).assign(**words, weight=[-1.0, 1.0] * 2, polarity=[1, 1, -1, -1])
+    found = validity.item_contrasts(prompts, np.array([[1.0], [2.0], [5.0], [3.0]]))
+    assert np.asarray(found).ravel() == pytest.approx([3 / 2**2 * 1.5])
