@@ -17,8 +17,10 @@ from psychometrics.models import embedded, sources
 from psychometrics.models.embedded import load_embedded
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
+from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
 from psychometrics.studies.untrained import PLACEBOS
+from recipes.answers import SECOND
 from recipes.decoders import WORDINGS
 from recipes.population import RECIPE
 from tests.conftest import needs
@@ -59,17 +61,23 @@ def test_a_decoder_answers_as_its_shipped_answers_say():
     np.testing.assert_allclose(answered, found, atol=1e-4)
 
 
-def test_a_tenth_of_the_encoders_shipped_answers_to_placebos_comes_out_again():
-    names = [name for name in population() if name in population("encoders")]
-    shipped = ask(list(PLACEBOS), names, store="memory://shipped", progress=False)
+@pytest.mark.parametrize(
+    ("mode", "names", "parts", "answers", "step"),
+    [
+        ("nli", PLACEBOS, ["premise", "hypothesis"], list(PROBABILITIES), 10),
+        ("mlm", SECOND, ["premise", "hypothesis", "intensifier"], ["probability"], 50),
+    ],
+)
+def test_some_of_the_encoders_shipped_answers_come_out_again(mode, names, parts, answers, step):
+    members = [name for name in population() if name in population("encoders")]
+    shipped = ask(list(names), members, mode=mode, store="memory://shipped", progress=False)
     assert shipped.attrs["summary"]["asked"] == 0, "shipped: no model is needed"
 
-    for name, answers in shipped.groupby("respondent_id"):
-        tenth = answers[::10]
-        pairs = list(tenth[["premise", "hypothesis"]].itertuples(index=False, name=None))
-        answered = load_respondent(name).answer(pairs)
-        found = tenth[["entailment", "neutral", "contradiction"]]
-        np.testing.assert_allclose(answered, found, atol=1e-4)
+    for name, rows in shipped.groupby("respondent_id"):
+        some = rows[::step]
+        asked = list(some[parts].itertuples(index=False, name=None))
+        answered = load_respondent(name, mode=mode).answer(asked)
+        np.testing.assert_allclose(answered, some[answers], atol=1e-4, rtol=1e-3)
 
 
 def test_population_and_heads_are_small_and_hold_no_pickles():

@@ -3,7 +3,8 @@
 Decoders take minutes to answer, encoders only seconds. The decoders' answers are therefore
 collected once and shipped under the usual keys: nobody asks them again unless a prompt or a model
 changes. The same holds for encoders that only the chapters on validity ask, and for all encoders'
-answers to the placebos. Texts are left out, whoever owns them, since keys do not need them.
+answers to the placebos and as language models. Texts are left out, whoever owns them, since keys
+do not need them.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def _build_answers(members: list[str] | None = None) -> None:
     Parameters
     ----------
     members : list of str, optional
-        Members to ask; by default all. Encoders answer the placebos; encoders outside the default
-        population also answer the other questionnaires of the chapters on validity. Shipped answers
-        are replaced.
+        Members to ask; by default all. Encoders answer the placebos, and the other questionnaires
+        of the chapters on validity as language models; encoders outside the default population
+        answer these questionnaires by inference, too. Shipped answers are replaced.
     """
     asked = [load_questionnaire(name, texts=False) for name in ASKED]
     decoders = population("decoders")
@@ -54,7 +55,8 @@ def _build_answers(members: list[str] | None = None) -> None:
                 placebo = questionnaire.id.startswith("placebo")
                 if mode != "nli" and not real:
                     continue
-                if member not in decoders and not (placebo or (real and member not in usual)):
+                live = mode == "nli" and real and member in usual
+                if member not in decoders and (live or not (placebo or real)):
                     continue
 
                 ask(questionnaire, member, mode=mode, progress=False)
