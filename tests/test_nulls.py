@@ -120,7 +120,7 @@ def test_shipped_null_respondents_answer_the_prompts_that_the_questionnaires_hav
 
 
 def _first_items(name: str) -> pm.Questionnaire:
-    """Return a questionnaire of one item, about a tenth of its prompts."""
+    """Return a questionnaire with its first item alone."""
     whole = pm.load_questionnaire(name)
     return whole.model_copy(update={"items": whole.items[:1]})
 
@@ -141,12 +141,12 @@ def test_shipped_heads_on_the_decoder_answer_without_reading_a_prompt(monkeypatc
     assert other[PROBABILITIES].notna().all(axis=None)
 
 
-def test_a_tenth_of_the_shipped_heads_answers_comes_out_again(monkeypatch):
+def test_a_thirtieth_of_the_shipped_heads_answers_comes_out_again(monkeypatch):
     monkeypatch.setattr("psychometrics.asking.nulls._shipped_heads", lambda *_: {})
-    again = make_nulls.head_answers([_first_items(name) for name in make_nulls.DRAWN])
+    again = make_nulls.head_answers([_first_items("soc13")])
     again = again.set_index("key")
     shipped = pd.read_parquet(data_dir() / "null_heads.parquet").set_index("key")
-    assert len(again) >= len(shipped) / 10
+    assert len(again) >= len(shipped) / 30
     assert again.columns.equals(shipped.columns)
     np.testing.assert_allclose(again, shipped.loc[again.index], rtol=0, atol=1e-5)
 

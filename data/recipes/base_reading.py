@@ -160,11 +160,11 @@ def tree(texts: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor, torch.
         path = [nodes.setdefault(tuple(text[:end]), len(nodes)) for end in range(1, len(text) + 1)]
         paths.append(path)
 
-    seen = torch.zeros((len(nodes), len(nodes)), dtype=torch.bool)
+    seen = np.eye(len(nodes), dtype=bool)
     for path in paths:
-        for depth, node in enumerate(path):
-            seen[node, path[: depth + 1]] = True
+        for before, node in itertools.pairwise(path):
+            seen[node] |= seen[before]
 
     ids = torch.tensor([beginning[-1] for beginning in nodes])
     depths = torch.tensor([len(beginning) - 1 for beginning in nodes])
-    return ids, depths, seen, [path[-1] for path in paths]
+    return ids, depths, torch.from_numpy(seen), [path[-1] for path in paths]

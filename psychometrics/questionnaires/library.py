@@ -27,7 +27,7 @@ from ..paths import questionnaires_dir
 from .checking import checked
 from .model import Questionnaire
 from .perturbations import PERTURBATIONS, perturbed
-from .readers import psychobench, psychobench_keys, read
+from .readers import _text, psychobench, psychobench_keys, read
 
 COMPASS = "political_compass"
 
@@ -95,8 +95,7 @@ def load_questionnaire(
 
     path = _find(name_or_path)
     place = _shown(path)
-    content = read(path, place)
-    questionnaire = checked(content, place)
+    questionnaire = _checked(path, place, _text(path, place))
     if path.suffix.lower() not in (".json", ".osd") and questionnaire.id != path.stem:
         raise QuestionnaireError(
             f"{place}, id: '{questionnaire.id}' must be the file's name; rename one of the two."
@@ -104,6 +103,12 @@ def load_questionnaire(
 
     _not_shipped(questionnaire, path, place)
     return questionnaire
+
+
+@functools.lru_cache(64)  # reading YAML takes a tenth of a second, and most questionnaires recur
+def _checked(path: Path, place: str, _content: str) -> Questionnaire:
+    """Read and check a file, once as long as its content does not change."""
+    return checked(read(path, place), place)
 
 
 def load_questionnaires(
