@@ -30,7 +30,7 @@ CHAPTERS = {
     "06-other-explanations": {"respondents": "{all}", "populations": 2},
     "07-interventions": {
         "respondents": "{all}", "models": 3, "live": 0, "epochs": 1, "measure_at": "1",
-        "masked_lm": "{masked}",
+        "masked_lm": "{masked}", "arms": "{arms}",
     },
     # What transformers, people and models of 2024 solved is data; own models answer one row, and
     # another category is looked at closely.
@@ -64,7 +64,7 @@ def pages(tmp_path_factory, save_tiny_model):
         (folder / name).mkdir()
     table = _agreeing_table(folder / "table.csv")
     places = {"first": models[0], "all": ",".join(models), "masked": masked, "judge": judge}
-    places |= {"table": str(table), "read": str(folder / "read")}
+    places |= {"table": str(table), "read": str(folder / "read"), "arms": _short_arms(folder)}
     made: dict[str, tuple[Path, str]] = {}
 
     def run(chapter: str) -> tuple[Path, str]:
@@ -87,6 +87,14 @@ def pages(tmp_path_factory, save_tiny_model):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PSYCHOMETRICS_STORE", str(folder / "store"))
         yield run
+
+
+def _short_arms(folder: Path) -> str:
+    """Write the first sentences of each arm into a file of its name, and return the files."""
+    files = [folder / f"{arm}.txt" for arm in pm.interventions.ARMS]
+    for file in files:
+        file.write_text("\n".join(pm.interventions.intervention_texts(file.stem)[:24]))
+    return ",".join(map(str, files))
 
 
 def _agreeing_table(path: Path) -> Path:

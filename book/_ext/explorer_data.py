@@ -409,11 +409,11 @@ def _kernel_data() -> dict:
 
 def _kernel_figure() -> Figure:
     import matplotlib.pyplot as plt
-    import seaborn as sns
+    from matplotlib.colors import LinearSegmentedColormap
 
     _, pairs, _ = _kernel_tables()
     part = pairs[pairs.index.get_level_values("one").str.startswith("soc13_")]
-    colours = sns.blend_palette(["#c14f00", "white", "0.3"], as_cmap=True)
+    colours = LinearSegmentedColormap.from_list("signed", ["#c14f00", "white", "0.3"])
     lines = -(-part.shape[1] // 3)
     figure, axes = plt.subplots(lines, 3, figsize=(11, 3.6 * lines))
     for ax in axes.flat[part.shape[1] :]:
@@ -423,11 +423,12 @@ def _kernel_figure() -> Figure:
         upper = np.triu_indices(13, 1)
         matrix = np.eye(13)
         matrix[upper] = matrix.T[upper] = r
-        numbers = range(1, 14)
-        sns.heatmap(matrix, ax=ax, cmap=colours, vmin=-1, vmax=1, square=True,
-                    xticklabels=numbers, yticklabels=numbers)  # fmt: skip
-        ax.set(title=base)
+        image = ax.imshow(matrix, cmap=colours, vmin=-1, vmax=1)
+        ax.set(title=base, xticks=range(13), yticks=range(13))
+        ax.set(xticklabels=range(1, 14), yticklabels=range(1, 14))
+        ax.tick_params(labelsize=9)
 
+    figure.colorbar(image, ax=axes, shrink=0.3)
     figure.suptitle("SOC-13: correlations of items over untrained heads")
     return figure
 
