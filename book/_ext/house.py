@@ -213,7 +213,7 @@ def _next(house: dict[str, Room], placed: dict) -> list[tuple]:
     return [
         (group, target)
         for group, targets in direct.items()
-        for target in targets
+        for target in sorted(targets)
         if not any(target in reached[other] for other in targets)
     ]
 

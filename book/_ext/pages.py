@@ -54,6 +54,7 @@ register_plugin("pybtex.style.formatting", "author_year", AuthorYearStyle)
 def setup(app):
     app.add_config_value("book_repository", os.environ.get("GITHUB_REPOSITORY", ""), "html", [str])
     app.add_config_value("book_version", os.environ.get("BOOK_VERSION", STABLE), "html", [str])
+    app.connect("builder-inited", _on_all_cores)
     app.connect("config-inited", _say)
     app.connect("html-page-context", _mend)
     app.connect("html-page-context", _launch, priority=901)
@@ -61,6 +62,17 @@ def setup(app):
     app.connect("build-finished", _notebooks)
     app.connect("build-finished", _sitemap)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}
+
+
+def _on_all_cores(app):
+    """Read and write pages on all cores, where Jupyter Book would use one.
+
+    Two of its extensions do not declare that they allow this: one is for LaTeX, the other numbers
+    the chapters when all pages have been read.
+    """
+    app.parallel = os.cpu_count() or 1
+    for name in {"sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"} & set(app.extensions):
+        app.extensions[name].parallel_read_safe = True
 
 
 def _say(app, config):
