@@ -262,8 +262,12 @@ def test_standard_errors_are_asked_for_by_yes_or_no():
 
 @pytest.mark.parametrize("use", [irt.fit, irt.compare])
 def test_answers_other_than_0_and_1_are_refused(use):
+    rng = np.random.default_rng(0)
+    answers = pd.DataFrame(rng.integers(0, 2, (200, 4)), columns=list("abcd"))
+    use(answers)
+    answers.iloc[0, 0] = 2
     with pytest.raises(ParameterError):
-        use(pd.DataFrame({"a": [0, 1, 1, 0], "b": [0, 1, 2, 1]}))
+        use(answers)
 
 
 def test_a_3pl_model_has_three_parameters_an_item():
