@@ -424,9 +424,16 @@ def _kernel_figure() -> Figure:
         matrix = np.eye(13)
         matrix[upper] = matrix.T[upper] = r
         numbers = range(1, 14)
+        for drawn in figure.axes:  # seaborn draws all that is visible, for each heatmap
+            drawn.set_visible(drawn is ax)
+
         sns.heatmap(matrix, ax=ax, cmap=colours, vmin=-1, vmax=1, square=True,
                     xticklabels=numbers, yticklabels=numbers)  # fmt: skip
         ax.set(title=base)
+        ax.tick_params(labelrotation=0)
+
+    for drawn in figure.axes:
+        drawn.set_visible(True)
 
     figure.suptitle("SOC-13: correlations of items over untrained heads")
     return figure
