@@ -100,6 +100,19 @@ def run_fresh(code: str, output: Path, without: str = "no package") -> tuple[int
     return status, output.read_text(encoding="utf-8")
 
 
+def build_book(folder: Path, **variables: str) -> tuple[int, str]:
+    """Build a book as its command does, with all warnings; return the status and what it printed.
+
+    The sets of strings of the process have another order than those of this one.
+    """
+    words = ["jupyter-book", "build", str(folder), "-W", "--keep-going"]
+    code = (
+        f"import os, sys; os.environ.update({variables}); sys.argv = {words}; "
+        "from jupyter_book.cli.main import main; main()"
+    )
+    return run_fresh(code, folder / "printed")
+
+
 def _execute_fresh(code: str, output: Path, without: str) -> None:
     written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(written, 1)
