@@ -625,12 +625,12 @@ def test_the_page_checks_an_answer_as_the_command_by_keyboard_alone_and_does_not
     assert page.get_by_text("psychometrics check-answer").first.is_hidden()
 
 
-def test_without_scripts_pages_name_the_command_and_show_pictures_with_words(visit):
+def test_without_scripts_pages_name_the_command_and_show_pictures_with_words(visit, site):
     page = visit("exercises.html", java_script_enabled=False)
     assert page.locator("form.check-answer").first.is_hidden()
     assert page.get_by_text("psychometrics check-answer ex-first-range VALUE").is_visible()
     for name in explorers.TITLES:
-        page = visit(f"{name}.html", java_script_enabled=False)
+        page.goto((site / f"{name}.html").as_uri())
         picture = page.locator(f"#explorer-{name} noscript img")
         assert picture.is_visible()
         assert picture.get_attribute("alt") == explorers.ALTERNATIVES[name]
