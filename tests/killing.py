@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing import forkserver
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +74,54 @@ def _work(pipe, address: str, function: Callable, arguments: tuple) -> None:
     pipe.close()
     function(*arguments)
     sys.stdout.flush()
+
+
+def run_fresh(code: str, output: Path, without: str = "no package") -> tuple[int, str]:
+    """Run code in a process of its own that has not imported this project yet.
+
+    Parameters
+    ----------
+    code : str
+    output : Path
+        File for all that it prints.
+    without : str
+        A package that cannot be imported there.
+
+    Returns
+    -------
+    int, str
+        Its exit status and all that it printed.
+    """
+    status = 0
+    try:
+        run_elsewhere(_execute_fresh, code, output, without)
+    except AssertionError as error:
+        status = error.args[0]
+    return status, output.read_text(encoding="utf-8")
+
+
+def build_book(folder: Path, **variables: str) -> tuple[int, str]:
+    """Build a book as its command does, with all warnings; return the status and what it printed.
+
+    The sets of strings of the process have another order than those of this one.
+    """
+    words = ["jupyter-book", "build", str(folder), "-W", "--keep-going"]
+    code = (
+        f"import os, sys; os.environ.update({variables}); sys.argv = {words}; "
+        "from jupyter_book.cli.main import main; main()"
+    )
+    return run_fresh(code, folder / "printed")
+
+
+def _execute_fresh(code: str, output: Path, without: str) -> None:
+    written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(written, 1)
+    os.dup2(written, 2)
+    for name in list(sys.modules):
+        if name.partition(".")[0] in ("psychometrics", without):
+            del sys.modules[name]
+    sys.modules[without] = None
+    exec(code, {"__name__": "__main__"})
 
 
 def fork_kernels(patch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,12 @@ def _people(respondents: int = 60) -> pd.DataFrame:
     return table
 
 
+@pytest.fixture(scope="module")
+def of_people() -> dict[str, pd.DataFrame]:
+    """What is said of the answers of people with traits."""
+    return pm.answer_profiles.assess_answers(_read(_people(), "ipip20"), "ipip20")
+
+
 # What is read -----------------------------------------------------------------------------------
 
 
@@ -749,25 +755,23 @@ def test_respondents_that_know_nothing_are_told_to_be_such(answers, reading):
     assert found["scales"]["reading"].tolist() == [reading]
 
 
-def test_respondents_with_traits_are_more_consistent_than_either():
-    found = pm.answer_profiles.assess_answers(_read(_people(), "ipip20"), "ipip20")
-    scales = found["scales"]
+def test_respondents_with_traits_are_more_consistent_than_either(of_people):
+    scales = of_people["scales"]
     assert (scales["alpha"] > scales[["independent", "habit"]].max(axis=1)).all()
     assert scales["respondents"].eq(60).all()
     assert (scales["alpha_ordinal"] > scales["alpha"]).all()
-    assert found["verdicts"][["✗", "!", "✓"]].sum(axis=1).eq(40).all()
-    assert found["runs"].empty
+    assert of_people["verdicts"][["✗", "!", "✓"]].sum(axis=1).eq(40).all()
+    assert of_people["runs"].empty
 
 
-def test_omega_is_told_of_scales_with_items_enough_and_is_the_measures_own():
+def test_omega_is_told_of_scales_with_items_enough_and_is_the_measures_own(of_people):
     answers = _empty("habit", "gad7", respondents=60)
     (scale,) = pm.answer_profiles.assess_answers(answers, "gad7")["scales"].to_dict("records")
     keyed = pm.scoring.keyed_items(pm.item_scores(answers), pm.load_questionnaire("gad7"))
     expected = omega_hierarchical(keyed.droplevel("run") if "run" in keyed.index.names else keyed)
     for name in ("omega_total", "omega_hierarchical"):
         assert scale[name] == pytest.approx(expected[name])
-    of_four = pm.answer_profiles.assess_answers(_read(_people(), "ipip20"), "ipip20")["scales"]
-    assert of_four["omega_total"].isna().all()
+    assert of_people["scales"]["omega_total"].isna().all(), "four items are too few"
 
 
 def test_graded_scores_have_a_reliability_from_two_hundred_respondents_on_who_answered_once():
@@ -809,16 +813,18 @@ def test_runs_of_one_model_are_within_it_and_never_respondents():
     assert pm.answer_profiles.assess_answers(several, "gad7")["runs"]["share"].iloc[0] < 0.1
 
 
-def test_the_share_of_bias_is_shown_beside_chance_where_a_scale_has_items_of_both_kinds():
-    found = pm.answer_profiles.assess_answers(_read(_people(), "ipip20"), "ipip20")
-    bias = found["bias"].set_index("scale")
+def test_the_share_of_bias_is_shown_beside_chance_where_a_scale_has_items_of_both_kinds(
+    of_people,
+):
+    bias = of_people["bias"].set_index("scale")
     assert list(bias.index) == [scale.id for scale in MINI.scales]
     assert (bias["bias"] < bias["random_low"]).all()  # these people have traits
     keys = pd.Series(MINI.keys(MINI.scales[0]))
     wide = _people()[list(keys.index)]
     r = np.corrcoef(*(wide[keys.index[keys == sign]].mean(axis=1) for sign in (1, -1)))[0, 1]
     assert bias["bias"].iloc[0] == pytest.approx((1 + r) / 2)
-    assert pm.answer_profiles.assess_answers(_empty("random"), "gad7")["bias"].empty
+    of_one_kind = _empty("random", respondents=3)
+    assert pm.answer_profiles.assess_answers(of_one_kind, "gad7")["bias"].empty
 
 
 def test_profile_writes_a_page_about_a_file(tmp_path, monkeypatch):

@@ -6,8 +6,6 @@ import io
 import json
 import shlex
 import shutil
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -20,6 +18,7 @@ from psychometrics.modes import MODES
 from psychometrics.progress import Progress
 from tests.conftest import needs
 from tests.endpoint import served
+from tests.killing import run_fresh
 
 
 @pytest.fixture
@@ -153,16 +152,14 @@ def test_the_version_is_printed(command):
 
 
 @pytest.mark.parametrize("words", [["run", "01-first-score"], ["profile", "no-such-model"]])
-def test_a_missing_package_is_named_with_its_extra_before_any_model_is_looked_up(words):
-    hidden = (
-        "import sys; sys.modules['papermill'] = None; from psychometrics.cli import main; main()"
-    )
-    call = [sys.executable, "-c", hidden, *words]
-    ended = subprocess.run(call, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
-    assert "[book]" in ended.stderr
-    assert "no-such-model" not in ended.stderr
-    assert "Traceback" not in ended.stderr
+def test_a_missing_package_is_named_with_its_extra_before_any_model_is_looked_up(words, tmp_path):
+    arguments = ["psychometrics", *words]
+    code = f"import sys; sys.argv = {arguments}; from psychometrics.cli import main; main()"
+    status, printed = run_fresh(code, tmp_path / "printed", without="papermill")
+    assert status == 1
+    assert "[book]" in printed
+    assert "no-such-model" not in printed
+    assert "Traceback" not in printed
 
 
 @pytest.mark.parametrize(
@@ -174,16 +171,15 @@ def test_a_missing_package_is_named_with_its_extra_before_any_model_is_looked_up
         ("sentence_transformers", "book", "pm.models.loading.load_sentence_encoder('x')"),
     ],
 )
-def test_a_missing_extra_is_named_from_python_too(package, extra, call):
-    hidden = (
-        f"import sys; sys.modules['{package}'] = None\nimport psychometrics as pm\n"
+def test_a_missing_extra_is_named_from_python_too(package, extra, call, tmp_path):
+    code = (
+        "import psychometrics as pm\n"
         f"try: {call}\nexcept pm.exceptions.PsychometricsError as error: print(error)"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", hidden], capture_output=True, text=True, check=False
-    )
-    assert ended.stdout.startswith(f"{package}: ")
-    assert f"[{extra}]" in ended.stdout
+    status, printed = run_fresh(code, tmp_path / "printed", without=package)
+    assert status == 0
+    assert printed.startswith(f"{package}: ")
+    assert f"[{extra}]" in printed
 
 
 def test_train_nli_makes_a_respondent(command, tiny_model, tmp_path):
@@ -376,8 +372,8 @@ def test_the_table_of_scores_is_one_call_and_loads_nothing_of_the_book(tmp_path)
         f"cli.app({arguments!r}, standalone_mode=False); "
         "print([name for name in sys.modules if name.startswith('psychometrics.publishing')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    status, printed = run_fresh(code, tmp_path / "printed")
+    assert (status, printed.splitlines()[-1]) == (0, "[]")
 
     gad7 = pm.load_questionnaire("gad7")
     answers = pm.ask(gad7, "minilm-both-l6-s1")

@@ -21,6 +21,7 @@ from bs4 import BeautifulSoup
 from psychometrics.modes import MODES
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from psychometrics.publishing.parameters import CHAPTERS
+from tests.killing import build_book
 
 ROOT = book_dir().parent
 
@@ -204,11 +205,8 @@ def _published(folder: Path, version: str) -> dict[str, str]:
         source = book_dir() / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, folder / name)
-    start = "from jupyter_book.cli.main import main; main()"
-    environment = os.environ | {"GITHUB_REPOSITORY": "noether/book", "BOOK_VERSION": version}
-    command = [sys.executable, "-c", start, "build", str(folder), "-W", "--keep-going"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert not run.returncode, run.stderr
+    status, printed = build_book(folder, GITHUB_REPOSITORY="noether/book", BOOK_VERSION=version)
+    assert status == 0, printed
 
     page = BeautifulSoup((folder / "_build/html/one.html").read_bytes(), "html.parser")
     assert f", {version}. Text" in page.get_text()
