@@ -315,17 +315,18 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     within = ["questionnaire", "item_id", "template"] if column == "polarity" else []
     keys = [*within, "term" if within else "intensifier", column]
     check_columns(answers, keys)
-    cells = answers[keys].drop_duplicates()
+    # A cell is a combination of the keys, which all respondents share.
+    cell = answers.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
+    cells = answers[keys].iloc[np.unique(cell, return_index=True)[1]].reset_index(drop=True)
 
     if not within and cells["intensifier"].duplicated().any():
         raise ParameterError("An intensifier has two weights; shuffle one questionnaire at a time.")
     check_numbers(seed=seed)
     rng = np.random.default_rng(seed)
-    parts = cells.groupby(within, sort=False)[column] if within else [((), cells[column])]
-    dealt = pd.concat([pd.Series(rng.permutation(part), part.index) for _, part in parts])
-    found = answers[keys].merge(cells.assign(dealt=dealt), "left", keys)["dealt"]
+    groups = cells.groupby(within or np.zeros(len(cells)), sort=False)
+    dealt = groups[column].transform(rng.permutation).to_numpy()
 
-    return answers.assign(**{column: found.to_numpy()})
+    return answers.assign(**{column: dealt[cell]})
 
 
 class _Stand(NamedTuple):

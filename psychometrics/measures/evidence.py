@@ -84,9 +84,7 @@ def profiles(
     prompts = answers.groupby(_PROMPT, sort=False, observed=True).ngroup().to_numpy()[order]
     number = prompts.max() + 1
 
-    if (prompts != np.resize(np.arange(number), len(prompts))).any() or len(prompts) != len(
-        respondents
-    ) * number:
+    if not np.array_equal(prompts, np.tile(np.arange(number), len(respondents))):
         raise ParameterError("Respondents answered different prompts; give all the same prompts.")
 
     raw = _raw_scores(answers, score)[order].reshape(len(respondents), -1)

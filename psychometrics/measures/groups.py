@@ -130,7 +130,7 @@ def _items_that_vary(
     if min(len(first), len(second)) < 3:
         raise ParameterError("Both tables need at least three complete rows; add rows.")
 
-    items = [item for item in shared if first[item].std() > 1e-9 and second[item].std() > 1e-9]
+    items = [*first.columns[(first.std() > 1e-9) & (second.std() > 1e-9)]]
     if len(items) < factors + 2:
         raise ParameterError(f"{len(items)} items vary, too few for {factors} factors; add items.")
 

@@ -269,11 +269,12 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
     keys = [column for column in items if column not in ("item_id", "score")]
     table = items.pivot(index=keys, columns="item_id", values="score").reindex(columns=ids)
-    for item in questionnaire.items:
-        low, high = questionnaire.ends(item)
-        outside = (table[item.id] < low) | (table[item.id] > high)
-        if outside.any():  # a mean of options is an answer too
-            raise ParameterError(f"{item.id}: an answer is not in {low:g} to {high:g}; correct it.")
+    ends = np.array([questionnaire.ends(item) for item in questionnaire.items])
+    outside = ((table < ends[:, 0]) | (table > ends[:, 1])).to_numpy().any(axis=0)
+    if outside.any():  # a mean of options is an answer too
+        first = outside.argmax()
+        low, high = ends[first]
+        raise ParameterError(f"{ids[first]}: an answer is not in {low:g} to {high:g}; correct it.")
 
     return table
 
@@ -284,9 +285,8 @@ def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | No
     table = matrix[list(keys.index)]
     if matrix.index.nlevels == 1:  # answers to prompts
         return table * keys
-    reverse = list(keys.index[keys == -1])
-    around = pd.Series({name: sum(questionnaire.ends(name)) for name in reverse}, dtype=float)
-    return table.assign(**(around - table[reverse]))
+    ends = np.array([sum(questionnaire.ends(name)) for name in table], dtype=float)
+    return table * keys.to_numpy() + np.where(keys == -1, ends, 0.0)
 
 
 def _given(

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
+from .. import modes  # a mode's file, and torch with it, is loaded at its first use
 from ..asking.answer_files import read_answers
 from ..asking.population import population
 from ..checks import check_choice, wrong_kind
@@ -19,7 +20,6 @@ from ..measures.scoring import item_scores, keyed_items
 from ..models.devices import computing_on
 from ..models.sources import find
 from ..modes import identify, mode_named
-from ..modes.completions import lexicon, model_names, templates
 from ..questionnaires import load_questionnaire
 from ..questionnaires.model import Questionnaire
 
@@ -108,6 +108,10 @@ def _identify_all(names: str) -> None:
         identify(name)
 
 
+def _find_language_models(names: str) -> None:
+    modes.completions.model_names(names)
+
+
 # Greatest number of draws, epochs and the like: more is a mistake, and would never end.
 _MOST = 100_000
 # Fewest complete sheets for comparing a table with published groups.
@@ -120,7 +124,7 @@ _Respondents = Annotated[_Text, _passes(_identify_all)]
 _Model = Literal["embedded"] | Annotated[_Text, _passes(find)]
 _Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
 _Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
-_LanguageModel = Annotated[_Text, _passes(model_names)]
+_LanguageModel = Annotated[_Text, _passes(_find_language_models)]
 _Table = Annotated[_Text, _passes(_find_table)]
 _Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
 _Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
@@ -238,7 +242,7 @@ class _Beliefs(_Chapter, of="09-beliefs"):
     n_resamples: _Count = 2000
 
     def check(self) -> None:
-        table = templates(self.live_templates)
+        table = modes.completions.templates(self.live_templates)
         names = self.group.split(",")
         for one in names:
             check_choice(table.columns.drop("template"), group=one)
@@ -247,7 +251,7 @@ class _Beliefs(_Chapter, of="09-beliefs"):
         if table.empty:
             raise ParameterError(f"live_templates: {self.live_templates} has no template; add one.")
         if self.live_lexicon != "auto":
-            lexicon(self.live_lexicon)
+            modes.completions.lexicon(self.live_lexicon)
 
 
 class _SelfReport(_Chapter, of="10-self-report"):

@@ -73,9 +73,10 @@ def _kernel_arguments(folder: Path) -> list[str]:
     >>> _kernel_arguments(Path("runs"))[0].startswith("--IPKernelApp.exec_lines=")
     True
     """
-    # a call without an assignment, so that the notebook's namespace stays empty
+    # Libraries create a million objects while they are imported, and all of these stay in use:
+    # garbage is collected less often. There is no assignment, which would be in the namespace.
     line = f"__import__({__name__!r}, fromlist=['write_to']).write_to({str(folder)!r})"
-    return [f"--IPKernelApp.exec_lines={line}"]
+    return [f"--IPKernelApp.exec_lines=__import__('gc').set_threshold(10_000); {line}"]
 
 
 def table(

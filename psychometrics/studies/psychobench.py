@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special, stats
 
 from ..checks import check_numbers
 from ..exceptions import ParameterError
@@ -274,8 +274,12 @@ def _share(hits: np.ndarray, bar: float) -> tuple[float, float, float, float]:
 
 
 def _mean(values: np.ndarray, bar: float = 0.0) -> tuple[float, float, float, float]:
-    test = stats.ttest_1samp(values, bar)
-    return values.mean(), *test.confidence_interval(), test.pvalue
+    # the t test of one sample, without the checks of scipy's, which take most of its time
+    df = len(values) - 1
+    mean = values.mean()
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    half = special.stdtrit(df, 0.975) * error
+    return mean, mean - half, mean + half, 2 * special.stdtr(df, -abs(mean - bar) / error)
 
 
 def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float, float]:
@@ -369,11 +373,9 @@ def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
     together = models.mean(axis=1)
     half = stats.norm.isf(0.025) / np.sqrt(len(ids) - 3)
     rho = models.corr("spearman").to_numpy()[np.triu_indices(models.shape[1], 1)].mean()
+    of_people = together.corr(people, method="spearman")
     found = {}
-    for name, r in (
-        ("interests-alike", rho),
-        ("interests-of-people", together.corr(people, method="spearman")),
-    ):
+    for name, r in (("interests-alike", rho), ("interests-of-people", of_people)):
         z = np.arctanh(r)
         wide = stats.norm.isf(0.025)
         p = 2 * stats.norm.sf(abs(z) * wide / half)
@@ -385,10 +387,8 @@ def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
             hits = float(len({*interests} & {*ranked[: len(interests)]}))
             found[who] = hits, np.nan, np.nan, np.nan
 
-    found["jailbreak-central"] = _mean(
-        ((means["gpt-4"] - 3).abs() - (means["gpt-4-jb"] - 3).abs()).to_numpy()
-    )
-    return found
+    apart = (means["gpt-4"] - 3).abs() - (means["gpt-4-jb"] - 3).abs()
+    return found | {"jailbreak-central": _mean(apart.to_numpy())}
 
 
 @functools.cache
