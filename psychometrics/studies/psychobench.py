@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import stats
 
 from ..checks import check_numbers
 from ..exceptions import ParameterError
@@ -274,12 +274,8 @@ def _share(hits: np.ndarray, bar: float) -> tuple[float, float, float, float]:
 
 
 def _mean(values: np.ndarray, bar: float = 0.0) -> tuple[float, float, float, float]:
-    # the t test of one sample, without the checks of scipy's, which take most of its time
-    df = len(values) - 1
-    mean = values.mean()
-    error = values.std(ddof=1) / np.sqrt(len(values))
-    half = special.stdtrit(df, 0.975) * error
-    return mean, mean - half, mean + half, 2 * special.stdtr(df, -abs(mean - bar) / error)
+    test = stats.ttest_1samp(values, bar)
+    return values.mean(), *test.confidence_interval(), test.pvalue
 
 
 def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float, float]:
