@@ -7,8 +7,10 @@ import json
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from psychometrics import claims
 from psychometrics.exceptions import DataError
@@ -158,7 +160,9 @@ def test_the_lead_of_roberta_is_negative_where_another_architecture_leads():
     like_people = pd.DataFrame([[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]], columns=list("abcd"))
     less_alike = like_people[[*"badc"]].set_axis(list("abcd"), axis=1)  # rank correlation .6
     book = {
+        "np": np,
         "pd": pd,
+        "stats": stats,
         "people": people,
         "asked": {"morphological negation": list("abcd")},
         "transformers": pd.concat([like_people, less_alike], ignore_index=True),
