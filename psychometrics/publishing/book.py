@@ -116,10 +116,10 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     """Execute all changed chapters, two at a time, and write them into a folder.
 
     A chapter mostly uses one core, and two chapters fit into the memory of a small machine. The
-    slowest chapters come first: one fills the store that later chapters read, the other trains
-    models. A notebook whose metadata list chapters under ``reads`` (names in which a star matches
-    any text) comes after all others, in order; it is executed again if one of these chapters has
-    changed.
+    slowest chapters come first: one fills the store, the other trains models. The others follow
+    from the last to the first, since the first chapters wait for answers that fill the store. A
+    notebook whose metadata list chapters under ``reads`` (names in which a star matches any text)
+    comes after all others, in order; it is executed again if one of these chapters has changed.
 
     Parameters
     ----------
@@ -140,11 +140,11 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     """
     from tqdm import tqdm
 
-    names = sorted(_notebook_names(), key=lambda name: name not in _LONGEST)
+    names = sorted(_notebook_names(), key=lambda name: (name in _LONGEST, name), reverse=True)
     sources = {name: notebooks_dir() / f"{name}.ipynb" for name in names}
     texts = {name: path.read_text("utf-8") for name, path in sources.items()}
     chapters_read = {name: _chapters_read(text, names) for name, text in texts.items()}
-    readers = [name for name in names if chapters_read[name]]
+    readers = sorted(name for name in names if chapters_read[name])
     common = _digest_of_what_is_read()
     inputs = {
         name: digest_text(common, text, *(texts[other] for other in chapters_read[name]))
@@ -154,7 +154,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     seconds = _seconds_of_unchanged(folder, inputs)
     names = [name for name in names if name not in seconds]
     first = [name for name in names if name not in readers]
-    rounds = [first, *([name] for name in names if name in readers)]
+    rounds = [first, *([name] for name in readers if name in names)]
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
     with ProcessPoolExecutor(_AT_ONCE, get_context("spawn"), _share_cores) as pool:
         example = None
