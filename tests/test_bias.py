@@ -348,3 +348,12 @@ def test_unequal_numbers_of_runs_are_weighted_by_hand():
     found = bias._one_way(series)
     assert found["within"] == pytest.approx(2.5 / 3)
     assert found["between"] == pytest.approx((7.5 - 2.5 / 3) / 2.4)
+
+
+def test_a_disattenuated_share_is_at_most_one():
+    covariances = np.full((4, 4), 0.5)
+    covariances[[0, 1, 2, 3], [1, 0, 3, 2]] = 0.2  # less alike within a direction than between
+    np.fill_diagonal(covariances, 1.0)
+    found = bias.bias_statistics(covariances, [1, 1, -1, -1]).iloc[0]
+    assert found["bias_disattenuated"] == 1
+    assert found["bias"] < 1

@@ -292,3 +292,15 @@ def test_a_condition_in_which_all_ways_agree_leaves_the_widest_interval_as_it_is
 def test_equal_values_have_an_interval_without_width_and_a_certain_p():
     assert intervals.crossed_interval(np.ones((2, 2))) == (1.0, 1.0, 0.0)
     assert intervals.crossed_interval(np.zeros((2, 2))) == (0.0, 0.0, 1.0)
+
+
+def test_a_jackknife_of_two_has_one_degree_of_freedom():
+    half = intervals.jackknife_half_width([1.0, 3.0])
+    assert half == pytest.approx(12.7062, abs=1e-4)  # t(1) at .975, times 1 / sqrt(2) * sqrt(2)
+    assert np.isnan(intervals.jackknife_half_width([1.0]))
+
+
+def test_an_interval_of_a_scale_needs_scores_of_items():
+    items = pd.DataFrame({"respondent_id": ["a"], "questionnaire": ["gad7"], "score": [1.0]})
+    with pytest.raises(ParameterError):
+        intervals.scale_intervals(items, load_questionnaire("gad7"))

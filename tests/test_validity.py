@@ -180,3 +180,9 @@ def test_an_items_contrast_is_worked_by_hand():
     ).assign(**words, weight=[-1.0, 1.0] * 2, polarity=[1, 1, -1, -1])
     found = validity.item_contrasts(prompts, np.array([[1.0], [2.0], [5.0], [3.0]]))
     assert np.asarray(found).ravel() == pytest.approx([3 / 2**2 * 1.5])
+
+
+def test_percentiles_of_values_that_are_mostly_undefined_are_missing():
+    assert np.isnan(structure._percentiles(np.array([np.nan, np.nan, 1.0]))).all()
+    low, high = structure._percentiles(np.array([np.nan, 0.0, 1.0]))
+    assert (low, high) == pytest.approx((0.025, 0.975))

@@ -470,7 +470,6 @@ def scale_intervals(
     >>> scale_intervals(items, gad)[["score", "low", "high"]].round(1).to_numpy().tolist()
     [[4.0, 2.0, 6.0]]
     """
-    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     check_loaded([questionnaire])
 
     if not questionnaire.scales:
