@@ -304,3 +304,10 @@ def test_an_interval_of_a_scale_needs_scores_of_items():
     items = pd.DataFrame({"respondent_id": ["a"], "questionnaire": ["gad7"], "score": [1.0]})
     with pytest.raises(ParameterError):
         intervals.scale_intervals(items, load_questionnaire("gad7"))
+
+
+def test_a_missing_value_does_not_count_in_an_interval_of_a_mean():
+    values = [1.0, 2.0, 3.0, 7.0]
+    assert intervals.mean_interval([*values, np.nan]) == pytest.approx(
+        intervals.mean_interval(values)
+    )

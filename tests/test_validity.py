@@ -186,3 +186,8 @@ def test_percentiles_of_values_that_are_mostly_undefined_are_missing():
     assert np.isnan(structure._percentiles(np.array([np.nan, np.nan, 1.0]))).all()
     low, high = structure._percentiles(np.array([np.nan, 0.0, 1.0]))
     assert (low, high) == pytest.approx((0.025, 0.975))
+
+
+def test_answers_that_are_all_alike_have_a_silhouette_of_zero():
+    alike = np.tile([1.0, 2.0, 4.0], (1, 4, 1))
+    assert validity.silhouettes(alike, ["a", "a", "b", "b"]).tolist() == [0.0]
