@@ -65,12 +65,12 @@ def setup(app):
 
 
 def _on_all_cores(app):
-    """Read and write pages on all cores, where Jupyter Book would use one.
+    """Read and write pages on up to four cores, where Jupyter Book would use one.
 
     Two of its extensions do not declare that they allow this: one is for LaTeX, the other numbers
     the chapters when all pages have been read.
     """
-    app.parallel = os.cpu_count() or 1
+    app.parallel = min(4, os.cpu_count() or 1)
     for name in {"sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"} & set(app.extensions):
         app.extensions[name].parallel_read_safe = True
 
