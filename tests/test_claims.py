@@ -373,6 +373,32 @@ def test_a_sentence_of_the_book_holds_fails_or_cannot_be_said_for_another_run(
     assert _judged(runs, data, cell, rule, bar)[0] == verdict
 
 
+def test_a_sentence_on_cells_that_the_run_did_not_touch_does_not_hold_here(
+    data, runs, monkeypatch, tmp_path
+):
+    kept = tmp_path / "shipped" / "tables" / "09-own"
+    kept.mkdir(parents=True)
+    table = "who,r,n\n{}\npeople,0.25,27\n"
+    (kept / "tab-own.csv").write_text(table.format("models,0.5,3"))
+    (runs / "09-own" / "tab-own.csv").write_text(table.format("models,0.4,3"))
+    monkeypatch.setattr(claims, "data_dir", lambda: kept.parent.parent)
+    monkeypatch.setattr(claims, "own_parameters", lambda executed: {"respondents": "mine"})
+
+    def judged(cell, bar):
+        head = "chapter,sentence,cell,rule,bar,needs\n"
+        rule = f'{head}09-own,it is,"{cell}",above,"{bar}",\n'
+        (kept.parent.parent / "expectations.csv").write_text(rule)
+        return claims.judged_sentences(runs / "09-own.ipynb")["verdict"].item()
+
+    untouched = "published data, not this run"
+    assert judged("09/tab-own[people, r]", "0") == untouched
+    assert judged("09/tab-own[people, n]", "0") == untouched
+    assert judged("09/tab-own[models, r]", "0") == "holds here"
+    assert judged("09/tab-own[models, n]", "0") == "holds here"  # its row differs
+    assert judged("09/tab-own[models, r]", "09/tab-own[people, r]") == "holds here"
+    assert judged("09/tab-own[people, r]", "09/tab-own[models, r]") == "does not hold here"
+
+
 def test_a_star_stands_for_every_row_and_each_must_meet_the_rule(data, runs):
     shown = 'scale,who,r,r low,r high\n"a, b",one,0.4,0.1,0.7\nc,one,0.5,0.2,0.6\nc,two,-1,-2,0\n'
     (runs / "09-own" / "tab-own.csv").write_text(shown)

@@ -1,7 +1,7 @@
 """Keep the tables of the built book, and print the changes: ``make tables``.
 
 ``data/tables`` holds one CSV file for each table that a chapter shows with its default parameters,
-and for each figure that answers an exercise. If a table depends on external texts that are not
+and for each figure whose numbers the book cites. If a table depends on external texts that are not
 shipped, ``tab-….rests-on.txt`` next to it names them. A build without these texts neither compares
 nor replaces that table.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from psychometrics.paths import book_dir, data_dir
+from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from psychometrics.publishing.record import external_texts_file
 
 
@@ -92,7 +92,8 @@ def moved(kept: Path, runs: Path, tolerance: float = 1e-3) -> pd.DataFrame:
         tolerances = {(row.table, row.column): row.tolerance for row in wider}
 
     rows = []
-    names = {file.relative_to(top) for top in (kept, runs) for file in top.glob("*/tab-*.csv")}
+    shown = [(kept, "*/*.csv"), (runs, "*/tab-*.csv")]  # of figures only the kept ones
+    names = {file.relative_to(top) for top, form in shown for file in top.glob(form)}
     for name in sorted(names):
         if _other_texts(kept / name, runs / name):
             continue
@@ -140,6 +141,14 @@ def not_compared(kept: Path, runs: Path) -> list[str]:
             )
 
     return sentences
+
+
+def cited_figures() -> list[str]:
+    """Return the names of figures that an exercise, a rule, a claim or a text cites."""
+    places = [data_dir() / "exercises.csv", data_dir() / "expectations.csv"]
+    places += [*(data_dir() / "claims").glob("*.csv"), *notebooks_dir().glob("*.ipynb")]
+    texts = "".join(path.read_text(encoding="utf-8") for path in places)
+    return sorted(set(re.findall(r"(fig-[\w-]+)\[", texts)))
 
 
 def external_texts(path: Path) -> str:
@@ -200,8 +209,7 @@ def _main() -> None:
     for sentence in not_compared(kept, runs):
         print(f"Not compared: {sentence}")
 
-    figures = re.findall(r"fig-[\w-]+", (data_dir() / "exercises.csv").read_text())
-    for name in renew(kept, runs, figures):
+    for name in renew(kept, runs, cited_figures()):
         print(f"Not replaced: {name}; build the book with the texts it rests on to renew it.")
 
 

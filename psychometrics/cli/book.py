@@ -60,14 +60,18 @@ def _run_once(notebook: str, values: dict, output: Path) -> None:
         return
 
     sentences = pm.claims.judged_sentences(executed)
-    holds, unknown, fails = pm.claims.SENTENCE_VERDICTS
+    holds, published, unknown, fails = pm.claims.SENTENCE_VERDICTS
     for row in sentences[sentences["verdict"] == fails].itertuples():
         typer.echo(f"{fails}: {row.sentence} ({row.why})")
 
     counts = sentences["verdict"].value_counts()
     said = "; ".join(f"{verdict}: {counts.get(verdict, 0)}" for verdict in (holds, fails, unknown))
+    rest = counts.get(published, 0)
     if len(sentences):
-        typer.echo(f"{len(sentences)} sentences of the book were tested on this run. {said}.")
+        typer.echo(
+            f"{len(sentences) - rest} sentences of the book were tested on this run. {said}. "
+            f"{rest} more rest on published data, which this run did not touch."
+        )
 
 
 @app.command("book", rich_help_panel=_PANEL)

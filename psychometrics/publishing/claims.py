@@ -22,7 +22,7 @@ from ..checks import check_kinds
 from ..data import available
 from ..exceptions import DataError
 from ..paths import book_dir, data_dir
-from .record import _own_folder, _starred, cell, number, with_interval
+from .record import _found, _own_folder, _starred, cell, number, with_interval
 
 STUDIES = {
     "empalc": "EMPALC",
@@ -46,7 +46,12 @@ BASES = {
     "our scoring": "published data, our scoring",
     "feature parity": "features of this package",
 }
-SENTENCE_VERDICTS = ("holds here", "cannot be judged here", "does not hold here")
+SENTENCE_VERDICTS = (
+    "holds here",
+    "published data, not this run",
+    "cannot be judged here",
+    "does not hold here",
+)
 """The verdicts on a sentence of the book in a different run, from the mildest to the worst."""
 _LEVELS = {"psychobench": 0.01}  # a paper's own level of significance; otherwise .05
 _RULES = ("equal", "above", "below", "untestable")
@@ -302,7 +307,8 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     DataFrame
         One row per sentence of ``data/expectations.csv`` about this chapter: ``sentence``,
         ``verdict`` (of :data:`SENTENCE_VERDICTS`; a sentence holds if it holds in each of its
-        cells), ``why`` (the first decisive cell) and ``shown``, the table or figure of that cell.
+        cells that the run computed anew), ``why`` (the first decisive cell) and ``shown``, the
+        table or figure of that cell.
         The table is empty for a notebook that is not a chapter.
 
     Examples
@@ -312,12 +318,19 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     """
     executed = Path(executed)
     table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
-    table = table[table["chapter"] == _chapter_of(executed)]
+    chapter = _chapter_of(executed)
+    table = table[table["chapter"] == chapter]
+    published = chapter if len(table) and own_parameters(executed) else ""
     rows = []
     for sentence, part in table.groupby("sentence", sort=False):
-        cells = [verdict for row in part.itertuples() for verdict in _judged_cells(row, executed)]
-        verdict = max((verdict for verdict, _, _ in cells), key=SENTENCE_VERDICTS.index)
-        _, why, shown = next(judged for judged in cells if judged[0] == verdict)
+        cells = []
+        for row in part.itertuples():
+            cells += _judged_cells(row, executed, published)
+
+        of_this_run = [judged for judged in cells if judged[0] != SENTENCE_VERDICTS[1]]
+        verdict, why, shown = max(
+            of_this_run or cells, key=lambda judged: SENTENCE_VERDICTS.index(judged[0])
+        )
         rows.append({"sentence": sentence, "verdict": verdict, "why": why, "shown": shown})
 
     return pd.DataFrame(rows, columns=["sentence", "verdict", "why", "shown"])
@@ -481,32 +494,69 @@ def _holds(value: float | str, rule: str, bar: float | str) -> bool:
     return rules[rule]
 
 
-def _judged_cells(row: tuple, executed: Path) -> list[tuple[str, str, str]]:
-    """Return the verdict on each cell of a rule, the reason, and the cell's table."""
+def _judged_cells(row: tuple, executed: Path, published: str) -> list[tuple[str, str, str]]:
+    """Return the verdict on each cell of a rule, the reason, and the cell's table.
+
+    ``published`` is the chapter with whose published run this run is compared; empty for that run.
+    """
     address = _within(row.cell, row.chapter)
     shown = address.partition("[")[0]
 
     if row.needs and not available(row.needs):
-        return [(SENTENCE_VERDICTS[1], f"it needs {row.needs}", shown)]
+        return [(SENTENCE_VERDICTS[2], f"it needs {row.needs}", shown)]
 
     here = row._replace(cell=address, bar=_within(row.bar, row.chapter))
     if any("/" in text.partition("[")[0] for text in (here.cell, here.bar) if "[" in text):
-        return [(SENTENCE_VERDICTS[1], "it also depends on another chapter", shown)]
+        return [(SENTENCE_VERDICTS[2], "it also depends on another chapter", shown)]
 
     rows = _written_out(here, executed.parent, executed.stem)
-    return [(*_judged_cell(one, executed), shown) for one in rows]
+    return [(*_judged_cell(one, executed, published), shown) for one in rows]
 
 
-def _judged_cell(row: tuple, executed: Path) -> tuple[str, str]:
+def _judged_cell(row: tuple, executed: Path, published: str) -> tuple[str, str]:
     """Return the verdict on one cell and the reason."""
     value, bar, met = _rule_met(row, executed.parent, executed.stem)
     if met is None:
-        return SENTENCE_VERDICTS[1], f"this run has no value in {row.cell} or {bar}"
+        return SENTENCE_VERDICTS[2], f"this run has no value in {row.cell} or {bar}"
+
+    addresses = [text for text in (row.cell, row.bar) if "[" in text]
+    if published and all(_is_published(text, executed, published) for text in addresses):
+        return SENTENCE_VERDICTS[1], f"{row.cell} does not depend on this run"
 
     words = value if isinstance(value, str) else number(value, ".3g")
     needed = number(bar, ".3g") if isinstance(bar, float) else bar
     reason = f"{row.cell} is {words}; the rule is “{row.rule} {needed}”"
-    return SENTENCE_VERDICTS[0 if met else 2], reason
+    return SENTENCE_VERDICTS[0 if met else 3], reason
+
+
+def _is_published(address: str, executed: Path, chapter: str) -> bool:
+    """Return whether a run shows the published run's cell, which it then did not compute anew.
+
+    Six equal digits of a fraction are no coincidence; of a whole number or a word, the whole row
+    must be equal.
+    """
+    shown = executed.parent, executed.stem
+    kept = data_dir() / "tables", chapter
+    try:
+        value = cell(address, *shown)
+        if isinstance(value, float) and value % 1:
+            here = with_interval(address, *shown)
+            published = with_interval(address, *kept)
+        else:
+            here, _ = _found(address, *shown)
+            published, _ = _found(address, *kept)
+    except DataError:
+        return False
+
+    return here.keys() == published.keys() and all(
+        _is_equal(here[name], published[name]) for name in here
+    )
+
+
+def _is_equal(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-6) or (math.isnan(one) and math.isnan(other))
+    return one == other
 
 
 def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:

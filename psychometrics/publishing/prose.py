@@ -206,14 +206,15 @@ class _OtherRun(_Prose):
     def banner(self) -> str:
         given = ", ".join(f"{name} = {_code(value)}" for name, value in self.parameters.items())
         counts = self.sentences["verdict"].value_counts()
-        held, unknown, failed = (counts.get(verdict, 0) for verdict in SENTENCE_VERDICTS)
+        held, published, unknown, failed = (counts.get(one, 0) for one in SENTENCE_VERDICTS)
         paragraphs = [
             f"**This is not the published run.** {f'It was run with {given}.' if given else ''} "
             "The text in quotations, captions and solutions was written for the published run: "
             "it has the published numbers, with those of this run in brackets.",
             f"{len(self.sentences)} sentences of this chapter have a rule. Hold here: {held}. "
-            f"Do not hold here: {failed}. Cannot be judged here: {unknown}. Sentences without a "
-            "mark have no rule; they say nothing about this run.",
+            f"Do not hold here: {failed}. Cannot be judged here: {unknown}. Rest on published "
+            f"data that this run did not touch: {published}. Sentences without a mark have no "
+            "rule; they say nothing about this run.",
         ]
         false = self.sentences[self.sentences["verdict"] == SENTENCE_VERDICTS[-1]]
         lines = [f"- {row.sentence}: **{row.verdict}** ({row.why})" for row in false.itertuples()]
@@ -329,7 +330,7 @@ class _OtherRun(_Prose):
 
         for sentence, own in zip(sentences, verdicts, strict=True):
             if any(not self._here(role[1]) for role in ROLE.finditer(sentence[0])):
-                own.append(SENTENCE_VERDICTS[1])
+                own.append(SENTENCE_VERDICTS[2])
 
         marked = ""
         place = 0
