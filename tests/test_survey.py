@@ -180,3 +180,10 @@ def test_what_cannot_be_a_survey_is_refused(tmp_path):
     ]
     with pytest.raises(ParameterError):
         survey(gad7.model_copy(update={"id": "attention", "items": tuple(items)}))
+
+
+def test_a_table_without_the_attention_items_is_refused_and_not_empty(tmp_path):
+    table = tmp_path / "people.csv"
+    table.write_text("gad7_1,gad7_2\n1,2\n2,3\n")
+    with pytest.raises(ParameterError, match="attention_1"):
+        read_survey([table], survey("gad7"), progress=False)

@@ -158,7 +158,7 @@ def screen(
     Raises
     ------
     ParameterError
-        A column is missing, or the questionnaire has no attention check.
+        A column is missing, the questionnaire has no attention check, or nobody answered one.
 
     References
     ----------
@@ -178,6 +178,12 @@ def screen(
     wanted = _wanted(questionnaire)
     if not wanted:
         raise ParameterError(f"{questionnaire.id} has no attention check; use survey() first.")
+
+    checks = answers[answers["item_id"].isin(wanted)]
+    if (checks["status"] == "missing").all():
+        raise ParameterError(
+            f"answers: nobody answered {' or '.join(wanted)}; export these columns, too."
+        )
 
     own = [item.id for item in questionnaire.items if item.id not in wanted]
     signs = {key for scale in questionnaire.scales for key in questionnaire.keys(scale).values()}
@@ -233,7 +239,7 @@ def read_survey(
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "answers.csv"
-    >>> _ = file.write_text("respondent,seconds,gad7_1\\na,90,3\\n")
+    >>> _ = file.write_text("respondent,seconds,gad7_1,attention_1\\na,90,3,3\\n")
     >>> answers, screened = read_survey([file], survey("gad7"), progress=False)
     >>> len(answers), screened["why"].tolist()
     (0, ['attention, missing'])
