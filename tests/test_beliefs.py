@@ -241,6 +241,15 @@ def test_shares_by_rank_are_counted_by_model_and_theme():
         assert found.loc[cell, "n"] == 2
 
 
+def test_a_column_called_like_a_category_changes_nothing():
+    said = pd.DataFrame({"respondent_id": "m", "template": ["a", "b"], "rank": 1})
+    said["completion"] = ["thief", "kind"]
+    marked = said.assign(hurtful=[True, False])
+    pd.testing.assert_frame_equal(
+        beliefs.shares_by_rank(marked, ["thief"]), beliefs.shares_by_rank(said, ["thief"])
+    )
+
+
 @needs_text
 def test_shares_by_rank_of_published_completions_are_those_of_the_shipped_bits():
     rows = make.completions("bert", "binary")[:50]

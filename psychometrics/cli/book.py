@@ -69,8 +69,8 @@ def _run_once(notebook: str, values: dict, output: Path) -> None:
     rest = counts.get(published, 0)
     if len(sentences):
         typer.echo(
-            f"{len(sentences) - rest} sentences of the book were tested on this run. {said}. "
-            f"{rest} more rest on published data, which this run did not touch."
+            f"Sentences of the book tested on this run: {len(sentences) - rest}. {said}. "
+            f"Resting on published data, which this run did not touch: {rest}."
         )
 
 

@@ -166,10 +166,9 @@ def shares_by_rank(
     [0.5]
     """
     check_names(by=by)
-    marked = _marked(completions, lexicon, [*by, unit])
+    marked, categories = _marked(completions, lexicon, [*by, unit])
     parts = [
-        mean_table(marked, name, [*by, "rank"], unit).assign(category=name)
-        for name in marked.columns[completions.shape[1] :]
+        mean_table(marked, name, [*by, "rank"], unit).assign(category=name) for name in categories
     ]
     found = pd.concat(parts, ignore_index=True)
     found[["low", "high"]] = found[["low", "high"]].clip(0, 1)
@@ -229,14 +228,14 @@ def group_differences(
     """
     check_numbers(draws=draws, seed=seed)
     pair = list(pair) if isinstance(pair, Iterable) else [pair]
-    marked = _marked(completions, lexicon, [by, unit])
+    marked, categories = _marked(completions, lexicon, [by, unit])
     marked = marked[marked[by].isin(pair)]
     units = marked.drop_duplicates([by, unit])
     if set(units[by]) != set(pair) or units[unit].duplicated().any():
         raise ParameterError(f"{by}: name two groups without a common {unit}, got {pair}.")
 
     rows = []
-    for name in marked.columns[completions.shape[1] :]:
+    for name in categories:
         for respondent, part in marked.groupby("respondent_id", sort=False, observed=True):
             cells = part.groupby([by, unit], observed=True)[name].agg(["sum", "count"])
             is_first = (cells.index.get_level_values(0) == pair[0]).astype(float)
@@ -369,9 +368,10 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
 
 def _marked(
     completions: pd.DataFrame, lexicon: pd.DataFrame | Iterable[str], columns: Sequence[str]
-) -> pd.DataFrame:
-    """Add a column per category that indicates whether a completion contains one of its words."""
-    check_columns(completions, list(dict.fromkeys([*_COMPLETIONS, *columns])))
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the named columns, and one per category: whether a completion has one of its words."""
+    needed = list(dict.fromkeys([*_COMPLETIONS, *columns]))
+    check_columns(completions, needed)
     if not isinstance(lexicon, pd.DataFrame):
         check_names(lexicon=lexicon)
         lexicon = pd.DataFrame({"lemma": list(lexicon), "category": "hurtful"})
@@ -382,9 +382,8 @@ def _marked(
 
     rows = [[text] for text in completions["completion"]]
     categories = lexicon.groupby("category", sort=False)["lemma"]
-    return completions.assign(
-        **{str(name): hurtful(rows, words)[:, 0] for name, words in categories}
-    )
+    contains = {str(name): hurtful(rows, words)[:, 0] for name, words in categories}
+    return completions[needed].assign(**contains), list(contains)
 
 
 def _group_shares(
