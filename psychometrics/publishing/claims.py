@@ -320,12 +320,12 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
     chapter = _chapter_of(executed)
     table = table[table["chapter"] == chapter]
-    published = chapter if len(table) and own_parameters(executed) else ""
+    compared_with = chapter if len(table) and own_parameters(executed) else ""
     rows = []
     for sentence, part in table.groupby("sentence", sort=False):
         cells = []
         for row in part.itertuples():
-            cells += _judged_cells(row, executed, published)
+            cells += _judged_cells(row, executed, compared_with)
 
         of_this_run = [judged for judged in cells if judged[0] != SENTENCE_VERDICTS[1]]
         verdict, why, shown = max(
@@ -494,10 +494,11 @@ def _holds(value: float | str, rule: str, bar: float | str) -> bool:
     return rules[rule]
 
 
-def _judged_cells(row: tuple, executed: Path, published: str) -> list[tuple[str, str, str]]:
+def _judged_cells(row: tuple, executed: Path, compared_with: str) -> list[tuple[str, str, str]]:
     """Return the verdict on each cell of a rule, the reason, and the cell's table.
 
-    ``published`` is the chapter with whose published run this run is compared; empty for that run.
+    ``compared_with`` is the chapter whose published run this run is compared with; empty for the
+    published run itself.
     """
     address = _within(row.cell, row.chapter)
     shown = address.partition("[")[0]
@@ -510,17 +511,17 @@ def _judged_cells(row: tuple, executed: Path, published: str) -> list[tuple[str,
         return [(SENTENCE_VERDICTS[2], "it also depends on another chapter", shown)]
 
     rows = _written_out(here, executed.parent, executed.stem)
-    return [(*_judged_cell(one, executed, published), shown) for one in rows]
+    return [(*_judged_cell(one, executed, compared_with), shown) for one in rows]
 
 
-def _judged_cell(row: tuple, executed: Path, published: str) -> tuple[str, str]:
+def _judged_cell(row: tuple, executed: Path, compared_with: str) -> tuple[str, str]:
     """Return the verdict on one cell and the reason."""
     value, bar, met = _rule_met(row, executed.parent, executed.stem)
     if met is None:
         return SENTENCE_VERDICTS[2], f"this run has no value in {row.cell} or {bar}"
 
     addresses = [text for text in (row.cell, row.bar) if "[" in text]
-    if published and all(_is_published(text, executed, published) for text in addresses):
+    if compared_with and all(_is_published(text, executed, compared_with) for text in addresses):
         return SENTENCE_VERDICTS[1], f"{row.cell} does not depend on this run"
 
     words = value if isinstance(value, str) else number(value, ".3g")
@@ -541,15 +542,15 @@ def _is_published(address: str, executed: Path, chapter: str) -> bool:
         value = cell(address, *shown)
         if isinstance(value, float) and value % 1:
             here = with_interval(address, *shown)
-            published = with_interval(address, *kept)
+            kept_row = with_interval(address, *kept)
         else:
             here, _ = _found(address, *shown)
-            published, _ = _found(address, *kept)
+            kept_row, _ = _found(address, *kept)
     except DataError:
         return False
 
-    return here.keys() == published.keys() and all(
-        _is_equal(here[name], published[name]) for name in here
+    return here.keys() == kept_row.keys() and all(
+        _is_equal(here[name], kept_row[name]) for name in here
     )
 
 
