@@ -74,12 +74,12 @@ def copy(tiny_model, tmp_path):
 
 
 def edit(path: Path, **changes) -> None:
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text(encoding="utf-8"))
     for key, value in changes.items():
         content.pop(key, None)
         if value is not None:
             content[key] = value
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content), encoding="utf-8")
 
 
 # Answers
@@ -706,7 +706,7 @@ def test_a_model_that_reads_three_tokens_is_refused(copy):
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "roberta", "t5"])
 def test_a_tokenizer_that_knows_no_word_is_refused(architecture, save_tiny_model, tmp_path):
     folder = save_tiny_model(tmp_path / architecture, architecture)
-    foreign = json.loads((folder / "tokenizer.json").read_text())
+    foreign = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     model, kept = foreign["model"], {token["content"] for token in foreign["added_tokens"]}
     rows = enumerate(dict(model["vocab"]).items())
     rows = {token if token in kept else f"漢{n}": value for n, (token, value) in rows}

@@ -26,7 +26,7 @@ class _NoSemaphore:
 
     SEM_VALUE_MAX = _multiprocessing.SemLock.SEM_VALUE_MAX
 
-    def __init__(self, *_):
+    def __init__(self, *_, **__):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
 
