@@ -5,5 +5,7 @@ import sys
 
 from tests.poverty import poor_environment
 
-command = [sys.executable, "-m", "pytest", *sys.argv[1:]]
+# joblib says so itself where semaphores are missing
+serial = "ignore:[Errno 38] Function not implemented.  joblib:UserWarning"
+command = [sys.executable, "-m", "pytest", "-W", serial, *sys.argv[1:]]
 os.execve(sys.executable, command, poor_environment())
