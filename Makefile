@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 RECIPES := PYTHONPATH=data $(BIN)/python -m recipes
 PIP := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
+POOR := answer_files devices interventions respondents_nli store
 QUICK := house scoring reliability validity items irt norms styles bias intervals trends figures
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test quick faults bench lint population bases data elsewhere mutants sums tables release picture course bank constraints clean
+.PHONY: book pdf test quick poor faults bench lint population bases data elsewhere mutants sums tables release picture course bank constraints clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -28,6 +29,10 @@ quick: $(VENV)/installed  ## run the linter and the tests of methods, in a minut
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadgroup $(addprefix tests/test_,$(addsuffix .py,$(QUICK)))
+
+# What is hidden, and how, is the table of tests/poverty/__init__.py. Only the tests that could care.
+poor: $(VENV)/installed  ## run tests as on a machine with AVX2 alone, one core, no /dev/shm, home, UTF-8
+	$(BIN)/python -m tests.poverty -n 2 --dist loadgroup tests/benchmarks $(addprefix tests/test_,$(addsuffix .py,$(POOR)))
 
 faults: $(VENV)/installed  ## kill runs and drivers that share a store, twenty times each
 	OMP_NUM_THREADS=1 PSYCHOMETRICS_KILLS=20 $(BIN)/python -m pytest tests/faults

@@ -28,6 +28,7 @@ from tests.faults.faults import ON_RAY, SMALL, _two_machines, _workers
 _WAIT = "RAY_raylet_start_wait_time_s"
 os.environ[_WAIT] = ON_RAY[_WAIT]  # read when Ray is imported
 ray = pytest.importorskip("ray", reason="the engine for clusters is an extra")
+pytestmark = pytest.mark.timeout(900)  # a busy machine takes minutes to start each node
 ASKED = ["challenges", "gad7"]
 
 
@@ -40,8 +41,15 @@ def machines():
         patch.setenv("AWS_ACCESS_KEY_ID", "key")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        machines = _two_machines()
-        ray.init(machines.address, log_to_driver=False, logging_level="ERROR")
+        try:
+            machines = _two_machines()
+            ray.init(machines.address, log_to_driver=False, logging_level="ERROR")
+        except Exception as error:  # Ray raises nothing more special where a node is late
+            ray.shutdown()
+            load = os.getloadavg()[0]
+            if load <= os.cpu_count():
+                raise
+            pytest.skip(f"Ray did not start while the machine was busy (load {load:.0f}): {error}")
         yield machines
         ray.shutdown()
         machines.shutdown()

@@ -24,6 +24,7 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
 )
+from transformers.activations import ACT2FN
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError, RespondentError
@@ -73,12 +74,12 @@ def copy(tiny_model, tmp_path):
 
 
 def edit(path: Path, **changes) -> None:
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text(encoding="utf-8"))
     for key, value in changes.items():
         content.pop(key, None)
         if value is not None:
             content[key] = value
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content), encoding="utf-8")
 
 
 # Answers
@@ -705,7 +706,7 @@ def test_a_model_that_reads_three_tokens_is_refused(copy):
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "roberta", "t5"])
 def test_a_tokenizer_that_knows_no_word_is_refused(architecture, save_tiny_model, tmp_path):
     folder = save_tiny_model(tmp_path / architecture, architecture)
-    foreign = json.loads((folder / "tokenizer.json").read_text())
+    foreign = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     model, kept = foreign["model"], {token["content"] for token in foreign["added_tokens"]}
     rows = enumerate(dict(model["vocab"]).items())
     rows = {token if token in kept else f"漢{n}": value for n, (token, value) in rows}
@@ -806,23 +807,62 @@ def _refuse(*given):
     raise RuntimeError("another version of torch takes other arguments")
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("activation", [None, "gelu", "relu"])
-@pytest.mark.parametrize("wrong", [lambda x, *_: x @ torch.ones(8, 4).to(x), _refuse])
-def test_a_packed_layer_that_differs_from_the_plain_one_is_not_used(
-    monkeypatch, dtype, activation, wrong
+def _refuse_large(x, weight, bias, *_):
+    """Multiply as the plain layer does, but not 4 rows or more."""
+    return _refuse() if len(x) > 3 else torch.nn.functional.linear(x, weight, bias)
+
+
+_PACK = {"_reorder_linear_weight": lambda weight: weight}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("activation", ["", "gelu", "relu", "gelu_new"])
+@pytest.mark.parametrize(
+    "private",
+    [
+        pytest.param({}, id="all missing"),
+        pytest.param(_PACK, id="product missing"),
+        pytest.param({"_linear_pointwise": _refuse}, id="packing missing"),
+        pytest.param({"_reorder_linear_weight": _refuse}, id="packing refuses"),
+        pytest.param(_PACK | {"_linear_pointwise": _refuse}, id="product refuses"),
+        pytest.param(_PACK | {"_linear_pointwise": lambda: None}, id="other arguments"),
+        pytest.param(_PACK | {"_linear_pointwise": lambda *_: None}, id="other result"),
+        pytest.param(
+            _PACK | {"_linear_pointwise": lambda x, *_: x @ torch.ones(8, 4).to(x)}, id="differs"
+        ),
+        pytest.param(
+            _PACK | {"_linear_pointwise": lambda x, *_: x[:, :4] * torch.nan}, id="no number"
+        ),
+        pytest.param(
+            _PACK | {"_linear_pointwise": lambda x, *_: x.new_zeros(1, 1)}, id="other shape"
+        ),
+        pytest.param(_PACK | {"_linear_pointwise": _refuse_large}, id="refuses later"),
+    ],
+)
+def test_whatever_private_functions_do_a_layer_multiplies_as_the_plain_one(
+    monkeypatch, dtype, activation, private
 ):
     weight = torch.linspace(-1, 1, 32).view(4, 8).to(dtype)
     bias = torch.ones(4, dtype=dtype)
-    x = torch.linspace(0, 1, 16).view(2, 8).to(dtype)
-    expected = torch.nn.functional.linear(x, weight, bias)
-    if activation:
-        expected = getattr(torch.nn.functional, activation)(expected)
-
+    x = torch.linspace(0, 1, 40).view(5, 8).to(dtype)
+    activate = ACT2FN[activation] if activation else torch.nn.Identity()
+    expected = activate(torch.nn.functional.linear(x, weight, bias))
     packed = fast._packed_linear(weight, bias, activation)(x)
-    fakes = SimpleNamespace(_linear_pointwise=wrong, _reorder_linear_weight=lambda w: w)
-    monkeypatch.setattr(fast, "_PACKED", fakes)
-    plain = fast._packed_linear(weight, bias, activation)
-
-    assert torch.equal(plain(x), expected)
     torch.testing.assert_close(packed, expected, atol=0.02, rtol=0.02)
+
+    monkeypatch.setattr(fast, "_PACKED", SimpleNamespace(**private))
+    layer = fast._packed_linear(weight, bias, activation)
+    for _ in range(2):
+        assert torch.equal(layer(x), expected)
+
+
+def test_a_layer_that_failed_is_not_packed_again_and_errors_of_its_input_are_raised(monkeypatch):
+    calls = []
+    private = {"_reorder_linear_weight": lambda weight: calls.append(weight) or _refuse()}
+    monkeypatch.setattr(fast, "_PACKED", SimpleNamespace(**private))
+    layer = fast._packed_linear(torch.ones(4, 8), None)
+    with pytest.raises(RuntimeError, match="shapes"):  # torch's own words about the input
+        layer(torch.ones(2, 9))
+    for _ in range(3):
+        layer(torch.ones(2, 8))
+    assert len(calls) == 2, "once for the wrong input, once for the first right one"

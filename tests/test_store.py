@@ -268,7 +268,7 @@ def test_a_store_that_is_a_file_is_named(tmp_path):
     (tmp_path / "mlm").write_text("mine")
     with pytest.raises(StoreError, match="PSYCHOMETRICS_STORE"):
         filled(tmp_path)
-    assert (tmp_path / "file").read_text() == (tmp_path / "mlm").read_text() == "mine"
+    assert (tmp_path / "file").read_text("utf-8") == (tmp_path / "mlm").read_text("utf-8") == "mine"
 
 
 def test_who_may_read_is_for_the_umask_to_say(tmp_path):

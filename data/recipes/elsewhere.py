@@ -22,6 +22,7 @@ from pathlib import Path
 import pandas as pd
 
 from psychometrics.paths import cache_dir, notebooks_dir
+from tests.poverty import VARIABLES, wide_instructions
 
 ROOT = notebooks_dir().parent
 AS_IT_IS = "as it is"
@@ -37,8 +38,12 @@ SETTINGS = {
     "one thread": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     "two threads": {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"},
     "other surroundings": {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "de_DE.UTF-8"},
+    "poor": {**VARIABLES, "NPY_DISABLE_CPU_FEATURES": "wide"},
 }
-"""Environment variables of each setting; *wide* stands for the instructions that AVX2 lacks."""
+"""Environment variables of each setting; *wide* stands for the instructions that AVX2 lacks.
+
+No chapter computes in bfloat16 or float16: ``make poor`` runs the tests that do.
+"""
 _LINKED = ("data", "notebooks", "questionnaires", "tests")
 _EXECUTE = """
 from pathlib import Path
@@ -91,14 +96,6 @@ def printed_cells(chapters: Path) -> dict[tuple[str, str, int], str]:
     return cells
 
 
-def _wide_instructions() -> str:
-    """Return this numpy's names for instructions wider than AVX2."""
-    from numpy._core import _multiarray_umath as core
-
-    wide = [name for name in core.__cpu_dispatch__ if re.search("512|V4", name)]
-    return " ".join(name for name in wide if core.__cpu_features__.get(name))
-
-
 def _run(name: str, folder: Path) -> tuple[Path, float]:
     """Execute the chapters in a copy of the project; return its chapters, and the seconds."""
     copy = folder / re.sub(r"\W+", "-", name)
@@ -118,7 +115,7 @@ def _run(name: str, folder: Path) -> tuple[Path, float]:
 
     changes = dict(SETTINGS[name])
     if "NPY_DISABLE_CPU_FEATURES" in changes:
-        changes["NPY_DISABLE_CPU_FEATURES"] = _wide_instructions()
+        changes["NPY_DISABLE_CPU_FEATURES"] = wide_instructions()
 
     environment = os.environ | {
         "PYTHONPATH": str(copy),

@@ -81,7 +81,8 @@ def resolve_dtype(dtype: str | torch.dtype | None = None) -> str:
 
     bfloat16 keeps two to three digits of an answer, which depend on the processor. It is for large
     populations on hardware with fast bfloat16, and is never a default. float16 keeps three digits,
-    and is for GPUs too old for bfloat16; large numbers overflow in float16.
+    and is for GPUs too old for bfloat16; large numbers overflow in float16. Processors without
+    units for these types answer in them, too, but more slowly than in float32.
 
     Raises
     ------

@@ -12,15 +12,17 @@ Three changes make a classifier faster; none of them alters an answer beyond rou
 A decoder reads a beginning shared by neighbouring texts only once, and its last layer computes only
 the last tokens.
 
-The functions that pack weights for a processor are private to torch and were tested with torch
+The functions that pack weights and multiply by them are private to torch and were tested with torch
 2.13.0. Each packed layer is compared once with the plain layer. If they differ, or if a function is
-missing, the plain layer is used.
+missing or raises an error, at first or in a later batch, the plain layer is used from then on. On a
+processor that has neither AVX-512 nor AVX-NE-CONVERT, these functions refuse bfloat16.
 
 Both kinds of models are in this one file, because encoders and decoders share the packed layers.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +162,7 @@ def packed_forward(
 
 
 def _packed(
-    weights: Mapping[str, torch.Tensor], names: Sequence[str], activation: str | None = None
+    weights: Mapping[str, torch.Tensor], names: Sequence[str], activation: str = ""
 ) -> _Step:
     """Combine the linear layers that have the given names into one product."""
     weight = torch.cat([weights[f"{name}.weight"] for name in names])
@@ -292,54 +294,57 @@ def _through(
     return layer.out_norm(hidden + layer.narrow(layer.widen(hidden)))
 
 
-def _packed_linear(
-    weight: torch.Tensor, bias: torch.Tensor | None, activation: str | None = None
-) -> _Step:
-    """Return a linear layer with its activation, packed for fast multiplication."""
+def _packed_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "") -> _Step:
+    """Return a linear layer with its activation, packed for fast multiplication if that works."""
     weight = weight.detach()
     bias = None if bias is None else bias.detach()
-    act: Any = getattr(F, activation or "", None)
-    if activation and act is None:
+    act: _Step = getattr(F, activation, None) if activation else nn.Identity()
+    if act is None:
         from transformers.activations import ACT2FN
 
         act = ACT2FN[activation]
 
     def plain(x: torch.Tensor) -> torch.Tensor:
-        values: torch.Tensor = F.linear(x, weight, bias)
-        if act is not None:
-            values = act(values)
-        return values
+        return act(F.linear(x, weight, bias))
 
-    packs = weight.device.type == "cpu" and weight.dtype in _ROUNDING
-    names = ("_linear_pointwise", "_reorder_linear_weight")
-    if packs and torch.backends.mkldnn.is_available() and all(hasattr(_PACKED, n) for n in names):
-        packed = _PACKED._reorder_linear_weight(weight)
-        name, algorithm = _WITHIN.get(activation or "", ("none", ""))
-        is_within = act is None or activation in _WITHIN
+    if weight.device.type != "cpu" or weight.dtype not in _ROUNDING:
+        return plain
 
-        def fast(x: torch.Tensor) -> torch.Tensor:
-            values: torch.Tensor = _PACKED._linear_pointwise(x, packed, bias, name, [], algorithm)
-            if not is_within:
-                values = act(values)
+    name, algorithm = _WITHIN.get(activation, ("none", ""))
+    remaining: _Step = nn.Identity() if activation in _WITHIN else act
+
+    def multiply(x: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
+        return remaining(_PACKED._linear_pointwise(x, packed, bias, name, [], algorithm))
+
+    @functools.cache
+    def pack() -> torch.Tensor:
+        """Pack the weights, and compare a product of three rows with the plain product."""
+        packed: torch.Tensor = _PACKED._reorder_linear_weight(weight)
+        rows = torch.linspace(-1, 1, 3 * weight.shape[1]).view(3, -1).to(weight.dtype)
+        expected = plain(rows).float()
+        tolerance = _ROUNDING[weight.dtype] * max(1.0, float(expected.abs().max()))
+        if not torch.allclose(multiply(rows, packed).float(), expected, atol=tolerance, rtol=0):
+            raise ArithmeticError("The packed layer differs from the plain layer.")
+
+        return packed
+
+    return _guarded(lambda x: multiply(x, pack()), plain)
+
+
+def _guarded(fast: _Step, plain: _Step) -> _Step:
+    """Return a layer that computes the fast way until that fails, and then the plain way."""
+    step = fast
+
+    def guarded(x: torch.Tensor) -> torch.Tensor:
+        nonlocal step
+        try:
+            return step(x)
+        except Exception:  # private functions may be missing, refuse, or take other arguments
+            values = plain(x)  # raises if the input is at fault, or memory is short
+            step = plain
             return values
 
-        return fast if _agree(fast, plain, weight) else plain
-
-    return plain
-
-
-@torch.inference_mode()
-def _agree(fast: _Step, plain: _Step, weight: torch.Tensor) -> bool:
-    """Return whether a packed layer agrees with the plain one on three rows of numbers."""
-    rows = torch.linspace(-1, 1, 3 * weight.shape[1], dtype=torch.float32)
-    rows = rows.view(3, -1).to(weight.dtype)
-    expected = plain(rows).float()
-    tolerance = _ROUNDING[weight.dtype] * max(1.0, float(expected.abs().max()))
-
-    try:
-        return bool(((fast(rows).float() - expected).abs() <= tolerance).all())
-    except (RuntimeError, TypeError):  # another version of torch has other arguments
-        return False
+    return guarded
 
 
 class _DecoderLayer(NamedTuple):
@@ -461,7 +466,8 @@ def _through_decoder(
     projected = layer.project(layer.norm(hidden)).view(len(hidden), heads + 2 * of_keys, -1)
     turned = projected[:, :-of_keys]
     value = projected[:, -of_keys:]
-    turned = turned * turns[0] + _rotated(turned) * turns[1]
+    one, other = turned.chunk(2, dim=-1)
+    turned = turned * turns[0] + torch.cat((-other, one), dim=-1) * turns[1]
     query = turned[:, :heads]
     key = turned[:, heads:]
     mixed = torch.empty_like(query)
@@ -480,11 +486,6 @@ def _through_decoder(
     hidden = hidden + layer.mix(mixed.flatten(1))
     inner = layer.out_norm(hidden)
     return hidden + layer.narrow(layer.gate(inner).mul_(layer.up(inner)))
-
-
-def _rotated(x: torch.Tensor) -> torch.Tensor:
-    one, other = x.chunk(2, dim=-1)
-    return torch.cat((-other, one), dim=-1)
 
 
 def _decoder_layer(layer: Any, config: PreTrainedConfig) -> _DecoderLayer:

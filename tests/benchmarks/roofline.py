@@ -20,6 +20,7 @@ from .rows import OURS, row
 
 OPERATIONS = {
     "mkldnn::_linear_pointwise": "linear layers",
+    "aten::linear": "linear layers",  # on processors that refuse bfloat16 in the packed ones
     "aten::_scaled_dot_product_flash_attention_for_cpu": "attention",
     "aten::native_layer_norm": "normalisation",
     "aten::add": "additions",
@@ -62,10 +63,11 @@ def _by_operation(profiled: profile, wall: float) -> dict[str, tuple[float, floa
     for event in profiled.key_averages(group_by_input_shape=True):
         if name := OPERATIONS.get(event.key):
             shapes, (seconds, work) = event.input_shapes, found[name]
+            took = event.cpu_time_total if name == "linear layers" else event.self_cpu_time_total
             done = event.count * (
                 2 * prod(shapes[0]) * shapes[1][0]
                 if name == "linear layers"
                 else 2 * sum(map(prod, shapes[:3])) + 2 * prod(shapes[0])
             )
-            found[name] = seconds + event.self_cpu_time_total / 1e6, work + done
+            found[name] = seconds + took / 1e6, work + done
     return found | {"the rest": (wall - sum(seconds for seconds, _ in found.values()), 0.0)}

@@ -77,7 +77,7 @@ def peak_mb() -> float | None:
     status = Path("/proc/self/status")
     if not status.is_file():
         return None
-    return int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]) / 1024
+    return int(re.search(r"VmHWM:\s+(\d+)", status.read_text(encoding="utf-8"))[1]) / 1024
 
 
 @contextlib.contextmanager
@@ -89,7 +89,7 @@ def worker(command: Sequence[str]) -> Iterator[Callable[..., dict]]:
     PsychometricsError
         It has ended; the message has its last words.
     """
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": said}
         process = subprocess.Popen(list(command), text=True, **pipes)
 

@@ -245,7 +245,7 @@ def _two_machines() -> Cluster:
 
     machines = Cluster(initialize_head=True, head_node_args=SMALL)
     machines.add_node(**SMALL)
-    machines.wait_for_nodes()
+    machines.wait_for_nodes(float(ON_RAY["RAY_raylet_start_wait_time_s"]))
     return machines
 
 
