@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import base64
+import json
 import time
+import urllib.parse
 
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from psychometrics.asking.ask import ask
 from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.endpoint import Endpoint
+from psychometrics.endpoints.masking import _find_secrets, _mask_secrets, mask_conditions
 from psychometrics.endpoints.proxies import _proxy_for
 from psychometrics.exceptions import ParameterError, RespondentError
 
@@ -233,3 +240,143 @@ def test_what_is_waited_for_before_the_first_reply_is_said_at_once_and_once(
     said.append(capsys.readouterr().err.count("no reply yet"))
     assert said[:2] == [0, 1]
     assert sum(said) == 1
+
+
+KEY = 'sk-"quoted"-0123456789'
+
+
+def repeats(text, sent):
+    """Repeat a text in each field of the reply that is stored."""
+
+    def serve(connection, request):
+        sent.append(request.decode())
+        reply = json.loads(completion(f"1: 4\nYour key is {text}."))
+        usage = {"prompt_tokens": 3, "completion_tokens": 3, "said": text}
+        body = json.dumps(reply | {"model": f"m {text}", "usage": usage}).encode()
+        connection.sendall(http(200, body))
+
+    return serve
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"api_key": KEY}, {"headers": {"api-key": KEY}},
+        {"headers": {"Authorization": f"Basic {KEY}"}},
+        {"body": {"auth": KEY}}, {"body": {"extra": {"access_token": KEY, "top": [1]}}},
+    ],
+    ids=["key", "header", "scheme", "body", "body within"],
+)  # fmt: skip
+def test_a_key_that_a_reply_repeats_or_a_request_holds_is_stored_nowhere(tmp_path, how):
+    sent = []
+    with raw_server(repeats(KEY, sent)) as url:
+        answers = put(url, tmp_path, ask_again=0, shuffle=False, **how)
+    assert "0123456789" in sent[0]  # it was sent
+    shown = answers.to_csv() + str(answers.attrs)
+    for part in tmp_path.rglob("*.parquet"):
+        table = pq.read_table(part)
+        shown += table.to_pandas().to_csv() + str(table.schema.metadata)
+    assert "0123456789" not in shown
+    assert answers["status"].tolist() == ["ok", "missing", "missing", "missing"]
+
+
+secret = st.text(alphabet="abcXYZ019-_.~/+=@:%\"'\\ é", min_size=6, max_size=30).filter(
+    lambda text: len(text.strip()) > 5
+)
+
+
+@given(secret, secret)
+def test_no_secret_of_any_setting_is_left_in_its_conditions(user, password):
+    quoted = [urllib.parse.quote(text, safe="") for text in (user, password)]
+    basic = base64.b64encode(f"{user}:{password}".encode()).decode()
+    conditions = {
+        "base_url": [f"https://{quoted[0]}:{quoted[1]}@host/v1"],
+        "headers": json.dumps({"api-key": password}),
+        "body": {"nested": [{"authKey": password}]},
+        "api_key": user,
+        "temperature": 0.0,
+    }
+    masked = mask_conditions(conditions)
+    assert masked["temperature"] == 0.0
+    assert masked.keys() == conditions.keys()
+    for text in (user, password, *quoted, basic, json.dumps(password)[1:-1]):
+        assert text not in json.dumps(masked, ensure_ascii=False)
+        assert text not in _mask_secrets(f"a {text} b", _find_secrets(conditions))
+
+
+def test_what_is_no_secret_stays_as_it_is():
+    conditions = {"body": '{"max_tokens": 5, "stop": "never"}', "temperature": 1, "role": "default"}
+    assert mask_conditions(conditions) == conditions
+
+
+def failing(error, counted):
+    def serve(connection, _request):
+        counted.append(1)
+        connection.sendall(http(200, json.dumps({"error": error}).encode()))
+
+    return serve
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "insufficient_quota"}, {"code": None, "type": "invalid_request_error"},
+        {"code": 401, "message": "no"}, {"code": "404"}, "model not found",
+        {"code": "invalid_api_key"}, {"type": "authentication_error"}, {"code": 402},
+    ],
+)  # fmt: skip
+def test_an_error_with_status_200_that_would_come_again_ends_the_run_at_once(tmp_path, error):
+    counted = []
+    with (
+        raw_server(failing(error, counted)) as url,
+        pytest.raises(RespondentError, match="refuses"),
+    ):
+        put(url, tmp_path, **{"retries": 3, "concurrency": 1})
+    assert len(counted) == 1
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    "error", [{"code": 500}, {"code": "server_error"}, {"message": "x"}, "busy"]
+)
+def test_an_error_with_status_200_that_may_pass_is_sent_again_and_never_an_answer(tmp_path, error):
+    counted = []
+
+    def serve(connection, request):
+        counted.append(1)
+        body = json.dumps({"error": error}).encode() if len(counted) < 3 else ANSWER
+        connection.sendall(http(200, body))
+
+    with raw_server(serve) as url:
+        answers = put(url, tmp_path, **{"retries": 3})
+    assert (answers["status"] == "ok").all()
+    assert len(counted) == 3
+
+
+def named(models):
+    """Reply in the name of one model after another."""
+    coming = iter(models)
+
+    def serve(connection, _request):
+        body = json.loads(completion("1: 4")) | {"model": next(coming)}
+        connection.sendall(http(200, json.dumps(body).encode()))
+
+    return serve
+
+
+def test_the_model_that_replies_is_stored_and_a_change_is_a_warning_also_from_the_store(tmp_path):
+    how = {"batch_size": 1, "concurrency": 1, "shuffle": False}
+    with raw_server(named(["m-1", "m-1", "m-2", "m-1"])) as url:
+        with pytest.warns(UserWarning, match="m-1, m-2"):
+            put(url, tmp_path, **how)
+        with pytest.warns(UserWarning, match="m-1, m-2"):
+            put(url, tmp_path, **how)  # nothing is sent
+
+    stored = pd.concat(pd.read_parquet(part) for part in tmp_path.rglob("*.parquet"))
+    assert sorted(stored["model"]) == ["m-1", "m-1", "m-1", "m-2"]
+
+
+def test_a_snapshots_name_that_stays_the_same_is_no_warning(tmp_path):
+    with raw_server(named(["m-2026-08-06"] * 4)) as url:
+        answers = put(url, tmp_path, batch_size=1, concurrency=1)
+    assert (answers["status"] == "ok").all()

@@ -139,7 +139,7 @@ READ = [
     ("1: 3\n2: 2\n3: 1\nCorrection: 1: 5", [BOTH, 2, 1]),
     ("1: 3\n2: 2\nSorry, 2: 2.", [3, 2, GONE]),
     ("Correction: 1: 5", [UNREAD] * 3),  # of nothing that was said
-    ("<think>\n1: 4\n2: 5\nHm,", [UNREAD] * 3),
+    ("<think>\n1: 4\n2: 5\nHm,", [GONE] * 3),
     ("<think>1: 3\n2: 3</think>\n1: 4\n2: 5\n3: 1", [4, 5, 1]),
     ("1: 4.0\n2: 4.5\n3: 9.0", [4, OUT, OUT]),
     ("１：４\n2: ５\n3: ٣", [4, 5, 3]),

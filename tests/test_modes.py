@@ -42,10 +42,16 @@ class Coin(Mode):
 
 not_a_mode = print
 """
+BROKEN = """
+raise OSError("a library of the machine is missing")
+"""
 POINTS = """
 [psychometrics.modes]
 coin = wellbeing.coin:Coin
 edge = wellbeing.coin:not_a_mode
+broken = wellbeing.broken:Coin
+lost = wellbeing.nothing:Coin
+renamed = wellbeing.coin:Dice
 nli = wellbeing.coin:Coin
 
 [psychometrics.questionnaires]
@@ -60,6 +66,7 @@ def wellbeing(tmp_path, monkeypatch):
     sheets.mkdir(parents=True)
     (tmp_path / "wellbeing" / "__init__.py").touch()
     (tmp_path / "wellbeing" / "coin.py").write_text(COIN)
+    (tmp_path / "wellbeing" / "broken.py").write_text(BROKEN)
     (sheets / "__init__.py").touch()
 
     shipped = yaml.safe_load((pm.paths.questionnaires_dir() / "gad7.yaml").read_text("utf-8"))
@@ -97,6 +104,18 @@ def test_what_another_package_adds_does_not_replace_ours_and_must_be_a_mode(well
     assert type(mode_named("nli")).__module__ == "psychometrics.modes.nli"
     with pytest.raises(ParameterError, match=r"wellbeing\.coin:not_a_mode is not a subclass"):
         mode_named("edge")
+
+
+@pytest.mark.parametrize("name", ["broken", "lost", "renamed"])
+def test_a_mode_of_another_package_that_cannot_be_imported_is_an_error_of_the_package(
+    wellbeing, name, ended
+):
+    with pytest.raises(ParameterError, match=r"wellbeing\.\w+:\w+ cannot be imported"):
+        mode_named(name)
+    status, _, said = ended("scores", "gad7", "--mode", name)
+    assert status == 1
+    assert len(said.strip().splitlines()) == 1
+    assert name in mode_names()
 
 
 def test_a_file_with_the_name_of_an_added_questionnaire_is_refused(wellbeing, tmp_path):

@@ -633,7 +633,6 @@ SPOILT = {
         changed(hidden_size="big"),
         changed(vocab_size=7), changed(num_hidden_layers=1),
         tokenized(lambda tokenizer: setattr(tokenizer, "pad_token", None)),
-        tokenized(lambda tokenizer: tokenizer.add_tokens(["zzz"])),
     ],
     "remote code": [
         changed(auto_map=REMOTE, model_type="acme"),
@@ -737,7 +736,7 @@ def test_answers_that_are_not_numbers_are_refused(tiny_model):
     respondent = load_respondent(tiny_model, **PLAIN)
     with torch.no_grad():
         respondent.model.classifier.bias[0] = float("nan")
-    with pytest.raises(RespondentError, match="NaN in float32: check its weights"):
+    with pytest.raises(RespondentError, match="weights"):
         respondent.answer(PAIRS)
 
 

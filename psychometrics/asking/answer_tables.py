@@ -17,7 +17,10 @@ from typing import Any
 import pandas as pd
 
 from ..data import text_table
+from ..endpoints.client import is_filtered
+from ..endpoints.completions import read_message
 from ..exceptions import DataError, ParameterError
+from ..modes.conversations import ENDED_WITHOUT_ANSWER
 
 # Extensions of readable files.
 _ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet", ".sav", ".zsav",
@@ -287,7 +290,7 @@ def _json_table(path: Path) -> _AnswerTable:
         first.get("response", first.get("result", "")), dict | None
     ):
         kind = "a batch's output"
-        rows = [_batch_row(row) for _, row in numbered]
+        rows = _batch_rows([row for _, row in numbered])
     else:
         kind = ""
         rows = [row for _, row in numbered]
@@ -339,22 +342,31 @@ def _continuations(row: dict[str, Any]) -> list[str]:
     return [str(one[1]).strip() for one in arguments]
 
 
+def _batch_rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the replies in a batch's output, all with its model, which errors do not name."""
+    rows = [_batch_row(line) for line in lines]
+    models = {row["model"] for row in rows} - {None}
+    if len(models) == 1:
+        rows = [row | {"model": next(iter(models))} for row in rows]
+    return rows
+
+
 def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
-    reply = row.get("response") or row.get("result") or {}
-    body = reply.get("body") or reply.get("message") or {}
-    said = _said((body.get("choices") or [body])[:1])
-    return {"custom_id": row.get("custom_id"), "model": body.get("model"), "response": said}
+    """Return the text of a reply in a batch's output; a refusal has a status instead."""
+    reply = _first_object(row.get("response"), row.get("result"))
+    body = _first_object(reply.get("body"), reply.get("message"))
+    text, reason = read_message(_first_object(*(body.get("choices") or [body])))
+    fields = {"custom_id": row.get("custom_id"), "model": body.get("model")}
+
+    refuses = ENDED_WITHOUT_ANSWER.get((reason or "").lower()) == "refused"
+    if refuses or is_filtered(body) or is_filtered(row):
+        return fields | {"response": None, "status": "refused"}
+    return fields | {"response": text or None, "status": None}
 
 
-def _said(part: object) -> str | None:
-    """Return the text of a reply inside an API's response, without its reasoning."""
-    if isinstance(part, str):
-        return part
-
-    parts = part if isinstance(part, list) else []
-    if isinstance(part, dict) and part.get("type") not in ("reasoning", "thinking"):
-        parts = [part.get(name) for name in ("output", "message", "content", "text")]
-    return "\n".join(filter(None, map(_said, parts))) or None
+def _first_object(*values: Any) -> dict[str, Any]:
+    """Return the first object that is not empty, or an empty one."""
+    return next((value for value in values if isinstance(value, dict) and value), {})
 
 
 def _inspect_log(path: Path) -> _AnswerTable:

@@ -263,7 +263,7 @@ def _put(
     keep_downloads: bool,
 ) -> list[pd.DataFrame]:
     """Put the questionnaires to one respondent; if it fails, return its answers so far."""
-    identity, respondent, mode = participant
+    identity, respondent, mode, loaded_with = participant
     name = identity.respondent_id
     questionnaire = ""
     tables = []
@@ -280,7 +280,7 @@ def _put(
                 respondent = mode.open(respondent, identity, **plan.conditions)
 
             for (conditions, persona), questionnaires in itertools.product(plan.ways, rounds):
-                call = Asking(respondent, identity, store, bar, conditions)
+                call = Asking(respondent, identity, store, bar, conditions | loaded_with)
                 questionnaire = "" if together else questionnaires[0].id
                 error = plan.failures.known(identity, questionnaire)
                 if error:

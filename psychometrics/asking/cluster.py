@@ -111,7 +111,7 @@ def _ask_on_cluster(
 
     tasks = []
     stored = []
-    for identity, respondent, mode in there:
+    for identity, respondent, mode, _ in there:
         order = _Order(identity, respondent, mode.name, [], url, plan.conditions)
         counts = _stored(plan.questionnaires, order)
         stored += counts or []

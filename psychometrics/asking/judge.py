@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..modes.messages import as_filed, caesar
 from ..modes.mode import Asking, Mode
+from ..modes.replies import without_thoughts
 from ..questionnaires import Item, Option, Questionnaire, Scale
 
 _UNREAD = ("unreadable", "ambiguous", "missing", "tool_call")
@@ -75,7 +76,8 @@ def judged(
 
 def _replies_to_judge(answers: pd.DataFrame) -> pd.DataFrame:
     """Return the replies that the rules could not read, and an even sample of the others."""
-    unread = answers["status"].isin(_UNREAD) & answers["raw"].fillna("").str.strip().ne("")
+    texts = answers["raw"].fillna("").map(without_thoughts)
+    unread = answers["status"].isin(_UNREAD) & texts.ne("")
     read = answers.index[answers["status"] == "ok"]
     step = len(read) // _CHECKED + 1
     sample = read[::step]
@@ -129,7 +131,7 @@ def _question(
     labels = sorted(option.value for option in shown)
     options = [Option(value=v, label=o.label) for v, o in zip(labels, shown, strict=True)]
     options.append(Option(value=labels[-1] + 1, label=_NONE))
-    plain = caesar(row.raw, -row.cipher)[:2000]
+    plain = caesar(without_thoughts(row.raw), -row.cipher)[:2000]
     reply = "".join(sign if sign.isprintable() else " " for sign in plain)
     reply = re.sub(r"<(?=\S)", "< ", re.sub(r"\s+", " ", reply)).strip()
     number = f" {(row.position - 1) % batch_size + 1}" if row.attempts == 1 else ""

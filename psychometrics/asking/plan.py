@@ -13,6 +13,7 @@ import pandas as pd
 from filelock import FileLock
 
 from ..data import text_table
+from ..endpoints.masking import mask_conditions
 from ..exceptions import ParameterError, RespondentError, writing
 from ..files import replacing
 from ..modes import mode_named
@@ -37,11 +38,14 @@ class _Participant(NamedTuple):
     respondent
         The loaded respondent, or its name.
     mode : Mode
+    conditions : dict
+        The conditions with which a loaded respondent was loaded.
     """
 
     identity: Identity
     respondent: Any
     mode: Mode
+    conditions: dict[str, Any]
 
 
 class _Plan:
@@ -95,16 +99,20 @@ class _Plan:
         """Return the respondent and its mode, after checking that all questionnaires suit it."""
         own_mode = mode_named(mode)
         conditions = self.conditions
-        if mode == "nli" and hasattr(respondent, "answer"):
-            own_mode = mode_named(respondent.identity["mode"])
-            if own_mode.name != mode:
-                conditions = own_mode.complete({})
+        loaded_with = {}
+        if hasattr(respondent, "answer"):
+            loaded_with = dict(getattr(respondent, "conditions", {}))
+            if mode == "nli":
+                own_mode = mode_named(respondent.identity["mode"])
+
+        if own_mode.name != mode:
+            conditions = own_mode.complete(loaded_with)
 
         identity = Identity.of(own_mode.identify(respondent, dtype, **conditions))
         for questionnaire in self.questionnaires:
             own_mode.check(questionnaire, identity, conditions)
 
-        return _Participant(identity, respondent, own_mode)
+        return _Participant(identity, respondent, own_mode, loaded_with)
 
 
 def _each_once(questionnaires: Any) -> list[Questionnaire]:
@@ -189,7 +197,8 @@ class _Failures:
         if self._path is not None and self._path.suffix != ".csv":
             raise ParameterError(f"failures: {path} is not a .csv file; end its name in .csv.")
 
-        listed = ", ".join(f"{name}={value}" for name, value in conditions.items())
+        shown = mask_conditions(conditions)
+        listed = ", ".join(f"{name}={value}" for name, value in shown.items())
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
         with self._alone():
             rows = self._rows()

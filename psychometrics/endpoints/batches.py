@@ -20,7 +20,7 @@ import pandas as pd
 
 from ..exceptions import RespondentError
 from ..store import StoredAnswers, key_of
-from .client import _NoReply
+from .client import _NoReply, _status_of, is_filtered
 from .completions import _Completion, _read_completion
 from .request_queue import PATIENCE, RequestQueue, _Unasked
 
@@ -271,7 +271,7 @@ class Batches:
         content = response.get("body") if isinstance(response, dict) else None
         reply: _Completion | Exception | None = None
 
-        if code == 200:
+        if code == 200 or is_filtered(content):
             try:
                 reply = _read_completion(content, self.queue.logprobs)
             except _NoReply as error:
@@ -282,6 +282,8 @@ class Batches:
         else:
             self.queue.budget.release(most, text, paid=code == 200)
 
+        if isinstance(code, int):
+            code = _status_of(code, content)
         if reply is None and isinstance(code, int) and _is_refusal(code):
             reply = RespondentError(self.client.refusal(code, content))
 

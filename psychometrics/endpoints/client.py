@@ -25,6 +25,7 @@ import aiohttp
 from ..exceptions import RespondentError
 from ..store.replies import well_formed
 from .endpoint import Endpoint
+from .masking import _find_secrets, _mask_secrets
 from .pace import _pace_of
 from .proxies import _proxy_for
 
@@ -34,6 +35,13 @@ _LARGEST_REPLY = 4 * 2**20
 # Most bytes of a response's header, and most headers: gateways send long policies in them.
 _LARGEST_HEADER = 2**16
 _MOST_HEADERS = 1000
+# Codes of errors that the same request would meet again, and of requests that came too soon.
+_HOPELESS = re.compile(
+    r"quota|billing|credit|payment|invalid|not.?found|auth|permission|forbidden|denied"
+    r"|unsupported|context_length",
+    re.IGNORECASE,
+)
+_TOO_SOON = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
 
 
 @dataclass(eq=False)
@@ -81,9 +89,11 @@ class _Client:
     endpoint : Endpoint
     name : str
         The respondent's name, for error messages.
+    settings : dict
+        Settings of each request, which may hold a key, too.
     """
 
-    def __init__(self, endpoint: Endpoint, name: str) -> None:
+    def __init__(self, endpoint: Endpoint, name: str, settings: dict[str, Any]) -> None:
         self.endpoint = endpoint
         self.pace = _pace_of(endpoint, name)
         self.where = f"{name} at {endpoint.place}"
@@ -92,11 +102,10 @@ class _Client:
         base = urlsplit(endpoint.address)
         user = unquote(base.username or "")
         password = unquote(base.password or "")
-        basic = aiohttp.encode_basic_auth(user, password)
         self._headers = {"Accept-Encoding": "identity"}
 
         if user or password:
-            self._headers["Authorization"] = basic
+            self._headers["Authorization"] = aiohttp.encode_basic_auth(user, password)
         elif key and not any("{api_key}" in text for text in headers.values()):
             self._headers["Authorization"] = f"Bearer {key}"
 
@@ -104,13 +113,9 @@ class _Client:
             self._headers[header] = text.replace("{api_key}", key)
 
         self._proxy = _proxy_for(endpoint.address)
-        proxy = urlsplit(self._proxy or "")
-        # The user part of the address may hold a token, and a server may repeat either form of
-        # both.
-        texts = {key, user, password, base.username, base.password, basic.removeprefix("Basic ")}
-        texts |= {proxy.username, proxy.password, *headers.values()}
-        secrets = [text for text in texts if text and len(text) > 3]
-        self._secrets = sorted(secrets, key=len, reverse=True)  # one may be part of another
+        addresses = [endpoint.address, self._proxy or ""]
+        secret = {"api_key": key, "base_url": addresses, "headers": headers, "body": settings}
+        self.secrets = _find_secrets(secret)
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -148,19 +153,26 @@ class _Client:
         except (ValueError, RecursionError):
             reply = None
 
-        status = response.status
-        if status in (408, 409, 429) or status >= 500:
-            why = reply.get("error") if isinstance(reply, dict) else None
-            if not (isinstance(why, dict) and why.get("code") == "insufficient_quota"):
-                after = self._bounded(_retry_after(response.headers))
-                if status != 429:
-                    self.pace.hold(after or 0.0)
+        if is_filtered(reply):
+            return reply, body
 
-                busy = status == 503 or after is not None
-                raise _NoReply(f"status {status}", after, slow=status == 429, busy=busy)
+        status = response.status
+        if method == "POST":  # a batch's file of errors may be one object, too
+            status = _status_of(status, reply)
+
+        if status in (408, 409, 429) or status >= 500:
+            after = self._bounded(_retry_after(response.headers))
+            if status != 429:
+                self.pace.hold(after or 0.0)
+
+            why = f"status {response.status}"
+            if response.status != status:
+                why += f" with an error: {self.excerpt(body)}"
+            busy = status == 503 or after is not None
+            raise _NoReply(why, after, slow=status == 429, busy=busy)
 
         if not 200 <= status < 300:
-            raise RespondentError(self.refusal(status, reply, body, response))
+            raise RespondentError(self.refusal(response.status, reply, body, response))
         self.pace.hold(self._bounded(_used_up(response.headers)) or 0.0)
         return reply, body
 
@@ -253,14 +265,52 @@ class _Client:
     def excerpt(self, text: str | bytes) -> str:
         """Return the beginning of the server's text, without the key."""
         text = text.decode("utf-8", "replace") if not isinstance(text, str) else text
-        for secret in self._secrets:
-            text = text.replace(secret, "…")
-        return well_formed(" ".join(text.split()))[:200]
+        masked: str = _mask_secrets(text, self.secrets)
+        return well_formed(" ".join(masked.split()))[:200]
 
     def unreadable(self, body: bytes) -> _NoReply:
         """Return the error for a reply that is not a completion."""
         excerpt = self.excerpt(body) or "it is empty"
         return _NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
+
+
+def is_filtered(content: object) -> bool:
+    """Return whether a response is the error of a content filter, as Azure writes it.
+
+    Examples
+    --------
+    >>> is_filtered({"error": {"code": "content_filter", "message": "The response was filtered."}})
+    True
+    """
+    error = content.get("error") if isinstance(content, dict) else None
+    return isinstance(error, dict) and error.get("code") == "content_filter"
+
+
+def _status_of(status: int, content: object) -> int:
+    """Return a response's status, or the status that suits an error in its content.
+
+    Gateways report errors with status 200, and a quota that is used up with status 429.
+
+    Examples
+    --------
+    >>> _status_of(200, {"choices": []}), _status_of(429, {"error": {"code": "insufficient_quota"}})
+    (200, 400)
+    >>> [_status_of(200, {"error": {"code": code}}) for code in (503, "rate_limit_exceeded", None)]
+    [503, 429, 500]
+    """
+    error = content.get("error") if isinstance(content, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    reason = f"{code} {error.get('type')}" if isinstance(error, dict) else str(error)
+    if "insufficient_quota" in reason:
+        return 400
+    if not error or not 200 <= status < 300:
+        return status
+
+    if re.fullmatch(r"[45]\d\d", str(code)):
+        return int(str(code))
+    if _HOPELESS.search(reason):
+        return 400
+    return 429 if _TOO_SOON.search(reason) else 500
 
 
 @functools.lru_cache(maxsize=64)

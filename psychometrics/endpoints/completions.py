@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..store.replies import well_formed
-from .client import _NoReply
+from .client import _NoReply, is_filtered
 
 # Greatest sum of probabilities of distinct tokens: 1, and the rounding in bfloat16.
 _MOST_PROBABILITY = 1.02
+# Fields of a reply that hold its text, in the order in which they are read.
+_FIELDS = ("output", "message", "content", "text", "refusal")
+_THOUGHTS = ("reasoning", "thinking", "redacted_thinking", "thought")
 
 
 @dataclass(frozen=True)
@@ -28,67 +31,117 @@ class _Completion:
         The endpoint's count of tokens; None if it does not count the request's tokens.
     tokens : (int, int)
         Numbers of tokens in the request and in the reply; 0 if the endpoint does not count tokens.
+    model : str, optional
+        The model that replied, if the endpoint names it.
     """
 
     text: str
     finish_reason: str | None
     usage: dict[str, Any] | None
     tokens: tuple[int, int]
+    model: str | None = None
 
 
 def _read_completion(content: Any, logprobs: bool = False) -> _Completion | None:
     """Read the JSON of a reply; return None if it is not a completion.
 
-    For a reply that only calls tools, the text consists of the calls, and the finish reason is
-    ``tool_call``. If ``logprobs`` were requested, the text is the first token's log-probabilities.
+    Text and reason are those of :func:`read_message`; a content filter's error is a reply without
+    text. If ``logprobs`` were requested, the text is the first token's log-probabilities.
 
     Raises
     ------
     NoReply
         The completion has no choice.
     """
+    if is_filtered(content):
+        return _Completion("", "content_filter", None, (0, 0))
     if isinstance(content, dict) and content.get("choices") == []:
         raise _NoReply("a reply without choices", paid=True, unreadable=True, status="no_choice")
 
     try:
         choice = content["choices"][0]
-        message = choice.get("message") or {"content": choice["text"]}
-        written = message.get("content")
-    except (LookupError, TypeError, AttributeError):
+        if not (choice.get("message") or "text" in choice):
+            return None
+        text, reason = read_message(choice)
+    except (LookupError, TypeError, AttributeError, RecursionError):
         return None
 
-    reason = choice.get("finish_reason")
-    calls = message.get("tool_calls") or message.get("function_call")
-
-    if written is None:
-        written = message.get("refusal") or ""
-
-    if not written and calls:
-        written = json.dumps(calls)
-        reason = "tool_call"  # endpoints write tool_calls, whatever else is in the reply
-
-    text = _as_text(written)
     if logprobs and choice.get("logprobs") is not None:
         text = json.dumps(_first_tokens(choice["logprobs"]))
 
     usage = content.get("usage")
+    model = content.get("model")
     counts = usage if isinstance(usage, dict) else {}
     tokens = _whole(counts.get("prompt_tokens")), _whole(counts.get("completion_tokens"))
 
     return _Completion(
         well_formed(text),
-        None if reason is None else well_formed(str(reason)),
+        None if reason is None else well_formed(reason),
         usage if tokens[0] else None,
         tokens,
+        well_formed(model) if isinstance(model, str) else None,
     )
 
 
-def _as_text(written: Any) -> str:
-    """Return the content of a message, which may be a list of parts, as text."""
-    if isinstance(written, list):
-        parts = [part.get("text", "") if isinstance(part, dict) else part for part in written]
-        return "".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
-    return written if isinstance(written, str) else json.dumps(written)
+def read_message(choice: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the text of a reply without its reasoning, and the reason why the reply ended.
+
+    If the reply only refuses, the text is the refusal and the reason ``refusal``; if it only calls
+    tools, they are the calls and ``tool_call``.
+
+    Parameters
+    ----------
+    choice : mapping
+        A choice of a chat completion, or a whole reply in the forms of other APIs.
+
+    Examples
+    --------
+    >>> read_message({"message": {"content": "1: 4"}, "finish_reason": "stop"})
+    ('1: 4', 'stop')
+    >>> read_message({"content": [{"type": "refusal", "refusal": "No."}]})
+    ('No.', 'refusal')
+    """
+    inner = choice.get("message")
+    message = inner if isinstance(inner, dict) else choice
+    written = {"text": "", "refusal": ""}
+    for name, text in _texts(message):
+        kind = "refusal" if name == "refusal" else "text"
+        ends_amid_line = written[kind][-1:].strip() and text[:1].strip()
+        written[kind] += f"\n{text}" if ends_amid_line else text  # parts are paragraphs
+
+    text = written["text"]
+    calls = message.get("tool_calls") or message.get("function_call")
+
+    if not text.strip() and written["refusal"]:
+        return written["refusal"], "refusal"
+    if not text.strip() and calls:
+        return json.dumps(calls), "tool_call"  # whatever else the endpoint calls it
+
+    reason = choice.get("finish_reason") or choice.get("stop_reason")
+    if choice.get("incomplete_details"):
+        reason = choice["incomplete_details"].get("reason")
+    return text, None if reason is None else str(reason)
+
+
+def _texts(part: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in a part of a reply, each with the name of its field."""
+    if isinstance(part, list):
+        for each in part:
+            yield from _texts(each, name)
+    elif isinstance(part, str):
+        yield name, part
+    elif isinstance(part, dict):
+        if part.get("type") in _THOUGHTS or part.get("thought"):
+            return
+
+        fields = [field for field in _FIELDS if part.get(field) is not None]
+        for field in fields:
+            yield from _texts(part[field], field)
+
+        if not fields and name == "content" and "type" not in part:
+            yield name, json.dumps(part)
+    elif part is not None:
+        yield name, json.dumps(part)
 
 
 def _first_tokens(logprobs: Any) -> dict[str, float]:
@@ -105,7 +158,8 @@ def _first_tokens(logprobs: Any) -> dict[str, float]:
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return {}
 
-    return tokens if total <= _MOST_PROBABILITY else {}  # also empty if one is not a number
+    are_finite = all(map(math.isfinite, tokens.values()))
+    return tokens if are_finite and total <= _MOST_PROBABILITY else {}
 
 
 def _whole(count: object) -> int:

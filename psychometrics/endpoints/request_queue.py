@@ -22,6 +22,7 @@ from .budget import _Budget
 from .client import _Client, _NoReply
 from .completions import _Completion, _read_completion
 from .endpoint import Endpoint
+from .masking import _SHORTEST_IN_REPLY, _mask_secrets
 
 PATIENCE = 600.0
 """The number of seconds after which a request without a reply is not repeated."""
@@ -58,10 +59,13 @@ class _GroupedSaves:
     Parameters
     ----------
     replies : StoredReplies
+    secrets : list of str
+        Texts that are masked in requests and replies.
     """
 
-    def __init__(self, replies: StoredReplies) -> None:
+    def __init__(self, replies: StoredReplies, secrets: list[str]) -> None:
         self.replies = replies
+        self._secrets = secrets
         self._new: dict[str, tuple[tuple[Turn, str, dict[str, Any]], float]] = {}
         self._lock = asyncio.Lock()
         self._group: asyncio.Future[None] | None = None
@@ -74,8 +78,12 @@ class _GroupedSaves:
             "reply": completion.text,
             "finish_reason": completion.finish_reason,
             "usage": json.dumps(completion.usage),
+            "model": completion.model,
         }
-        self._new[key] = (turn, request, columns), seconds
+        long = [secret for secret in self._secrets if len(secret) >= _SHORTEST_IN_REPLY]
+        request = _mask_secrets(request, self._secrets)
+        row = turn, request, _mask_secrets(columns, long)
+        self._new[key] = row, seconds
         if self._group is None:
             self._group = asyncio.ensure_future(self._write())
         await asyncio.shield(self._group)
@@ -144,9 +152,10 @@ class RequestQueue:
     ) -> None:
         self.path = "/completions" if raw else "/chat/completions"
         self._replies = stored
-        self._saves = {key: _GroupedSaves(replies) for key, replies in stored.items()}
         self.endpoint = endpoint
-        self.client = _Client(endpoint, name)
+        self.client = _Client(endpoint, name, settings)
+        secrets = self.client.secrets
+        self._saves = {key: _GroupedSaves(replies, secrets) for key, replies in stored.items()}
         self._bar = bar
         self.budget = _Budget(endpoint, bar.spending, _most_tokens(settings))
         self.batches: _Batches | None = None

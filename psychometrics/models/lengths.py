@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import RespondentError
@@ -68,13 +69,9 @@ def token_limit(
     whole: Any = getattr(model, "config", model)
     config = text_config(whole)
     _check_known(encoded, tokenizer, name)
-    words = getattr(config, "vocab_size", None)
-
-    if hasattr(model, "get_input_embeddings"):
-        words = getattr(model.get_input_embeddings(), "num_embeddings", words)
-
+    words = vocabulary_size(model)
     largest = max(map(max, filter(None, encoded)), default=0)
-    if words and largest >= words:
+    if largest >= words:
         raise RespondentError(
             f"{name} has a tokenizer that returns the token {largest}, but a vocabulary of "
             f"{words}: save the model with its own tokenizer.",
@@ -115,6 +112,15 @@ def check_length(
     if longest > limit:
         raise RespondentError(f"A prompt has {longest} tokens, more than {limit}: shorten it.")
     return encoded
+
+
+def vocabulary_size(model: PreTrainedModel | PreTrainedConfig) -> float:
+    """Return the number of tokens that a model knows; its tokenizer may have more."""
+    whole: Any = getattr(model, "config", model)
+    config = text_config(whole)
+    words: float = getattr(config, "vocab_size", None) or math.inf
+    embeddings: Any = getattr(model, "get_input_embeddings", lambda: None)()
+    return getattr(embeddings, "num_embeddings", words)
 
 
 def _check_known(encoded: list[list[int]], tokenizer: PreTrainedTokenizerBase, name: str) -> None:

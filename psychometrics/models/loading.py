@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checks import check_choice
 from ..exceptions import RespondentError, needed, out_of_memory
 from .chat_templates import _check_template
 from .devices import check_float32
@@ -111,6 +112,7 @@ def load_model(
     """
     import torch
 
+    check_choice(tuple(_HEADS), head=head)
     what = what or _HEADS[head][1]
     source = _found(source)
     name = source.name

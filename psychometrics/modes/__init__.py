@@ -74,7 +74,7 @@ def mode_named(name: str) -> Mode:
     Raises
     ------
     ParameterError
-        The mode is unknown, or another package's entry point is not a mode.
+        The mode is unknown, or another package's entry point is not a mode or cannot be imported.
 
     Examples
     --------
@@ -87,7 +87,14 @@ def mode_named(name: str) -> Mode:
         return mode
 
     for point in entry_points(group=_ADDED, name=name):
-        added = point.load()
+        try:
+            added = point.load()
+        except Exception as error:  # whatever another package's module raises
+            raise ParameterError(
+                f"mode {name!r}: {point.value} cannot be imported ({type(error).__name__}: "
+                f"{error}); correct or uninstall the package that adds it."
+            ) from error
+
         if not (isinstance(added, type) and issubclass(added, Mode)):
             raise ParameterError(
                 f"mode {name!r}: {point.value} is not a subclass of psychometrics.modes.mode.Mode; "

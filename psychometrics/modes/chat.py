@@ -16,7 +16,8 @@ Conditions
 read. A ``wording`` of None is the questionnaire's own prompt if its file has one, or else v1.
 ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that the
 endpoint allows only such replies; not all endpoints support it. ``order``: order of the options,
-which is ``"given"``, ``"reversed"``, or ``"shuffled"`` (drawn for each run). ``temperature``,
+which is ``"given"``, ``"reversed"``, or ``"shuffled"`` (drawn for each run); letters replace
+numeric labels if options that are numbers change their places. ``temperature``,
 ``max_tokens``, ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of the first run;
 each further run has the next seed) go to the endpoint; None or ``"none"`` leaves the choice to the
 endpoint. Huang et al. (2024) use temperature 0, or 0.01 if an endpoint refuses 0. ``body``: further

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint
+from ..endpoints.masking import mask_conditions
 from ..endpoints.request_queue import RequestQueue
 from ..exceptions import RespondentError
 from ..progress import Progress
@@ -46,7 +47,7 @@ class _Job(NamedTuple):
 def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
     """Wait for other processes with the same run, to pay for it only once; then read the store."""
     name = asking.identity.respondent_id
-    manifest = {**asking.identity, **asking.conditions}
+    manifest = {**asking.identity, **mask_conditions(asking.conditions)}
     waits = functools.partial(
         asking.bar.set_postfix_str, "waiting for the same run in another process"
     )
@@ -83,12 +84,15 @@ def _ask_endpoint(
         # otherwise most endpoints take 16
         settings["max_tokens"] = _most_tokens(conditions, conditions["batch_size"])
 
+    models: set[str] = set()
+
     async def converse(questionnaire: str, talk: Talk) -> None:
         turn = next(talk)
         is_asked = False
         while True:
             reply = await queue.ask(questionnaire, turn)
             is_asked |= reply.is_new
+            models.update([reply.model] if reply.model else [])
             try:
                 turn = talk.send(reply)
             except StopIteration as end:
@@ -114,6 +118,14 @@ def _ask_endpoint(
 
         _announce(queue, jobs, endpoint, bar)
         queue.work(converse, _begun(jobs))
+
+    if len(models) > 1:
+        warnings.warn(
+            f"{queue.client.where}: {len(models)} models replied ({', '.join(sorted(models))}), "
+            "so the answers are not those of one respondent: name one version of the model, with "
+            "a name of its own (name).",
+            stacklevel=2,
+        )
 
 
 def _begun(jobs: list[_Job]) -> list[tuple[str, Talk]]:
@@ -237,11 +249,14 @@ def _read_tokens(reply: Reply) -> _FirstTokens:
 
     if isinstance(tokens, dict) and tokens:
         return _FirstTokens("ok", tokens)
-    # All replies of one token end at their length.
-    if reply.finish_reason in ENDED_WITHOUT_ANSWER and reply.finish_reason != "length":
-        return _FirstTokens(ENDED_WITHOUT_ANSWER[reply.finish_reason], {})
+    status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower(), "cut_off")
+    if status != "cut_off":  # all replies of one token end at their length
+        return _FirstTokens(status, {})
 
-    raise RespondentError("The endpoint gives no log-probabilities: use mode chat.")
+    raise RespondentError(
+        "The endpoint gives no log-probabilities, or some that are not finite or exceed 1 in all: "
+        "use mode chat."
+    )
 
 
 def _most_tokens(conditions: dict[str, Any], statements: int) -> int:

@@ -31,6 +31,8 @@ from ..models.loading import load_config, load_model, load_tokenizer, to_device
 from ..models.sources import find
 from ..paths import data_dir
 from ..store import StoredAnswers, key_of
+from .mode import Identity
+from .prompting import _check_finite
 
 _Completion = tuple[str, float]  # text and log-probability
 # A function from the new tokens of several rows, and the continued rows, to their next logits.
@@ -177,6 +179,7 @@ def _complete(
             for rank, (words, logprob) in enumerate(answer, 1)
         ]
         frame = pd.DataFrame(rows, columns=_COLUMNS)
+        _check_finite(frame["logprob"], Identity("The model with these templates"))
         stored.collect(frame, [key for text in batch for key in keys[text]], len(batch))
         bar.update(len(batch))
 

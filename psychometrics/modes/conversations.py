@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from ..endpoints.masking import mask_conditions
 from ..exceptions import ParameterError
 from ..progress import Progress
 from ..questionnaires import Item, Questionnaire
@@ -25,7 +26,7 @@ from ..questionnaires.answers import tidy
 from ..store.replies import Reply, Turn
 from .messages import Labels, as_filed, caesar, messages, option_labels
 from .mode import Asking, Conditions, Identity, Mode, Runs
-from .replies import parse_reply
+from .replies import parse_reply, without_thoughts
 
 if TYPE_CHECKING:
     Row = dict[str, Any]  # a row of the table of answers
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 
 # Conditions that determine the messages.
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
-ENDED_WITHOUT_ANSWER = {"length": "cut_off", "content_filter": "refused", "tool_call": "tool_call"}
+ENDED_WITHOUT_ANSWER = {
+    "length": "cut_off", "max_tokens": "cut_off", "content_filter": "refused",
+    "refusal": "refused", "safety": "refused", "tool_call": "tool_call"}  # fmt: skip
 """The statuses of unanswered statements, by the reason why a reply ended early."""
 _Part = tuple[Item, tuple[int, ...], int]
 
@@ -229,7 +232,8 @@ class _ConversationMode(Mode):
                  "constrained"]  # fmt: skip
         optional = ("top_p", "reasoning_effort", "sampling_seed", "body")
         shown += [name for name in optional if conditions.get(name) is not None]
-        return table.assign(**{name: conditions[name] for name in shown if name in conditions})
+        columns = {name: conditions[name] for name in shown if name in conditions}
+        return table.assign(**mask_conditions(columns))
 
 
 def _in_turn(
@@ -319,21 +323,23 @@ def _read(
         return [(reply.status, None)] * len(left)
 
     cipher = conditions["cipher"]
-    text = caesar(reply.text, -cipher) if cipher else reply.text
+    text = caesar(without_thoughts(reply.text), -cipher) if cipher else reply.text
     items = [item for item, _, _ in left]
     orders = [order for _, order, _ in left]
     labels = conditions["labels"]
     read = parse(text, questionnaire, items, labels, orders)
 
-    if reply.finish_reason not in ENDED_WITHOUT_ANSWER:
+    status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower())
+    if status is None:
         return read
 
-    rest = ENDED_WITHOUT_ANSWER[reply.finish_reason], None
-    if reply.finish_reason == "tool_call":
+    rest = status, None
+    if status == "tool_call":
         return [rest] * len(read)
 
     # Its last line may be unfinished: "1:" is not the label 1.
-    whole = parse(text.rpartition("\n")[0], questionnaire, items, labels, orders)
+    done_lines = without_thoughts(text).rpartition("\n")[0]
+    whole = parse(done_lines, questionnaire, items, labels, orders)
     results = []
     for done, seen in zip(whole, read, strict=True):
         if done[0] == "ok":

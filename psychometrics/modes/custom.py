@@ -165,7 +165,7 @@ def _probabilities(
         )
 
     total = sum(shares.values())
-    if not total:
+    if not 0 < total < float("inf"):
         return "unreadable", None
     return "ok", {value: share / total for value, share in shares.items()}
 

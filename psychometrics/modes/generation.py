@@ -15,7 +15,8 @@ from jinja2.exceptions import TemplateError
 
 from ..exceptions import ParameterError, RespondentError, out_of_memory
 from ..models.chat_templates import fill_template
-from ..models.lengths import check_length
+from ..models.lengths import check_length, vocabulary_size
+from .replies import THOUGHT_MARK, THOUGHTS_BEGUN
 
 if TYPE_CHECKING:
     import torch
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 HANDLING = "generate-1"
 """The version of reply generation, which is part of the key of a stored reply."""
 
+# Most tokens of a mark at the end of a prompt.
+_MARK_TOKENS = 16
 # Kinds of models that treat padding as text, so that they get one conversation at a time.
 _SEES_PADDING = ("rwkv",)
 
@@ -141,7 +144,7 @@ def replies(
         for i, row in zip(places, out, strict=True):
             end = next((at for at, token in enumerate(row) if token in ends), None)
             written[i] = {
-                "reply": str(tokenizer.decode(row[:end], skip_special_tokens=True)).strip(),
+                "reply": _decode(tokenizer, encoded[i], row[:end]),
                 "finish_reason": "length" if end is None else "stop",
                 "tokens": len(row) if end is None else end + 1,
             }
@@ -150,6 +153,23 @@ def replies(
                 keep(i, written[i])
 
     return [written[i] for i in range(count)]
+
+
+def _decode(tokenizer: PreTrainedTokenizerBase, prompt: list[int], tokens: list[int]) -> str:
+    """Return a reply's text without special tokens, except the marks around the model's thoughts.
+
+    If the prompt ends with such a mark, the reply begins with it: else thoughts look like answers.
+    """
+    special = {n for n, token in tokenizer.added_tokens_decoder.items() if token.special}
+    named = {n: str(tokenizer.convert_ids_to_tokens(n)) for n in special.intersection(tokens)}
+    has_channels = "<|channel|>" in named.values()
+    marks = {n for n, name in named.items() if THOUGHT_MARK.fullmatch(name) or has_channels}
+    begun = THOUGHTS_BEGUN.search(str(tokenizer.decode(prompt[-_MARK_TOKENS:])))
+    text = begun[0].strip() if begun else ""
+
+    if marks:
+        tokens = [n for n in tokens if n in marks or n not in special]
+    return text + str(tokenizer.decode(tokens, skip_special_tokens=not marks)).strip()
 
 
 def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> list[int]:
@@ -208,8 +228,10 @@ def _generate(
     import torch
     from transformers import GenerationConfig
 
-    padding = ends[0] if padding is None else padding  # padding is masked, so any token works
     generator: Any = model
+    padding = ends[0] if padding is None else padding
+    if padding >= vocabulary_size(model):
+        padding = texts[0][0]  # padding is masked, so any token that the model knows works
     width = max(map(len, texts))
     ids = [[padding] * (width - len(text)) + text for text in texts]
     mask = [[0] * (width - len(text)) + [1] * len(text) for text in texts]
@@ -252,6 +274,9 @@ class _TokenChoice:
         import torch
 
         scores = scores.float()
+        if not scores.amax(dim=1).isfinite().all():  # NaN has no likeliest token
+            raise RespondentError("The model's logits are NaN or infinite: check its weights.")
+
         for row, form in enumerate(self.forms):
             if form is None:
                 continue

@@ -12,7 +12,7 @@ import torch
 from ..exceptions import RespondentError
 from ..files import digest_text
 from ..models.embedded import embedded_head, load_embedded, load_masked_lm
-from ..models.lengths import check_length
+from ..models.lengths import check_length, vocabulary_size
 from ..models.loading import load_model, text_config, to_device
 from ..models.sources import Source
 from .mode import Conditions, Identity
@@ -104,9 +104,12 @@ class LanguageMode(PromptMode):
         if self.name == "acceptability" and model.config.num_labels != 2:
             raise RespondentError(f"{source.name} needs two outputs: name a CoLA classifier.")
         score: _Score = functools.partial(self.score, **conditions)
-        pads = source.kind == "embedded" or self._may_pad(
-            functools.partial(score, model), tokenizer
-        )
+        answer = functools.partial(score, model)
+        pads = source.kind == "embedded"
+        knows_padding = (tokenizer.pad_token_id or 0) < vocabulary_size(model)
+        if not pads and (knows_padding or self.name == "causal"):  # which pads with any token
+            pads = self._may_pad(answer, tokenizer)
+
         model = to_device(model, device, identity.precision, source.name)
 
         return _LMRespondent(model, tokenizer, identity, score, 256 if pads else 1)

@@ -56,7 +56,10 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     if labels == "numeric":
         return [f"{value:g}" for value in sorted(option.value for option in options)]
     if len(options) > len(string.ascii_uppercase):
-        raise ParameterError(f"{len(options)} options exceed the alphabet; use numeric labels.")
+        raise ParameterError(
+            f"{len(options)} options exceed the alphabet: use labels='numeric' and, if options are "
+            "numbers, the options in the order given."
+        )
     letters = string.ascii_uppercase if labels == "alphabetical" else string.ascii_lowercase
     return list(letters[: len(options)])
 
@@ -65,12 +68,14 @@ def as_filed(questionnaire: Questionnaire, conditions: dict[str, Any]) -> dict[s
     """Fill in the ``wording`` of conditions: the file's own prompt if it has one, or else v1.
 
     A file's own prompt fixes the labels, and asks one item at a time if it contains ``{question}``.
+    Otherwise options that are themselves numbers, as in the middle of a scale with words only at
+    its ends, get letters as labels where a numeric label would call one number another.
 
     Examples
     --------
     >>> from psychometrics.questionnaires import load_questionnaire
-    >>> as_filed(load_questionnaire("ipip20"), {"wording": None})
-    {'wording': 'v1'}
+    >>> as_filed(load_questionnaire("ipip20"), {"wording": None, "labels": "numeric"})
+    {'wording': 'v1', 'labels': 'numeric'}
     """
     prompt = questionnaire.prompt
     wording = conditions["wording"]
@@ -82,8 +87,26 @@ def as_filed(questionnaire: Questionnaire, conditions: dict[str, Any]) -> dict[s
         filed["labels"] = prompt.labels
         if "{question}" in prompt.template and "batch_size" in filed:
             filed["batch_size"] = 1
+    elif filed["labels"] == "numeric" and wording != "voice":  # a voice shows no labels
+        order = conditions.get("permutations", conditions.get("order", "given"))
+        if any(_renames_number(questionnaire.choices(i), order) for i in questionnaire.items):
+            filed["labels"] = "alphabetical"
 
     return filed
+
+
+def _renames_number(options: Sequence[Option], order: str) -> bool:
+    """Return whether a numeric label would stand before an option that is a different number."""
+    for name, option in zip(option_labels(options), options, strict=True):
+        try:
+            number = float(option.label)
+        except ValueError:
+            continue
+
+        if order != "given" or number != float(name):
+            return True
+
+    return False
 
 
 def messages(

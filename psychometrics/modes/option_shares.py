@@ -27,6 +27,7 @@ from .chat_endpoint import _first_tokens
 from .mode import Asking
 from .nli import NLI, PROBABILITIES
 from .option_prompts import _as_text, _endpoint_replies, _option_sentence, _scored_replies
+from .prompting import _check_finite
 
 if TYPE_CHECKING:
     from .prompting import Prompt
@@ -115,6 +116,7 @@ def _by_logits(
         done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in whole["prompt"]]})
         done["reply"] = whole["reply"].to_list()
         done["log_probability"] = model(asked, conditions["score"] == "text_mean")
+        _check_finite(done["log_probability"], asking.identity)
         stored.collect(done, list(whole["key"]), len(done))
         bar.update(len(done))
 

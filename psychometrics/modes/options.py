@@ -25,7 +25,8 @@ score, which removes a preference for the option's words, label or place that do
 item.
 
 For language models: ``role``, ``wording`` and ``labels`` as in
-:func:`psychometrics.modes.messages.messages`; ``permutations``, the orders of the options shown,
+:func:`psychometrics.modes.messages.messages`, with letters in place of numeric labels if options
+that are numbers change their places; ``permutations``, the orders of the options shown,
 ``"given"``, ``"reversed"`` or ``"cyclic"`` (each option is at every place once); ``score``, the
 text that is scored as the reply: the option's ``"label"``, its ``"text"``, or ``"text_mean"``, the
 mean over the text's tokens, which does not penalise long texts. With ``wording="voice"`` no
@@ -57,6 +58,7 @@ from pydantic import Field, InstanceOf, NonNegativeInt
 
 from ..checks import check_choice
 from ..endpoints.endpoint import Endpoint
+from ..endpoints.masking import mask_conditions
 from ..exceptions import ParameterError, RespondentError
 from ..files import digest_text
 from ..models.devices import resolve_device
@@ -69,6 +71,7 @@ from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
 from .option_prompts import _choice_prompt, _endpoint_replies, _scored_replies
 from .option_shares import _by_endpoint, _by_entailment, _by_logits, _ReplyScorer, _shares_of_logs
+from .prompting import _check_finite
 
 # Version of these files' treatment of answers; part of the fingerprint, so raise it with them.
 _HANDLING = "options-1"
@@ -230,6 +233,7 @@ class Options(Mode):
         if identity.by == "endpoint":
             shares, left, seen = _usable(shares, left, conditions["choose"])
 
+        _check_finite(shares["probability"], identity)
         if identity.by != "entailment" and conditions["choose"] != "none":
             shares = pooled(shares).assign(run=1, status="ok")
 
@@ -299,7 +303,8 @@ def _shown(conditions: dict[str, Any]) -> dict[str, Any]:
     """Return the conditions that the table of answers shows."""
     hidden = ["runs", "seed", "log"]
     hidden += [name for name in ("body", "raw") if not conditions.get(name)]
-    return {name: value for name, value in conditions.items() if name not in hidden}
+    shown = {name: value for name, value in conditions.items() if name not in hidden}
+    return mask_conditions(shown)
 
 
 def _has_endpoint() -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -94,7 +95,9 @@ class PromptMode(Mode):
         place = resolve_device(device)
         source = find(name_or_path)
         identity = self._identity(source, dtype, conditions)
-        return self.build(source, replace(identity, device=str(place)), place, **conditions)
+        loaded = self.build(source, replace(identity, device=str(place)), place, **conditions)
+        loaded.conditions = conditions
+        return loaded
 
     def check(
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
@@ -166,6 +169,7 @@ class PromptMode(Mode):
             self.ask_missing(asking, distinct, stored, len(table))
             values = stored.rows.loc[keys, columns].to_numpy(dtype="float32")
 
+        _check_finite(values, asking.identity)  # an older version may have stored NaN
         table.insert(0, "respondent_id", asking.identity.respondent_id)
         table.insert(1, "mode", self.name)
         table[columns] = values
@@ -216,6 +220,7 @@ class PromptMode(Mode):
         for start in range(0, len(questions), CHUNK):
             chunk = questions[start : start + CHUNK]
             for done, values in respondent(chunk):
+                _check_finite(values, asking.identity)
                 rows = pd.DataFrame(done, columns=list(self.question_columns))
                 rows[list(self.answer_columns)] = values
                 stored.collect(rows, [new[question] for question in done], len(done))
@@ -251,8 +256,11 @@ class _PromptRespondent:
     ----------
     identity : Identity
         The identity from :func:`psychometrics.modes.identify`, with the ``device``.
+    conditions : dict
+        The mode's conditions, with which the respondent was loaded.
     """
 
+    conditions: Mapping[str, Any] = MappingProxyType({})
     parts: tuple[str, ...] = ("premise", "hypothesis", "intensifier")
 
     def __init__(
@@ -296,6 +304,7 @@ class _PromptRespondent:
         answers: dict[Prompt, Probabilities] = {}
         with tqdm(total=total, desc=label, unit="prompt", disable=not progress) as bar:
             for done, values in self.batches(checked):
+                _check_finite(values, self.identity)
                 answers |= zip(done, values, strict=True)
                 bar.update(len(done))
 
@@ -331,6 +340,27 @@ class _PromptRespondent:
                 torch.cuda.empty_cache()
             elif torch.backends.mps.is_available():
                 torch.mps.empty_cache()
+
+
+def _check_finite(values: Any, identity: Identity) -> None:
+    """Refuse probabilities that are not finite numbers, before they are stored or become answers.
+
+    Of several columns only the first counts: a model with two outputs lacks the others.
+
+    Examples
+    --------
+    >>> _check_finite([0.2, float("nan")], Identity("m", dtype="float16"))
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.RespondentError: m returns NaN or infinity in float16: load it with ...
+    """
+    numbers = np.asarray(values, dtype=float)
+    if not np.isfinite(numbers if numbers.ndim == 1 else numbers[:, 0]).all():
+        name = identity.respondent_id
+        finer = "" if identity.precision == "float32" else "load it with dtype='float32', or "
+        raise RespondentError(
+            f"{name} returns NaN or infinity in {identity.precision}: {finer}check its weights."
+        )
 
 
 def _all_equal(answers: pd.Series) -> bool:

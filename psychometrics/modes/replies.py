@@ -37,9 +37,10 @@ _LINE = re.compile(
     re.IGNORECASE,
 )
 _SAID_BEFORE = re.compile(
-    r"^(the |la |die )?(score|answer|choice|rating|option|puntuación|respuesta|opción|"
-    r"antwort|wertung|réponse|note)"
-    r"( is| es)?:? (?=\S)"
+    r"^(the |my |la |mi |die |meine |ma )?(final )?(score|answer|choice|rating|option|puntuación|"
+    r"respuesta|opción|antwort|wertung|réponse|note)"
+    r"( is| es| would be| ist| est)?( ?:)? (?=\S)"
+    r"|^if i (?:had|have) to (?:pick|choose|answer|decide|say)(?: one)?(?: ?[:,])? (?=\S)"
     r"|^i(?: would|'d)? (?:rate|give|score|choose|pick|select|answer)"
     r"(?: (?:it|this|that|myself|the statement|this statement))?(?: (?:as|at|a|an|with))? (?=\S)",
     re.IGNORECASE,
@@ -69,11 +70,45 @@ _SPELLED = {
     for number, word in enumerate(words.split())
 }
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
+# Marks around a model's thoughts, as their makers write them.
+_THINKING = r"(?:seed:)?think(?:ing)?|thoughts?|reason(?:ing)?"
+_BEGINS = (
+    rf"<(?:{_THINKING})>|\[THINK\]|◁think▷|<unused94>(?:thought)?"
+    r"|<\|(?:START_THINKING|begin_of_thought)\|>"
+)
+_ENDS = rf"</(?:{_THINKING})>|\[/THINK\]|◁/think▷|<unused95>|<\|(?:END_THINKING|end_of_thought)\|>"
+THOUGHT_MARK = re.compile(rf"{_BEGINS}|{_ENDS}", re.IGNORECASE)
+"""The marks before and after a model's thoughts."""
+THOUGHTS_BEGUN = re.compile(rf"(?:{_BEGINS})\s*\Z", re.IGNORECASE)
+"""The mark with which a template begins a model's thoughts, at the end of a prompt."""
+_THOUGHTS = re.compile(rf"(?:{_BEGINS}).*?(?:{_ENDS}|\Z)", re.IGNORECASE | re.DOTALL)
+# The template may have written the first mark, so that the reply has only the second.
+_THOUGHTS_BEFORE = re.compile(rf"\A.*(?:{_ENDS})", re.IGNORECASE | re.DOTALL)
+_ANSWER_MARKS = re.compile(
+    r"</?answer>|<\|(?:(?:START|END)_RESPONSE|(?:begin|end)_of_solution)\|>", re.IGNORECASE
+)
+# Channels of gpt-oss, also without their special tokens.
+_FINAL_CHANNEL = re.compile(
+    r"<\|channel\|>final[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?=<\||\Z)", re.DOTALL
+)
+_BARE_CHANNELS = re.compile(
+    r"\A(?:.*assistantfinal|(?:analysis|commentary)(?=\w).*|final(?=[\dA-Z{\[*]))", re.DOTALL
+)
 # Most characters, without thinking, that are read: a longer reply comes from a model that did not
 # stop, and would cost seconds for nothing.
 _LONGEST = 100_000
 _OTHER_DIGITS = re.compile(r"(?![0-9])\d")
+# Full-width signs become plain ones; marks of direction and signs without a width are left out.
+_SIGNS: dict[int, int | str | None] = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
+_SIGNS[ord("’")] = "'"
+_SIGNS |= dict.fromkeys([0x061C, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF])
+_SIGNS |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+# A statement's number at the beginning of a line, and signs of other scripts after it. Some of
+# these may also separate answers, or be a decimal point.
+_AFTER_NUMBER = r"(?m)^([^\w\n]{0,9}\d{1,4}) *([%s]) *(?=\S)"
+_LIST_SIGNS = "・۔।"
+_DOUBTFUL_SIGNS = "、،。"
+_FULL_WIDTH_SIGNS = "．，"
 _CORRECTION = re.compile(
     r"^\W*(?:correction|corrected|edit|sorry|wait|actually|rather|i mean|i meant)\b[\s,:;.–-]*",
     re.IGNORECASE,
@@ -104,10 +139,11 @@ def parse_reply(
     statements, and the labels are not 1, 2, 3 and so on. For a single statement, the label or text
     alone suffices. A statement with two different answers is ``ambiguous``, even if the second is a
     correction; a number that is not a label is ``out_of_range``; a line with the statement's number
-    and anything else is ``unreadable``. Text in ``<think>`` is never an answer, even if the
-    thinking does not end. Other statements are ``refused`` if the reply contains words of refusal,
-    and otherwise ``missing``; a reply without any answer, or with more than 100,000 characters
-    besides its thinking, is ``unreadable``; an empty reply is ``missing``.
+    and anything else is ``unreadable``. Thoughts (:func:`without_thoughts`) are never an answer,
+    even if the thinking does not end. Other statements are ``refused`` if the reply contains words
+    of refusal, and otherwise ``missing``; a reply without any answer, or with more than 100,000
+    characters besides its thoughts, is ``unreadable``; a reply that is empty or only thoughts is
+    ``missing``. Digits, colons and the like may be those of other scripts.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
     its text, also within an object (``{"answers": {"1": 4}}``), or a list entry that holds both the
@@ -141,16 +177,14 @@ def parse_reply(
     >>> parse_reply('{"1": 4, "2": "very accurate"}', mini, mini.items[:2])
     [('ok', 4.0), ('ok', 5.0)]
     """
-    text = (reply or "").replace("’", "'").strip()
+    text = without_thoughts(reply or "").strip()
 
     if not text:
         return [("missing", None)] * len(items)
-
-    text = _THOUGHTS.sub("\n", text.replace("：", ":"))  # full-width signs, too
     if len(text) > _LONGEST:
         return [("unreadable", None)] * len(items)
 
-    text = _OTHER_DIGITS.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+    text = _with_plain_signs(_with_colons(text, len(items)))
     orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
     readers = []
     for item, order in zip(items, orders, strict=True):
@@ -169,6 +203,43 @@ def parse_reply(
         rest = "refused"
 
     return [_settled(answers.get(number, set()), rest) for number in range(1, len(items) + 1)]
+
+
+def without_thoughts(reply: str) -> str:
+    """Return a reply without the model's thoughts, in the forms of different makers.
+
+    Thoughts stand between marks such as ``<think>``, ``[THINK]`` or ``◁think▷``, before a mark that
+    only ends them, or in channels other than ``final``.
+
+    Examples
+    --------
+    >>> without_thoughts("Perhaps 3?</think>4"), without_thoughts("analysisIs it 3?assistantfinal4")
+    ('4', '4')
+    """
+    if "<|channel|>" in reply:
+        return "\n".join(_FINAL_CHANNEL.findall(reply))
+
+    reply = _BARE_CHANNELS.sub("", reply.strip())
+    reply = _THOUGHTS.sub("\n", reply)
+    reply = _THOUGHTS_BEFORE.sub("\n", reply)
+    return _ANSWER_MARKS.sub("\n", reply).strip()
+
+
+def _with_colons(text: str, count: int) -> str:
+    """Return a text with colons after the numbers of statements, in place of other scripts' signs.
+
+    A sign that may also separate answers counts only if each of the statements has such a line.
+    """
+    text = re.sub(_AFTER_NUMBER % _LIST_SIGNS, r"\1: ", text)
+    signs = _DOUBTFUL_SIGNS if count == 1 else _DOUBTFUL_SIGNS + _FULL_WIDTH_SIGNS
+    numbered, lines = re.subn(_AFTER_NUMBER % signs, r"\1: ", text)
+    return numbered if lines == count else text
+
+
+def _with_plain_signs(text: str) -> str:
+    """Return a text with Western digits and signs, and without marks of direction."""
+    plain = text.translate(_SIGNS)
+    return _OTHER_DIGITS.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
 
 
 def _answers_by_number(
@@ -266,7 +337,8 @@ class _Reader:
 
         before, _, number = _bare(text).rpartition(":")
         number = number.strip() if not re.search(r"\d", before) else ""  # part of another answer
-        if not values and (_NUMBER.fullmatch(number) or _NUMBER.fullmatch(plain)):
+        numbers = [part for part in (number, plain) if _NUMBER.fullmatch(part)]
+        if not values and numbers and not any(map(self._is_label, numbers)):
             return "out_of_range", None
         if not values and plain in _SPELLED and self.highest.isdigit():
             return "out_of_range", None
@@ -274,6 +346,10 @@ class _Reader:
         if not values and re.fullmatch(r"[a-z]", plain) and plain not in self.names:
             return "out_of_range", None
         return "unreadable", None
+
+    def _is_label(self, number: str) -> bool:
+        """Return whether a number, written in any way, is the label of an option."""
+        return f"{float(number.replace(',', '.')):g}" in self.names
 
     def _before_a_remark(self, text: str) -> set[float | str]:
         """Return the values of an answer before a remark, if the remark does not revoke it."""
@@ -419,7 +495,7 @@ def _numbered(line: str, readers: list[_Reader]) -> list[_Numbered]:
     if whole and whole[1][0] == "ok":
         return [whole]
 
-    parts = [part for part in re.split(r"[,;|]", line) if part.strip()]
+    parts = [part for part in re.split(r"[,;|、،؛]", line) if part.strip()]
     answers = [_read_line(part, readers) for part in parts]
     several = [answer for answer in answers if answer is not None]
     if len(parts) > 1 and len(several) == len(parts):
@@ -448,7 +524,7 @@ def _settled(answers: set[_Answer], rest: str) -> _Answer:
 
 def _bare(text: str) -> str:
     """Return a text without surrounding emphasis, quotes and bullets."""
-    plain = re.sub(r"[*_`\"“”]", "", text)
+    plain = re.sub(r"[*_`\"“”«»「」『』]", "", text)
     # A minus right before a digit is the number's sign.
     return re.sub(r"^(?:[•>\s]|-(?!\d))+(?=[^\d\s]|\d+\s*[:=.)])", "", plain).strip()
 
@@ -456,5 +532,5 @@ def _bare(text: str) -> str:
 @functools.lru_cache(maxsize=4096)  # each reply has the same statements and options
 def _plain(text: str) -> str:
     """Return a text in a form for comparison: only words and signs, in lower case."""
-    text = re.sub(r"[()\[\]:;,.!?=–—]|\s-\s", " ", _bare(text).lower())
+    text = re.sub(r"[()\[\]:;,.!?=–—、。،۔]|\s-\s", " ", _bare(_with_plain_signs(text)).lower())
     return re.sub(r"\s+", " ", text).strip()

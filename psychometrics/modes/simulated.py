@@ -16,6 +16,7 @@ random numbers, in the order of the respondents.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from scipy.special import softmax
 
 from ..checks import check_numbers
 from ..exceptions import ParameterError
-from ..questionnaires import Item, Questionnaire
+from ..questionnaires import Item, Questionnaire, load_questionnaire
 from ..questionnaires.answers import tidy
 from ..store import key_of
 from .mode import Asking, Conditions, Identity, Mode, Runs
@@ -91,13 +92,16 @@ class Simulated(Mode):
 
 
 def draw_traits(
-    questionnaire: Questionnaire, respondents: int = 100, correlation: float = 0.0, seed: int = 0
+    questionnaire: str | Path | Questionnaire,
+    respondents: int = 100,
+    correlation: float = 0.0,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Draw trait levels for simulated respondents.
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : str, Path or Questionnaire
     respondents : int
         Number of respondents.
     correlation : float
@@ -117,11 +121,11 @@ def draw_traits(
 
     Examples
     --------
-    >>> from psychometrics.questionnaires import load_questionnaire
-    >>> draw_traits(load_questionnaire("ipip20"), 3).shape
+    >>> draw_traits("ipip20", 3).shape
     (3, 5)
     """
-    check_numbers(respondents=respondents)
+    check_numbers(respondents=respondents, seed=seed)
+    questionnaire = load_questionnaire(questionnaire, texts=False)
 
     if not 0 <= correlation < 1:
         raise ParameterError(f"correlation must be from 0 to below 1, got {correlation!r}.")

@@ -47,6 +47,8 @@ class Reply:
     status : str
         The reason for a missing reply: ``no_reply``, ``no_choice``, or ``unasked`` if no reply was
         requested.
+    model : str, optional
+        The model that replied, if an endpoint names it.
     is_new : bool
         Whether the reply was just requested rather than read from the store.
     """
@@ -54,6 +56,7 @@ class Reply:
     text: str | None
     finish_reason: str | None = None
     status: str = "no_reply"
+    model: str | None = None
     is_new: bool = False
 
 
@@ -88,7 +91,7 @@ class StoredReplies:
             for turn, request, columns in new.values()
         ]
         self.by_key |= {
-            key: Reply(columns["reply"], columns.get("finish_reason"))
+            key: Reply(columns["reply"], columns.get("finish_reason"), model=columns.get("model"))
             for key, (_, _, columns) in new.items()
         }
         index = pd.Index(list(new), name="key")
@@ -110,7 +113,9 @@ def well_formed(text: str) -> str:
 
 def _replies(rows: pd.DataFrame) -> dict[str, Reply]:
     """Return the replies in rows of the store, by key."""
-    columns = rows.reindex(columns=["reply", "finish_reason"])
-    pairs = zip(columns["reply"], columns["finish_reason"], strict=True)
-    replies = [Reply(text, None if pd.isna(reason) else str(reason)) for text, reason in pairs]
-    return dict(zip(rows.index, replies, strict=True))
+    columns = rows.reindex(columns=["reply", "finish_reason", "model"]).astype(object)
+    columns = columns.where(columns.notna(), None)
+    return {
+        key: Reply(text, reason, model=model)
+        for key, text, reason, model in columns.itertuples(name=None)
+    }

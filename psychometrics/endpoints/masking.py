@@ -1,0 +1,132 @@
+"""Passwords and keys in an endpoint's settings: find them, and mask them wherever texts are shown.
+
+A server may repeat a key in an error or in a reply, and a user may write one into the conditions of
+a run. Both are masked before they are stored or printed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+MASK = "…"
+"""The sign that stands for a secret."""
+# Names of headers and of fields of a request whose texts are secrets.
+_SECRET_NAME = re.compile(r"key|auth|token|secret|passw|credential|cookie", re.IGNORECASE)
+# Shortest secret that is masked in other texts: a shorter one would be found in many words.
+_SHORTEST = 4
+# Shortest secret that is masked in replies, which may hold the placeholders that local servers take
+# for a key, such as "none".
+_SHORTEST_IN_REPLY = 6
+
+
+def _find_secrets(settings: Mapping[str, Any], shortest: int = _SHORTEST) -> list[str]:
+    """Return the texts in an endpoint's settings that must not be shown, longest first.
+
+    These are keys, the user and the password of an address, all headers, and fields of ``body``
+    with a name such as ``auth``. A setting may have a list of values, as in a study.
+
+    Examples
+    --------
+    >>> _find_secrets({"api_key": "sk-12345", "headers": {"Authorization": "Bearer k-123"}})
+    ['Bearer k-123', 'sk-12345', 'k-123']
+    """
+    texts: set[str | None] = {*_texts(settings.get("api_key"))}
+    for address in _texts(settings.get("base_url")):
+        texts |= _address_secrets(address)
+
+    headers = _fields(settings.get("headers"))
+    texts |= {text for _, text in headers}
+    for name, text in headers + _fields(settings.get("body")):
+        if _SECRET_NAME.search(name):
+            texts |= {text, *text.split()[-1:]}  # also without a scheme, such as Bearer
+
+    texts |= {json.dumps(text)[1:-1] for text in texts if text}  # as a server repeats it in JSON
+    secrets = [text for text in texts if text and len(text) >= shortest]
+    return sorted(secrets, key=len, reverse=True)  # one may be part of another
+
+
+def _address_secrets(address: str) -> set[str | None]:
+    """Return the user and the password of an address, in all forms that a server may repeat.
+
+    Examples
+    --------
+    >>> sorted(_address_secrets("http://ada:l%40ve@host/v1"))
+    ['YWRhOmxAdmU=', 'ada', 'l%40ve', 'l@ve']
+    """
+    try:
+        url = urlsplit(address)
+    except ValueError:  # not an address, so any part may be the password
+        return {address}
+
+    if url.username is None and url.password is None:
+        return set()
+
+    user = unquote(url.username or "")
+    password = unquote(url.password or "")
+    basic = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return {url.username, url.password, user, password, basic}
+
+
+def _mask_secrets(value: Any, secrets: Iterable[str]) -> Any:
+    """Replace secrets in a text, or in all texts of a mapping or a list.
+
+    Examples
+    --------
+    >>> _mask_secrets({"said": ["the key is k-123"]}, ["k-123"])
+    {'said': ['the key is …']}
+    """
+    if isinstance(value, Mapping):
+        return {name: _mask_secrets(part, secrets) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_mask_secrets(part, secrets) for part in value)
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+    return value
+
+
+def mask_conditions(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return conditions as they may be shown and stored: without passwords and keys.
+
+    Examples
+    --------
+    >>> mask_conditions({"base_url": "http://ada:s3cret@host/v1", "temperature": 0.0})
+    {'base_url': 'http://…:…@host/v1', 'temperature': 0.0}
+    >>> mask_conditions({"body": '{"auth": "k-123456"}'})
+    {'body': '{"auth": "…"}'}
+    """
+    masked = dict(conditions)
+    for name in {"api_key", "base_url", "headers", "body"} & masked.keys():
+        secrets = _find_secrets({name: masked[name]}, shortest=1)
+        masked[name] = _mask_secrets(masked[name], secrets)
+
+    return masked
+
+
+def _texts(value: Any) -> list[str]:
+    """Return a setting's texts: itself, or those of a list of values."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [text for text in values if isinstance(text, str)]
+
+
+def _fields(value: Any) -> list[tuple[str, str]]:
+    """Return the names and texts in mappings or their JSON text, at any depth."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return []
+
+    if isinstance(value, list | tuple):
+        return [field for part in value for field in _fields(part)]
+    if not isinstance(value, Mapping):
+        return []
+
+    fields = [(str(name), text) for name, text in value.items() if isinstance(text, str)]
+    deeper = [part for part in value.values() if isinstance(part, Mapping | list | tuple)]
+    return fields + _fields(deeper)
