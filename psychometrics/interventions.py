@@ -317,7 +317,7 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
             for item in todo:
                 take(item[1], partial(_run, *item))
         else:
-            with worker_pool(workers, torch.set_num_threads, 1) as pool:
+            with worker_pool(workers, partial(torch.set_num_threads, 1)) as pool:
                 runs = {pool.submit(_run, *item): item[1] for item in todo}
                 for done in as_completed(runs):
                     take(runs[done], done.result)

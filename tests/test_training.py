@@ -25,7 +25,7 @@ from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path
 from psychometrics.training import adapt_encoder, loop, train_acceptability, train_nli
-from psychometrics.training.pairs import nli_pairs
+from psychometrics.training.pairs import _labelled_pairs, nli_pairs
 from recipes import heads
 from recipes.talking import adapt
 from tests.killing import start_elsewhere
@@ -588,6 +588,19 @@ def test_files_of_anli_and_mnli_are_read_by_their_own_names(tmp_path):
     assert found[["premise", "hypothesis", "label"]].values.tolist() == [
         ["I am calm.", "I am tall.", 1]
     ]
+
+
+def test_pairs_of_a_file_with_other_column_names_are_held_out_too(tmp_path):
+    texts = [f"I feel calm {number}." for number in range(60)]
+    names = pd.DataFrame({"premise": texts, "hypothesis": "I do.", "label": "neutral"})
+    others = names.set_axis(["sentence1", "sentence2", "gold_label"], axis=1)
+    held_out = []
+    for number, frame in enumerate((names, others)):
+        path = tmp_path / f"{number}.csv"
+        frame.to_csv(path, index=False)
+        held_out.append(_labelled_pairs(str(path), split=True).frame["held_out"].tolist())
+    assert held_out[0] == held_out[1]
+    assert 0 < sum(held_out[0]) < len(texts)
 
 
 def test_a_folder_of_a_dataset_gives_its_training_parts(tmp_path):

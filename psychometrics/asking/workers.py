@@ -6,12 +6,11 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context, parent_process
 
 
-def worker_pool(
-    workers: int, prepare: Callable[..., object], *arguments: object
-) -> ProcessPoolExecutor:
+def worker_pool(workers: int, prepare: Callable[[], object]) -> ProcessPoolExecutor:
     """Return a pool of new processes that end with this process, even if it is killed.
 
     Parameters
@@ -19,8 +18,7 @@ def worker_pool(
     workers : int
         Number of processes.
     prepare : callable
-        A function that each process calls first, with the arguments.
-    *arguments
+        A function that each process calls first.
 
     Examples
     --------
@@ -28,12 +26,12 @@ def worker_pool(
     ...     pool.submit(abs, -1).result()
     1
     """
-    return ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, (prepare, *arguments))
+    return ProcessPoolExecutor(workers, get_context("spawn"), partial(_begin_worker, prepare))
 
 
-def _begin_worker(prepare: Callable[..., object], *arguments: object) -> None:
+def _begin_worker(prepare: Callable[[], object]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    prepare(*arguments)
+    prepare()
 
 
 def _end_with_parent() -> None:

@@ -9,9 +9,8 @@ from urllib.parse import parse_qsl
 
 from ..exceptions import ParameterError
 from .endpoint import _json_object
-from .masking import mask_conditions
 
-# Settings that may hold a secret, with the variables from which they are read otherwise.
+# Conditions that may hold a secret, with the variables that keep them out of sight.
 _VARIABLES = {
     "api_key": "OPENAI_API_KEY",
     "base_url": "OPENAI_BASE_URL",
@@ -21,6 +20,27 @@ _VARIABLES = {
 }
 # Parts of an address's query that are no secrets, for endpoints and for stores.
 _PUBLIC = {"api-version", "region", "scheme", "endpoint_override"}
+_SECRET_FIELD = re.compile(
+    r"""["'][^"']*(key|auth|token|secret|passw|credential)[^"']*["']\s*:\s*["']""", re.IGNORECASE
+)
+
+
+def hide_secrets(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return conditions as they may be shown, with a sign in place of what holds a secret.
+
+    Parameters
+    ----------
+    conditions : mapping
+        Conditions of a mode, and settings of the endpoint and the store.
+
+    Examples
+    --------
+    >>> hide_secrets({"runs": 2, "base_url": "http://ada:s3cret@host/v1"})
+    {'runs': 2, 'base_url': '…'}
+    >>> hide_secrets({"headers": '{"api-key": "{api_key}"}'})
+    {'headers': '{"api-key": "{api_key}"}'}
+    """
+    return {name: "…" if _is_secret(name, value) else value for name, value in conditions.items()}
 
 
 def refuse_secrets(conditions: Mapping[str, Any]) -> None:
@@ -39,21 +59,22 @@ def refuse_secrets(conditions: Mapping[str, Any]) -> None:
 
     Examples
     --------
-    >>> refuse_secrets({"headers": '{"api-key": "{api_key}"}'})
     >>> refuse_secrets({"base_url": "http://ada:s3cret@host/v1"})
     Traceback (most recent call last):
         ...
     psychometrics.exceptions.ParameterError: base_url: a page would show its secret; set ...
     """
-    for name, variable in _VARIABLES.items():
-        value = conditions.get(name)
-        if value is not None and _holds_secret(name, value):
+    for name, value in conditions.items():
+        if _is_secret(name, value):
             raise ParameterError(
-                f"{name}: a page would show its secret; set {variable} in the environment instead."
+                f"{name}: a page would show its secret; set {_VARIABLES[name]} in the environment."
             )
 
 
-def _holds_secret(name: str, value: Any) -> bool:
+def _is_secret(name: str, value: Any) -> bool:
+    if value is None or name not in _VARIABLES:
+        return False
+
     if name == "api_key":
         return True
 
@@ -62,7 +83,7 @@ def _holds_secret(name: str, value: Any) -> bool:
         return not all(re.fullmatch(r"(\w+ )?\{api_key\}", text) for text in texts)
 
     if name == "body":
-        return mask_conditions({name: value})[name] != value
+        return bool(_SECRET_FIELD.search(str(value)))
 
     address, _, query = str(value).partition("?")
     names = {part for part, _ in parse_qsl(query, keep_blank_values=True)}

@@ -166,7 +166,7 @@ def _without_comments(style: re.Match) -> str:
     return re.sub(r"/\*.*?\*/", "", style[0], flags=re.S)
 
 
-def _harmless_value(_: str, name: str, value: str) -> str | None:
+def _harmless_value(_tag: str, name: str, value: str) -> str | None:
     """Return the value of an attribute of foreign HTML, or None if it loads from elsewhere."""
     address = value.strip()
     if name == "href" and address.lower().startswith("data:"):

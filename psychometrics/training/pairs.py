@@ -79,21 +79,23 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
 
 def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> _Pairs:
     """Read labelled pairs; with ``split``, pairs of files and data sets are held out, too."""
-    if isinstance(data, pd.DataFrame):
-        sources = [("the frame", data.assign(held_out=False))]
-    else:
-        names = [data] if isinstance(data, str) else data
-        sources = [(name, _source(name, split)) for name in names]
-
+    is_frame = isinstance(data, pd.DataFrame)
+    names = [data] if isinstance(data, str) else data
     frames = []
     unnamed = []
-    for name, table in sources:
+
+    for name in ["the frame"] if is_frame else names:
+        table = data if is_frame else _read_source(name)
         named = {old: new for old, new in _NAMES.items() if old in table and new not in table}
         frame = table.rename(columns=named)
         missing = {"premise", "hypothesis", "label"} - set(frame.columns)
         if missing:
             columns = ", ".join(sorted(missing))
             raise DataError(f"{name}: NLI data lack the columns {columns}; add them.")
+
+        if name != "mnli":
+            is_split = split and not is_frame
+            frame["held_out"] = is_split and _hash_split(frame["premise"], len(frame) // 2000)
 
         labels, is_unnamed = _read_labels(frame["label"], name)
         frames.append(frame.assign(label=labels))
@@ -156,14 +158,6 @@ def _read_labels(labels: pd.Series, source: str) -> tuple[pd.Series, bool]:
     return texts.map(numbers), bool(unnamed)
 
 
-def _source(name: str, split: bool) -> pd.DataFrame:
-    if name == "mnli":
-        return mnli_sample()
-    frame = _read_source(name)
-    held_out = split and "premise" in frame and _hash_split(frame["premise"], len(frame) // 2000)
-    return frame.assign(held_out=held_out)
-
-
 def _hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
     """Select the texts to hold out, one in ten or fewer, by the SHA-256 of the text."""
     hashes = [hashlib.sha256(str(text).strip().encode()).hexdigest() for text in texts]
@@ -191,6 +185,8 @@ def _snli_sample() -> pd.DataFrame:
 
 
 def _read_source(name: str) -> pd.DataFrame:
+    if name == "mnli":
+        return mnli_sample()
     if name == "snli":
         return _snli_sample()
     path = Path(name)
@@ -224,9 +220,11 @@ def _read_source(name: str) -> pd.DataFrame:
         ]
         return pd.concat(parts, ignore_index=True)
     except Exception as error:
-        said = f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub"
-        said = f"{said}, nor a folder of a dataset with a training part"
-        raise DataError(f"{said} ({type(error).__name__}): check the name and network.") from error
+        raise DataError(
+            f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub, nor "
+            f"a folder of a dataset with a training part ({type(error).__name__}): check the name "
+            "and network."
+        ) from error
 
 
 def _name_classes(frame: pd.DataFrame, features: dict) -> pd.DataFrame:
