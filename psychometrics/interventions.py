@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 
+from .asking.workers import worker_pool
 from .checks import check_flags
 from .data import available, fetch, text_table
 from .exceptions import DataError, ParameterError, RespondentError
@@ -317,8 +317,7 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
             for item in todo:
                 take(item[1], partial(_run, *item))
         else:
-            spawn = get_context("spawn")
-            with ProcessPoolExecutor(workers, spawn, torch.set_num_threads, (1,)) as pool:
+            with worker_pool(workers, partial(torch.set_num_threads, 1)) as pool:
                 runs = {pool.submit(_run, *item): item[1] for item in todo}
                 for done in as_completed(runs):
                     take(runs[done], done.result)

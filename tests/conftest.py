@@ -296,7 +296,7 @@ def _tokenizer(architecture: str, sentences: list[str]):
 def ended(monkeypatch, tmp_path, capsys):
     """Function that runs the command as a shell does: exit status, what was printed, errors."""
     monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_HEADERS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 

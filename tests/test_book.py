@@ -144,7 +144,7 @@ def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_
         output.write_text(json.dumps(notebook))
 
     monkeypatch.setattr(book, "notebooks_dir", lambda: sources)
-    monkeypatch.setattr(book, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(book, "worker_pool", lambda *_: ThreadPoolExecutor(1))
     monkeypatch.setattr(book, "_execute_notebook", run)
     monkeypatch.setattr(book, "_write_example", print)
     two = sources / "02-two.ipynb"

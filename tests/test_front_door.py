@@ -43,6 +43,15 @@ def test_every_dependency_is_pinned_with_hashes_to_a_version_that_pyproject_allo
         assert "==" in str(requirement) or pins[name] in requirement.specifier, name
 
 
+def test_workflows_install_nothing_without_the_hashes_of_constraints():
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
+        steps = "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
+        for line in re.findall(r".*\bpip install\b.*", steps):
+            pinned = {"-c constraints.txt", "--build-constraint constraints.txt"}
+            assert "--require-hashes" in line or all(part in line for part in pinned), line
+
+
 def test_a_package_of_an_extra_that_is_missing_is_named_with_the_extra():
     extras = ("book", "figures", "train")
     names = {

@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import nbformat
 import pandas as pd
@@ -261,6 +262,57 @@ def test_a_page_of_anothers_notebook_loads_nothing_and_runs_nothing_of_it(kind, 
     assert "model_module" not in text
     assert "Slider" in text, "the text of a widget is shown"
     assert "HELDFORMULA7X" in text
+
+
+@pytest.mark.parametrize("address", [
+    "javascript:1", "javascript:alert(1)", "JaVaScRiPt:1", "java&#9;script:1", "&#x6a;avascript:1",
+    " &#1;javascript:1", "javascript&colon;alert(1)", "vbscript:1", "data:text/html,x",
+    " DATA:text/html,x", "file:///etc/passwd", "https://kept.test/a?b=1", "mailto:a@kept.test",
+    "#kept", "kept.html",
+])  # fmt: skip
+def test_a_link_of_anothers_notebook_is_kept_if_it_leads_to_a_page(address, tmp_path):
+    shown = [
+        nbformat.v4.new_output("display_data", {"text/markdown": f"[a](<{address}>)"}),
+        nbformat.v4.new_output("display_data", {"text/html": f"<a href='{address}'>a</a>"}),
+    ]
+    code = nbformat.v4.new_code_cell("1", outputs=shown)
+    cells = [nbformat.v4.new_markdown_cell(f"# T\n\n[a](<{address}>)"), code]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "other.ipynb")
+
+    html = page.write_page(tmp_path / "other.ipynb").read_text(encoding="utf-8")
+
+    links = [one.get("href") for one in BeautifulSoup(html, "html.parser").main.find_all("a")]
+    kept = [link for link in links if link not in (None, "#T")]
+    if "kept" in address:
+        assert kept == [address] * 3
+    else:  # an address without a scheme is a file's name
+        assert [link for link in kept if urlsplit(link).scheme] == []
+
+
+@pytest.mark.parametrize("html", [
+    "<scr<script>ipt>alert(1)</scr</script>ipt>", "<script>alert(1)", "<style>@import 'x'",
+    "<noscript><p title='</noscript><img src=x onerror=1>'>", "<svg><a onclick=x()>a</a></svg>",
+    "<title><a href='</title><img src=x onerror=1>'>", "<template><img src=x onerror=1></template>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=1>", "<xmp><img src=x onerror=1></xmp>",
+    "<textarea></textarea><img src=x onerror=1>", "<iframe srcdoc='<script>1</script>'></iframe>",
+    "<!--[if IE]><script>1</script><![endif]-->", "<?php <script>1</script> ?>",
+    "<meta http-equiv=refresh content='0;url=javascript:1'>", "<img src='/\t/elsewhere.test/x'>",
+    "<img src='h\nttp://elsewhere.test'>", "<img srcset='http://elsewhere.test 1x' src=a.png>",
+    "<form action='x'><button formaction='javascript:1'>b</button></form>", "<plaintext><script>",
+])  # fmt: skip
+def test_nothing_of_anothers_html_runs_or_loads(html, tmp_path):
+    output = nbformat.v4.new_output("display_data", {"text/html": html + "<p>kept</p>"})
+    cells = [nbformat.v4.new_code_cell("1", outputs=[output])]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "other.ipynb")
+
+    text = page.write_page(tmp_path / "other.ipynb").read_text(encoding="utf-8")
+
+    main = BeautifulSoup(text, "html.parser").main
+    assert {one.name for one in main.find_all(True)} - set(page._TAGS) <= {"main", "template"}
+    attributes = {name for one in main.find_all(True) for name in one.attrs}
+    assert not {name for name in attributes if name.startswith("on")}
+    assert not attributes & {"srcset", "srcdoc", "formaction", "content", "style", "action"}
+    assert all(one["src"] in ("x", "a.png") for one in main.find_all("img", src=True))
 
 
 @pytest.mark.parametrize("executed", [5, None, b"x.ipynb", ["x.ipynb"]])

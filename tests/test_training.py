@@ -5,12 +5,16 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 import psychometrics as pm
@@ -21,9 +25,10 @@ from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path
 from psychometrics.training import adapt_encoder, loop, train_acceptability, train_nli
-from psychometrics.training.pairs import nli_pairs
+from psychometrics.training.pairs import _labelled_pairs, nli_pairs
 from recipes import heads
 from recipes.talking import adapt
+from tests.killing import start_elsewhere
 from tests.tiny import save_tiny_decoder, save_tiny_masked_lm
 
 PLAIN = """
@@ -292,15 +297,72 @@ def test_a_folder_of_another_training_is_left_as_it_is(tiny_model, save_tiny_mod
     assert (tmp_path / "used" / "manifest.json").read_bytes() == manifest
 
 
-def test_a_checkpoint_that_was_cut_short_is_named(tiny_model, tmp_path, monkeypatch):
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _change_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [(_cut, "model.safetensors"), (_cut, "optimizer.pt"), (_cut, "scheduler.pt"),
+     (_cut, "rng_state.pth"), (_cut, "trainer_state.json"), (Path.unlink, "trainer_state.json"),
+     (Path.unlink, "optimizer.pt"), (Path.unlink, "model.safetensors"),
+     (functools.partial(Path.write_bytes, data=b""), "optimizer.pt"),
+     (_change_a_byte, "optimizer.pt")],
+)  # fmt: skip
+def test_a_training_goes_on_from_its_last_complete_checkpoint(
+    tiny_model, tmp_path, monkeypatch, damage, name
+):
+    how = {"epochs": 2, "lr": 1e-3, "progress": False}
+    whole = train_nli(tiny_model, PAIRS, tmp_path / "whole", **how)
     with monkeypatch.context() as patch:  # killed before the model is saved
         patch.setattr(loop, "_save", stop)
+        patch.setattr("transformers.trainer.rotate_checkpoints", lambda **_: None)
         with pytest.raises(KeyboardInterrupt):
-            train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=1, progress=False)
-    weights = next(tmp_path.glob("used/checkpoints/*/model.safetensors"))
-    weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(ParameterError, match="delete the folder and call again"):
-        train_nli(tiny_model, PAIRS, tmp_path / "used", epochs=1, progress=False)
+            train_nli(tiny_model, PAIRS, tmp_path / "cut", **how)
+
+    first, last = sorted((tmp_path / "cut" / "checkpoints").glob("checkpoint-*"))
+    damage(last / name)
+    resumed = train_nli(tiny_model, PAIRS, tmp_path / "cut", **how)
+    assert resumed["resumed_at"] == int(first.name.rpartition("-")[2]) == whole["steps"] / 2
+    assert not changed(tmp_path / "cut", tmp_path / "whole")
+    assert not (tmp_path / "cut" / "checkpoints").exists()
+
+
+def test_a_training_begins_again_if_no_checkpoint_is_complete(tiny_model, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_save", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_nli(tiny_model, PAIRS, tmp_path / "cut", epochs=1, progress=False)
+    _cut(next(tmp_path.glob("cut/checkpoints/*/model.safetensors")))
+    again = train_nli(tiny_model, PAIRS, tmp_path / "cut", epochs=1, progress=False)
+    assert again["resumed_at"] == 0
+
+
+def _train_one_layer(folder: Path) -> None:
+    train_nli("minilm", PAIRS, folder, layers=1, epochs=3, batch_size=8, progress=False)
+
+
+def test_a_training_killed_while_it_writes_a_checkpoint_goes_on_from_the_one_before(tmp_path):
+    process = start_elsewhere(_train_one_layer, tmp_path / "killed")
+    last = tmp_path / "killed" / "checkpoints" / "checkpoint-6"  # 3 steps an epoch
+    while not (last / "optimizer.pt").exists():  # 90 MB, written before trainer_state.json
+        assert process.is_alive()
+        time.sleep(0.001)
+
+    process.kill()
+    process.join()
+    assert not (last / "trainer_state.json").exists()
+    _train_one_layer(tmp_path / "whole")
+    _train_one_layer(tmp_path / "killed")
+    manifest = json.loads((tmp_path / "killed" / "manifest.json").read_text())
+    assert manifest["resumed_at"] == 3
+    assert not changed(tmp_path / "killed", tmp_path / "whole")
 
 
 def test_an_adapted_encoder_can_be_trained_on(tiny_model, tmp_path):
@@ -338,8 +400,8 @@ def test_a_damaged_file_of_pairs_is_refused(name, raw, tmp_path):
     with pytest.raises((DataError, ParameterError)):
         nli_pairs(str(tmp_path / name))
     for said, pairs in (
-        ("lack the column.*label: add", PAIRS.drop(columns="label")),
-        ("found maybe", PAIRS.assign(label="maybe")),
+        ("label", PAIRS.drop(columns="label")),
+        ("maybe", PAIRS.assign(label="maybe")),
         ("no labelled pairs", PAIRS.head(0)),
         (r"missing\.csv", str(tmp_path / "missing.csv")),
     ):
@@ -528,12 +590,141 @@ def test_files_of_anli_and_mnli_are_read_by_their_own_names(tmp_path):
     ]
 
 
+def test_pairs_of_a_file_with_other_column_names_are_held_out_too(tmp_path):
+    texts = [f"I feel calm {number}." for number in range(60)]
+    names = pd.DataFrame({"premise": texts, "hypothesis": "I do.", "label": "neutral"})
+    others = names.set_axis(["sentence1", "sentence2", "gold_label"], axis=1)
+    held_out = []
+    for number, frame in enumerate((names, others)):
+        path = tmp_path / f"{number}.csv"
+        frame.to_csv(path, index=False)
+        held_out.append(_labelled_pairs(str(path), split=True).frame["held_out"].tolist())
+    assert held_out[0] == held_out[1]
+    assert 0 < sum(held_out[0]) < len(texts)
+
+
 def test_a_folder_of_a_dataset_gives_its_training_parts(tmp_path):
     datasets = pytest.importorskip("datasets")
-    one = datasets.Dataset.from_pandas(PAIRS.iloc[:3], preserve_index=False)
+    one = datasets.Dataset.from_pandas(PAIRS.iloc[::8], preserve_index=False)
     parts = datasets.DatasetDict({"train_r1": one, "train_r2": one, "test": one})
     parts.save_to_disk(str(tmp_path / "saved"))
     assert len(nli_pairs(str(tmp_path / "saved"))) == 6
     (tmp_path / "files").mkdir()
-    PAIRS.iloc[:4].to_csv(tmp_path / "files" / "train.csv", index=False)
+    PAIRS.iloc[::6].to_csv(tmp_path / "files" / "train.csv", index=False)
     assert len(nli_pairs(str(tmp_path / "files"))) == 4
+
+
+CLASSES = st.permutations(data.NLI_LABELS)
+
+
+def _class_pairs(names: list[str]) -> tuple[list[int], dict[str, list]]:
+    """Return the project's labels, and the columns of pairs with the numbers of classes."""
+    labels = [0, 1, 2, 2, 1]
+    texts = {"premise": [f"I feel calm {n}." for n in range(5)], "hypothesis": ["I do."] * 5}
+    return labels, texts | {"label": [names.index(data.NLI_LABELS[label]) for label in labels]}
+
+
+@given(names=CLASSES, column=st.sampled_from(["label", "gold_label"]), form=st.sampled_from(
+    ["folder", "parts", "parquet"]))  # fmt: skip
+@settings(max_examples=20, deadline=None)
+def test_labels_of_a_data_set_are_read_by_the_names_of_its_classes(names, column, form):
+    datasets = pytest.importorskip("datasets")
+    labels, columns = _class_pairs(names)
+    columns[column] = columns.pop("label")
+    kinds = dict.fromkeys(("premise", "hypothesis"), datasets.Value("string"))
+    kinds[column] = datasets.ClassLabel(names=[name.upper() for name in names])
+    rows = datasets.Dataset.from_dict(columns, features=datasets.Features(kinds))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("pairs.parquet" if form == "parquet" else "pairs")
+        if form == "parquet":
+            rows.to_parquet(path)
+        else:
+            whole = rows if form == "folder" else datasets.DatasetDict(train=rows, test=rows)
+            whole.save_to_disk(path)
+        assert nli_pairs(str(path))["label"].tolist() == labels
+
+
+@given(names=CLASSES)
+@settings(max_examples=10, deadline=None)
+def test_labels_of_a_categorical_column_are_its_categories_not_their_codes(names):
+    labels, columns = _class_pairs(names)
+    frame = pd.DataFrame(columns)
+    frame["label"] = pd.Categorical.from_codes(frame["label"], names)
+    with tempfile.TemporaryDirectory() as folder:
+        frame.to_parquet(path := Path(folder) / "pairs.parquet")
+        for source in (frame, str(path)):
+            assert nli_pairs(source)["label"].tolist() == labels
+
+
+@pytest.mark.parametrize("names", [
+    ["entailment", "not_entailment"], ["entailment", "non-entailment"], ["0", "1"],
+    ["entailment", "neutral", "contradiction", "hidden"], ["supports", "refutes", "unknown"],
+])  # fmt: skip
+def test_classes_that_are_not_the_three_are_refused(tmp_path, names):
+    datasets = pytest.importorskip("datasets")
+    rows = {"premise": ["I am calm."] * len(names), "hypothesis": ["I am."] * len(names),
+            "label": list(range(len(names)))}  # fmt: skip
+    kinds = {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string"),
+             "label": datasets.ClassLabel(names=names)}  # fmt: skip
+    form = datasets.Features(kinds)
+    datasets.Dataset.from_dict(rows, features=form).save_to_disk(tmp_path / "two")
+    with pytest.raises(DataError):
+        nli_pairs(str(tmp_path / "two"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["Entailment", "NEUTRAL", " contradiction "], [0, 1, 2]),
+        (["entail", "neutral", "contradict"], [0, 1, 2]),
+        (["entails", "neutral", "contradicts"], [0, 1, 2]),
+        (["entailed", "neutral", "contradictory"], [0, 1, 2]),
+        (["E", "N", "C"], [0, 1, 2]),
+        (["0", "1", "2"], [0, 1, 2]),
+        ([2.0, 1.0, 0.0], [2, 1, 0]),
+        ([True, False, True], None),
+        ([1, 2, 3], None),  # counted from one
+        ([0, 1, 1], None),  # two classes, or no pair of the third
+        ([0.5, 1, 2], None),
+        (["neutral or contradiction", "entailment", "neutral"], None),
+        (["not_entailment", "entailment", "neutral"], None),
+        (["contrast", "entailment", "neutral"], None),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["", ".csv", ".jsonl", ".parquet"])
+def test_labels_are_read_or_refused_alike_in_every_form(tmp_path, labels, expected, suffix):
+    frame = PAIRS.iloc[:3].assign(label=labels)
+    path = str(tmp_path / f"pairs{suffix}")
+    write = {".csv": functools.partial(frame.to_csv, path, index=False),
+             ".jsonl": functools.partial(frame.to_json, path, orient="records", lines=True),
+             ".parquet": functools.partial(frame.to_parquet, path), "": str}  # fmt: skip
+    write[suffix]()
+    source = path if suffix else frame
+    if expected is None:
+        with pytest.raises(DataError):
+            nli_pairs(source)
+    else:
+        assert nli_pairs(source)["label"].tolist() == expected
+
+
+@pytest.mark.parametrize("nothing", [None, "", "-", -1, "-1", np.nan])
+def test_pairs_without_a_label_are_counted_and_left_out(tiny_model, tmp_path, nothing):
+    labels = ["entailment", "neutral", "contradiction", nothing]
+    frame = PAIRS.iloc[:4].assign(label=pd.Series(labels, dtype=object))
+    path = tmp_path / "pairs.jsonl"
+    frame.to_json(path, orient="records", lines=True)
+    for source in (frame, str(path)):
+        manifest = train_nli(tiny_model, source, tmp_path / str(type(source)), epochs=1,
+                             progress=False)  # fmt: skip
+        assert (manifest["pairs"], manifest["left_out"]) == (3, 1)
+        assert manifest["labels_without_names"] == []
+
+
+def test_the_command_says_which_order_of_unnamed_labels_is_assumed(tiny_model, tmp_path, ended):
+    pairs = tmp_path / "pairs.csv"
+    PAIRS.to_csv(pairs, index=False)
+    code, said, _ = ended("train-nli", str(tiny_model), str(tmp_path / "model"), "--data",
+                          str(pairs), "--epochs", "1")  # fmt: skip
+    assert code == 0
+    assert f"{pairs} does not name its labels" in said
+    assert ", ".join(data.NLI_LABELS) in said

@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
+from ..data import NLI_LABELS
 from ..exceptions import ParameterError, PsychometricsError
 from .answers import _without_formulas
 from .options import _names_in, app
@@ -191,6 +192,11 @@ def _said_of_training(found: dict | Exception) -> str:
     said = f"trained on {found['pairs']} pairs in {found['seconds']:.0f} s"
     if found["resumed_at"] == found["steps"]:
         said = "was already trained on the same pairs with the same settings"
+
+    if found.get("left_out"):
+        said += f"; {found['left_out']} without a label or a text were left out"
+    for source in found.get("labels_without_names", ()):
+        said += f"; {source} does not name its labels: 0, 1, 2 are taken as {', '.join(NLI_LABELS)}"
 
     if "held_out" not in found:
         return f"{said}; no pairs were held out to measure its accuracy"

@@ -36,10 +36,10 @@ class Endpoint:
         address may have a query, such as Azure's ``?api-version=2024-10-21``, which is sent with
         every request.
     headers : mapping or its JSON text, optional
-        Headers sent with each request. If a header contains ``{api_key}``, the key is sent only in
-        this header: ``{"api-key": "{api_key}"}`` for Azure. No other password is sent: ``~/.netrc``
-        is not read. Proxies are taken from ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``,
-        ``NO_PROXY``.
+        Headers sent with each request, by default the environment's ``OPENAI_HEADERS``. If a header
+        contains ``{api_key}``, the key is sent only in this header: ``{"api-key": "{api_key}"}``
+        for Azure. No other password is sent: ``~/.netrc`` is not read. Proxies are taken from
+        ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``, ``NO_PROXY``.
     timeout : float
         Time limit for a complete reply, in seconds.
     concurrency : int
@@ -179,21 +179,22 @@ class Endpoint:
         return rest | {"endpoint": dataclasses.replace(endpoint, **settings)}
 
     def resolved(self) -> Endpoint:
-        """Return the endpoint with the environment's address and key if it has none of its own.
+        """Return the endpoint with the environment's address, key and headers if it has none.
 
         Raises
         ------
         RespondentError
             Neither the settings nor the environment gives an address.
         ParameterError
-            The environment's address or key is invalid.
+            The environment's address, key or headers are invalid.
         """
         url = self.base_url or os.environ.get("OPENAI_BASE_URL")
         key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not url and not key:
             raise RespondentError("There is no endpoint: set OPENAI_BASE_URL or OPENAI_API_KEY.")
         url = (url or "https://api.openai.com/v1").rstrip("/")
-        return dataclasses.replace(self, base_url=url, api_key=key)
+        headers = self.headers or os.environ.get("OPENAI_HEADERS")
+        return dataclasses.replace(self, base_url=url, api_key=key, headers=headers)
 
 
 def _check_address(address: str | None) -> None:

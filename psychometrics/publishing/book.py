@@ -14,10 +14,10 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from importlib.metadata import distributions, version
-from multiprocessing import get_context
 from pathlib import Path
 
 from ..asking.population import population, population_table
+from ..asking.workers import worker_pool
 from ..exceptions import DataError, PsychometricsError
 from ..files import digest_text, replacing, sha256
 from ..paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
@@ -29,7 +29,7 @@ from .record import _mistakes
 from .record import figure as figure
 from .record import read as read
 from .record import table as table
-from .runs import _execute_notebook
+from .runs import _execute_notebook, write_report
 
 
 def _notebook_names() -> list[str]:
@@ -156,7 +156,7 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     first = [name for name in names if name not in readers]
     rounds = [first, *([name] for name in readers if name in names)]
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
-    with ProcessPoolExecutor(_AT_ONCE, get_context("spawn"), _share_cores) as pool:
+    with worker_pool(_AT_ONCE, _share_cores) as pool:
         example = None
         for chapters in rounds:
             running = [
@@ -267,12 +267,7 @@ def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
 
 def _write_example(page: Path) -> None:
     """Write the page that `psychometrics profile` makes for a model, as the book's example."""
-    ask = ["profile", "minilm-both-l6-s1", "--questionnaires", "gad7", "--output", str(page)]
-    start = "from psychometrics.cli import main; main()"
-    command = [sys.executable, "-c", start, *ask]
-    result = subprocess.run(command, check=False, capture_output=True, text=True)
-    if result.returncode:
-        raise PsychometricsError(result.stderr.strip().splitlines()[-1])
+    write_report("profile", {"model": "minilm-both-l6-s1", "questionnaires": ["gad7"]}, [page])
 
 
 # Number of chapters executed at the same time.

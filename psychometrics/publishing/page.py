@@ -6,7 +6,6 @@ import base64
 import hashlib
 import re
 import tempfile
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,9 +25,8 @@ _TAGS = re.findall(
     "h5 h6 hr i img li ol p pre s small span strong sub summary sup table tbody td tfoot th thead "
     "tr u ul",
 )
-_SCRIPTS = re.compile(r"<(style|script)\b.*?(</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
-_PROTOCOLS = ("http", "https", "mailto", "data")
-_ATTRIBUTES = ("class", "id", "title", "colspan", "rowspan", "href", "src", "alt")
+_PROTOCOLS = {"http", "https", "mailto", "data"}
+_ATTRIBUTES = {"class", "id", "title", "colspan", "rowspan", "href", "src", "alt"}
 _SLIDES = (_TEMPLATES / "slides.html.j2").read_text(encoding="utf-8")
 _TURN_SLIDES = (_TEMPLATES / "slides.js").read_text(encoding="utf-8")
 
@@ -108,7 +106,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     text = _exported(notebook, executed, kind)
     text = re.sub(r"<style.*?</style>", _without_comments, text, flags=re.S)
     text = re.sub(r"HELD[0-9a-f]{24}", lambda match: held.get(match[0], match[0]), text)
-    text = text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be written
+    text = _without_surrogates(text)
 
     with writing(output):
         if output.suffix == ".pdf":
@@ -124,7 +122,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
 
 def _exported(notebook, executed: Path, kind: str) -> str:
     """Return an executed notebook as HTML, without harmful tags and addresses."""
-    import bleach
+    import nh3
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter, SlidesExporter
     from nbconvert.filters.markdown_mistune import InvalidNotebook
@@ -141,10 +139,15 @@ def _exported(notebook, executed: Path, kind: str) -> str:
         exporter = HTMLExporter(template_file="page.html.j2", extra_loaders=loaders)
 
     exporter.sanitize_html = True  # replies, names and foreign notebooks may contain anything
-    clean = partial(
-        bleach.clean, tags=_TAGS, attributes=_is_harmless, protocols=_PROTOCOLS, strip=True
+    cleaner = nh3.Cleaner(
+        tags=set(_TAGS),
+        clean_content_tags={"style", "script"},
+        attributes={"*": _ATTRIBUTES},
+        attribute_filter=_harmless_value,
+        url_schemes=_PROTOCOLS,
+        link_rel=None,
     )
-    exporter.register_filter("clean_html", lambda text: clean(_SCRIPTS.sub("", text)))
+    exporter.register_filter("clean_html", lambda html: cleaner.clean(_without_surrogates(html)))
 
     try:
         text, _ = exporter.from_notebook_node(notebook)
@@ -153,26 +156,32 @@ def _exported(notebook, executed: Path, kind: str) -> str:
     return text
 
 
+def _without_surrogates(text: str) -> str:
+    """Replace lone surrogates, which cannot be written in UTF-8."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _without_comments(style: re.Match) -> str:
     """Remove the comments of a style sheet, which name the hosts of its colours."""
     return re.sub(r"/\*.*?\*/", "", style[0], flags=re.S)
 
 
-def _is_harmless(tag: str, name: str, value: str) -> bool:
-    """Return whether an attribute of foreign HTML loads nothing from elsewhere."""
-    value = value.strip()
-    if name == "href":
-        return not value.lower().startswith("data:")
+def _harmless_value(_tag: str, name: str, value: str) -> str | None:
+    """Return the value of an attribute of foreign HTML, or None if it loads from elsewhere."""
+    address = value.strip()
+    if name == "href" and address.lower().startswith("data:"):
+        return None
 
-    if name == "src" and not value.startswith("data:image/"):
+    if name == "src" and not address.startswith("data:image/"):
         try:
-            parts = urlsplit(value)
+            parts = urlsplit(address)
         except ValueError:
-            return False
+            return None
 
-        return not (parts.scheme or parts.netloc or value.startswith(("/", "\\")))
+        if parts.scheme or parts.netloc or address.startswith(("/", "\\")):
+            return None
 
-    return name in _ATTRIBUTES
+    return value
 
 
 def _plain(notebook, executed: Path, kind: str):

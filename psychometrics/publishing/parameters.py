@@ -15,6 +15,7 @@ from .. import modes  # a mode's file, and torch with it, is loaded at its first
 from ..asking.answer_files import read_answers
 from ..asking.population import population
 from ..checks import check_choice, wrong_kind
+from ..endpoints.secrets import refuse_secrets
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..measures.scoring import item_scores, keyed_items
 from ..models.devices import computing_on
@@ -323,6 +324,7 @@ class _Report(_Page):
 
     def _check_asking(self, models: list[str], named: bool = False) -> None:
         """Refuse what ``ask`` would refuse; with ``named``, the page lists models that fail."""
+        refuse_secrets(self.conditions)
         mode = mode_named(self.mode)
         if self.mode == "human":
             raise ParameterError(
@@ -397,6 +399,9 @@ class _Compare(_Report, of="compare"):
 class _Study(_Page, of="study"):
     study: _Text = "study.yaml"
     store: _Text | None = None
+
+    def check(self) -> None:
+        refuse_secrets({"store": self.store})
 
 
 class _Sweep(_Page, of="sweep"):

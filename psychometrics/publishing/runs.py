@@ -10,10 +10,12 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pandas as pd
+from filelock import FileLock, Timeout
 
 from ..checks import check_choice, check_flags, check_kinds, parse_parameters
 from ..exceptions import ParameterError, PsychometricsError, check_file, needed, writing
@@ -25,6 +27,8 @@ from .printing import _check_output
 from .record import _kernel_arguments
 
 RUNS = Path("runs")
+# A file in the temporary folder of a run, which is locked as long as its process lives.
+_LOCK = "run.lock"
 
 
 def run_notebook(
@@ -93,11 +97,8 @@ def run_notebook(
     if name in CHAPTERS:  # refused before a kernel is started
         check_parameters(name, given)
 
-    with writing(output):
-        place = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.stem[:40]}-")
-
-    with place as folder:
-        made = Path(folder) / output.name
+    with _folder_beside(output) as folder:
+        made = folder / output.name
         failed = output.with_name(f"{output.stem}.failed.ipynb")
         try:
             _execute_notebook(name, source, made, given, progress)
@@ -108,13 +109,27 @@ def run_notebook(
             raise
 
         made_pages = [
-            write_page(made, Path(folder) / f"{number}{Path(page).suffix}", kind)
+            write_page(made, folder / f"{number}{Path(page).suffix}", kind)
             for number, page in enumerate(pages)
         ]
         _put_in_place(made, output, dict(zip(made_pages, map(Path, pages), strict=True)))
         failed.unlink(missing_ok=True)
 
     return output
+
+
+@contextmanager
+def _folder_beside(output: Path) -> Iterator[Path]:
+    """Provide a temporary folder for a run, and remove the folders of runs that were killed."""
+    for lock in output.parent.glob(f".*/{_LOCK}"):
+        with suppress(Timeout), FileLock(lock, timeout=0):
+            shutil.rmtree(lock.parent, ignore_errors=True)
+
+    with writing(output):
+        place = tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.stem[:40]}-")
+
+    with place as folder, FileLock(Path(folder) / _LOCK):
+        yield Path(folder)
 
 
 def _source_of(name: str) -> Path:

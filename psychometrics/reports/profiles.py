@@ -13,6 +13,7 @@ from ..asking.ask import ask
 from ..asking.population import population, population_table
 from ..checks import check_choice
 from ..data import shipped
+from ..endpoints.secrets import hide_secrets
 from ..exceptions import ParameterError
 from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.norms import compare_norms, norm_table
@@ -408,12 +409,13 @@ def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, bas
     titles = {questionnaire.id: questionnaire.short_title for questionnaire in loaded}
     kind = "prompts" if "term" in answers else "answers"
     counts = answers.groupby("questionnaire", sort=False).size()
+    shown = hide_secrets(conditions)
     rows = {
         "respondent": who["respondent_id"],
         "model": f"{who.get('model', '')} ({who.get('source', 'unknown source')})",
         "revision": str(who.get("revision") or "not known"),
         "mode": who["mode"],
-        "conditions": ", ".join(f"{k}={v}" for k, v in conditions.items()) or "the mode's own",
+        "conditions": ", ".join(f"{k}={v}" for k, v in shown.items()) or "the mode's own",
         "asked": "; ".join(f"{titles[name]}: {n:,} {kind}" for name, n in counts.items()),
         "precision": str(who.get("dtype") or "the endpoint's"),
         "answers": f"{summary['asked']:,} asked now, {summary['from_store']:,} from the store, in "

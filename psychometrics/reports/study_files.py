@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from ..asking.population import population
 from ..checks import check_kinds
+from ..endpoints.secrets import refuse_secrets
 from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError
 from ..measures.intervals import interval_over_ways, mean_interval
 from ..modes import identify, mode_named
@@ -337,6 +338,9 @@ def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[
     if study.reads_answers:
         wrong = study.seeds != (0,) and "seeds" not in file.unknown
         return ["seeds: the runs are in the table of answers; leave seeds out."] if wrong else []
+
+    for chosen in study.combinations:
+        tried("conditions", lambda chosen=chosen: refuse_secrets(chosen))
 
     first, *others = study.combinations
     conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))

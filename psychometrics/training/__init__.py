@@ -68,7 +68,9 @@ def train_nli(
     data : str, sequence of str, or DataFrame
         ``"mnli"`` and ``"snli"`` are the project's samples (MNLI without its held-out pairs); a
         path is a CSV, JSON-lines or Parquet file with columns ``premise, hypothesis, label``;
-        anything else is a hub id (``"nyu-mll/multi_nli"``). Several sources are concatenated. The
+        anything else is a hub id (``"nyu-mll/multi_nli"``). Several sources are concatenated.
+        Labels are names (*entailment*, *neutral*, *contradiction*, their verbs or first letters, in
+        any case), in data sets the names of their classes, or 0, 1 and 2 in this order. The
         pairs of one premise in ten are held out by the hash of the premise (for MNLI's sample, the
         fixed held-out pairs; at most about 2,000 per source). All pairs of a DataFrame are used for
         training.
@@ -98,7 +100,9 @@ def train_nli(
     Returns
     -------
     dict
-        The manifest: settings, number of pairs, steps, the step ``resumed_at`` (0 for a new run),
+        The manifest: settings, number of pairs, of pairs ``left_out`` as they have no label (empty,
+        -1 or "-") or lack a text, the sources whose ``labels_without_names`` were taken in the
+        order entailment, neutral, contradiction, steps, the step ``resumed_at`` (0 for a new run),
         seconds, final loss, versions; if pairs were held out, their number, the share that the
         saved model labels correctly (``accuracy`` with Wilson's 95 % interval ``low, high``), and
         ``majority``, the accuracy of always giving the most frequent training label.
@@ -106,7 +110,7 @@ def train_nli(
     Raises
     ------
     DataError
-        The data cannot be read or lack a column or a label.
+        The data cannot be read, lack a column, or have a label of another kind or of two classes.
     ParameterError
         A setting is unknown, or not possible for this base; the folder holds a model with a
         different base, other data or other settings; or the device is not the first GPU.
@@ -129,8 +133,8 @@ def train_nli(
     _trains_on_gpu()  # refuse an unusable device before reading anything
     _make_folder(output)
     set_seed(chosen.seed)
-    pairs = _labelled_pairs(data, split=True)
-    pairs, held_out = pairs[~pairs["held_out"]], pairs[pairs["held_out"]]
+    read = _labelled_pairs(data, split=True)
+    pairs, held_out = (read.frame[read.frame["held_out"] == part] for part in (False, True))
     stop_pairs = None
     if chosen.stop_on:  # the other half measures the chosen epoch
         is_first = held_out["premise"].factorize()[0] % 2 == 0
@@ -146,6 +150,7 @@ def train_nli(
 
     table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
     facts = {"base": str(base), "pairs": len(pairs), "shuffled": shuffled, **asdict(chosen)}
+    facts |= {"left_out": read.left_out, "labels_without_names": read.unnamed}
     facts |= {"majority": (held_out["label"] == pairs["label"].mode()[0]).mean()}
     how = output, chosen, progress, facts
     kept = {"held_out": held_out, "stop_pairs": stop_pairs}
@@ -178,7 +183,7 @@ def training_cost(
     """
     _trains_on_gpu()  # refuses a card that training would not use
     chosen = Settings.of(settings)
-    pairs = _labelled_pairs(data, split=True)
+    pairs = _labelled_pairs(data, split=True).frame
     pairs = pairs[~pairs["held_out"]]
     model, tokenizer = _tuned_classifier(base, None, chosen)
     table = pairs[["premise", "hypothesis", "label"]].to_dict("list")

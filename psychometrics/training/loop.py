@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_type_hints
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import torch
 from peft import PeftModel
 from pydantic import Field, FiniteFloat, PositiveInt
+from safetensors import SafetensorError, safe_open
 from transformers import (
     EarlyStoppingCallback,
     EvalPrediction,
@@ -24,10 +26,10 @@ from transformers import (
     Trainer,
     TrainingArguments,
 )
-from transformers.trainer_utils import get_last_checkpoint
 
 from ..checks import check_flags, check_kinds
-from ..exceptions import ParameterError, needed, out_of_memory, writing
+from ..exceptions import ParameterError, needed, writing
+from ..files import replacing
 from ..models.devices import resolve_device
 from ..models.loading import OF_HEADS, counts_its_blocks
 from ..models.model_files import read_json
@@ -148,14 +150,8 @@ def train(
 
     started = time.perf_counter()
     last = _checkpoint(Path(checkpoints), digest)
-    done = int(last.rpartition("-")[2]) if last else 0
-
-    try:
-        result = loop.train(resume_from_checkpoint=last)
-    except Exception as error:
-        if loop.state.global_step > done or not last or out_of_memory(error):
-            raise
-        raise ParameterError(f"{last} cannot be read: delete the folder and call again.") from error
+    done = _step_of(last) if last else 0
+    result = loop.train(resume_from_checkpoint=last and str(last))
 
     if not np.isfinite(result.training_loss):
         raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
@@ -273,8 +269,10 @@ def _other(folder: Path) -> str:
     )
 
 
-def _checkpoint(folder: Path, digest: str) -> str | None:
-    """Return the last checkpoint of a training run with a given digest, or None if it is new.
+def _checkpoint(folder: Path, digest: str) -> Path | None:
+    """Return the last complete checkpoint of a training run with a given digest, if there is one.
+
+    Later checkpoints, whose writing was stopped, are removed.
 
     Raises
     ------
@@ -282,12 +280,40 @@ def _checkpoint(folder: Path, digest: str) -> str | None:
         The folder holds checkpoints of a different training run.
     """
     made_of = folder / "made_of.txt"
-    last = get_last_checkpoint(folder) if folder.is_dir() else None
-    if last and not (made_of.is_file() and made_of.read_text(encoding="utf-8") == digest):
+    checkpoints = sorted(folder.glob("checkpoint-[0-9]*"), key=_step_of, reverse=True)
+    if checkpoints and not (made_of.is_file() and made_of.read_text(encoding="utf-8") == digest):
         raise ParameterError(_other(folder.parent))
+
     folder.mkdir(parents=True, exist_ok=True)
-    made_of.write_text(digest, encoding="utf-8")
-    return last
+    with replacing(made_of) as part:
+        part.write_text(digest, encoding="utf-8")
+
+    for checkpoint in checkpoints:
+        if _is_complete(checkpoint):
+            return checkpoint
+        shutil.rmtree(checkpoint)
+
+    return None
+
+
+def _step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def _is_complete(checkpoint: Path) -> bool:
+    """Return whether the Trainer wrote all files of a checkpoint to their ends."""
+    weights = list(checkpoint.glob("*.safetensors"))
+    try:
+        for path in weights:
+            safe_open(path, "pt")  # compares the file's length with its header
+        for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
+            if ZipFile(checkpoint / name).testzip() is not None:
+                return False
+        json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, SafetensorError, BadZipFile):
+        return False
+
+    return bool(weights)
 
 
 def _digest(model, dataset: Dataset, settings: Settings, stop_set: Dataset | None = None) -> str:
@@ -341,7 +367,7 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
 
 def _finish(manifest: dict, output: str | Path) -> dict:
     """Write the manifest, and remove the checkpoints, which are no longer needed."""
-    text = json.dumps(manifest, indent=1)
-    (Path(output) / "manifest.json").write_text(text, encoding="utf-8")
+    with replacing(Path(output) / "manifest.json") as part:
+        part.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     shutil.rmtree(Path(output) / "checkpoints", ignore_errors=True)
     return manifest

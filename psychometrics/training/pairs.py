@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from ..data import NLI_LABELS, fetch, text_table
 from ..exceptions import DataError, needed
@@ -18,6 +22,29 @@ _NAMES = {
     "sentence2": "hypothesis",
     "gold_label": "label",
 }
+# The forms of the names in NLI_LABELS, in the same order.
+_FORMS = ("e|entail(s|ed|ment)?", "n|neutral", "c|contradict(s|ed|ion|ory)?")
+_NUMBER = re.compile(r"(-1|[012])(\.0+)?")
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Labelled pairs, and what was decided when they were read.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        ``premise, hypothesis, label`` (0 entailment ... 2) and ``held_out``, which marks held-out
+        pairs.
+    left_out : int
+        Number of pairs without a label or a text, which are not in the frame.
+    unnamed : list of str
+        The sources whose labels are numbers without names, so that their order was assumed.
+    """
+
+    frame: pd.DataFrame
+    left_out: int
+    unnamed: list[str]
 
 
 def mnli_sample() -> pd.DataFrame:
@@ -46,50 +73,89 @@ def nli_pairs(data: str | Sequence[str] | pd.DataFrame) -> pd.DataFrame:
     Sources are named as in :func:`psychometrics.training.train_nli`; MNLI's held-out pairs are
     never included.
     """
-    pairs = _labelled_pairs(data)
+    pairs = _labelled_pairs(data).frame
     return pairs[~pairs["held_out"]].drop(columns="held_out").reset_index(drop=True)
 
 
-def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> pd.DataFrame:
-    """Return labelled pairs; ``held_out`` marks held-out pairs of MNLI and, if split, of others."""
-    if isinstance(data, pd.DataFrame):
-        frame = data.assign(held_out=False)
-    else:
-        frames = [_source(name, split) for name in ([data] if isinstance(data, str) else data)]
-        frame = pd.concat(frames, ignore_index=True)
+def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = False) -> _Pairs:
+    """Read labelled pairs; with ``split``, pairs of files and data sets are held out, too."""
+    is_frame = isinstance(data, pd.DataFrame)
+    names = [data] if isinstance(data, str) else data
+    frames = []
+    unnamed = []
 
-    named = {old: new for old, new in _NAMES.items() if old in frame and new not in frame}
-    frame = frame.rename(columns=named)
-    missing = {"premise", "hypothesis", "label"} - set(frame.columns)
-    if missing:
-        raise DataError(f"NLI data lack the columns {', '.join(sorted(missing))}: add them.")
+    for name in ["the frame"] if is_frame else names:
+        table = data if is_frame else _read_source(name)
+        named = {old: new for old, new in _NAMES.items() if old in table and new not in table}
+        frame = table.rename(columns=named)
+        missing = {"premise", "hypothesis", "label"} - set(frame.columns)
+        if missing:
+            columns = ", ".join(sorted(missing))
+            raise DataError(f"{name}: NLI data lack the columns {columns}; add them.")
 
-    if frame["label"].dtype.kind not in "iu":
-        names = frame["label"].astype(str).str.lower()
-        numbers = {name: i for i, name in enumerate(NLI_LABELS)} | {str(i): i for i in range(-1, 3)}
-        numbers |= {name[0]: i for i, name in enumerate(NLI_LABELS)} | {"-": -1}
-        unknown = sorted(set(names) - set(numbers))
-        if unknown:
-            raise DataError(f"labels must be {', '.join(NLI_LABELS)} or 0-2; found {unknown[0]}.")
+        if name != "mnli":
+            is_split = split and not is_frame
+            frame["held_out"] = is_split and _hash_split(frame["premise"], len(frame) // 2000)
 
-        frame = frame.assign(label=names.map(numbers))
+        labels, is_unnamed = _read_labels(frame["label"], name)
+        frames.append(frame.assign(label=labels))
+        if is_unnamed and name not in ("mnli", "snli"):
+            unnamed.append(name)
 
-    frame = frame[frame["label"].between(0, 2)].dropna(subset=["premise", "hypothesis"])
-    if frame.empty:
+    every = pd.concat(frames, ignore_index=True)
+    pairs = every[every["label"] >= 0].dropna(subset=["premise", "hypothesis"])
+    if pairs.empty:
         raise DataError("There are no labelled pairs to train on: give at least one.")
 
-    if frame["held_out"].all():
-        frame = frame.assign(held_out=False)
+    if pairs["held_out"].all():
+        pairs = pairs.assign(held_out=False)
 
-    return frame.reset_index(drop=True)
+    return _Pairs(pairs.reset_index(drop=True), len(every) - len(pairs), unnamed)
 
 
-def _source(name: str, split: bool) -> pd.DataFrame:
-    if name == "mnli":
-        return mnli_sample()
-    frame = _read_source(name)
-    held_out = split and "premise" in frame and _hash_split(frame["premise"], len(frame) // 2000)
-    return frame.assign(held_out=held_out)
+def _read_labels(labels: pd.Series, source: str) -> tuple[pd.Series, bool]:
+    """Read labels as positions in ``NLI_LABELS``; a pair without a label gets -1.
+
+    Returns
+    -------
+    numbers : Series of int
+    unnamed : bool
+        Whether there are numbers in place of names.
+
+    Raises
+    ------
+    DataError
+        A label is none of the three, such as *not_entailment*; or the numbers do not reach 2, so
+        that 1 may mean everything that is not entailed.
+
+    Examples
+    --------
+    >>> numbers, unnamed = _read_labels(pd.Series(["Entailed", "contradict", None]), "pairs.csv")
+    >>> numbers.tolist(), unnamed
+    ([0, 2, -1], False)
+    """
+    texts = labels.astype(object).where(labels.notna(), "").astype(str).str.strip().str.lower()
+    numbers = {"": -1, "-": -1}
+    unnamed = set()
+
+    for text in set(texts) - set(numbers):
+        positions = [i for i, forms in enumerate(_FORMS) if re.fullmatch(forms, text)]
+        if not positions and not _NUMBER.fullmatch(text):
+            raise DataError(
+                f"{source}: the label '{text}' is not {', '.join(NLI_LABELS)} or 0 to 2; use data "
+                "with these three classes, or rename it."
+            )
+
+        numbers[text] = positions[0] if positions else int(float(text))
+        if not positions and numbers[text] >= 0:
+            unnamed.add(numbers[text])
+
+    if unnamed and max(unnamed) < 2:
+        raise DataError(
+            f"{source}: labels without names must be 0, 1 and 2, since two classes cannot teach "
+            f"three; write {', '.join(NLI_LABELS)}."
+        )
+    return texts.map(numbers), bool(unnamed)
 
 
 def _hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
@@ -119,6 +185,8 @@ def _snli_sample() -> pd.DataFrame:
 
 
 def _read_source(name: str) -> pd.DataFrame:
+    if name == "mnli":
+        return mnli_sample()
     if name == "snli":
         return _snli_sample()
     path = Path(name)
@@ -130,9 +198,11 @@ def _read_source(name: str) -> pd.DataFrame:
             raise DataError(f"{name} does not exist: name a file of labelled pairs.")
 
         try:
-            return (
-                pd.read_json(path, lines=True) if path.suffix == ".jsonl" else pd.read_parquet(path)
-            )
+            if path.suffix == ".jsonl":
+                return pd.read_json(path, lines=True)
+            described = (pq.read_schema(path).metadata or {}).get(b"huggingface", b"{}")
+            features = json.loads(described).get("info", {}).get("features", {})
+            return _name_classes(pd.read_parquet(path), features)
         except (ValueError, OSError) as error:  # including pyarrow's errors
             raise DataError(f"{path} cannot be read ({error}): correct the file.") from None
 
@@ -143,9 +213,24 @@ def _read_source(name: str) -> pd.DataFrame:
     try:
         loaded = read(name)
         splits = loaded if isinstance(loaded, dict) else {"train": loaded}
-        parts = [part.to_pandas() for split, part in splits.items() if split.startswith("train")]
+        parts = [
+            _name_classes(part.to_pandas(), part.features.to_dict())
+            for split, part in splits.items()
+            if split.startswith("train")
+        ]
         return pd.concat(parts, ignore_index=True)
     except Exception as error:
-        said = f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub"
-        said = f"{said}, nor a folder of a dataset with a training part"
-        raise DataError(f"{said} ({type(error).__name__}): check the name and network.") from error
+        raise DataError(
+            f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub, nor "
+            f"a folder of a dataset with a training part ({type(error).__name__}): check the name "
+            "and network."
+        ) from error
+
+
+def _name_classes(frame: pd.DataFrame, features: dict) -> pd.DataFrame:
+    """Replace the numbers of classes by the names that a data set's features give them."""
+    for column, feature in features.items():
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
+            frame[column] = frame[column].map(dict(enumerate(feature["names"])))
+
+    return frame
