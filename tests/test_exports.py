@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import psychometrics as pm
-from psychometrics.asking.item_names import _ItemNames, _OptionNames, numbered_names
+from psychometrics.asking.item_names import _ItemNames, _numbered_names, _OptionNames
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires.readers import _slug
@@ -244,7 +244,7 @@ def test_a_column_with_the_questionnaires_name_is_a_total(names, columns, total)
 
 def test_the_last_of_a_series_is_an_item_and_alone_it_is_a_total():
     assert _values(_read(_table([*ROWS.values()], [f"gad{n}" for n in range(1, 8)]))) == ROWS
-    names = numbered_names(["gad1", "gad2", "gad7"])["gad"]
+    names = _numbered_names(["gad1", "gad2", "gad7"])["gad"]
     assert list(_ItemNames(GAD).find_all(names)) == ["gad1", "gad2"]
     with pytest.raises(ParameterError):
         _read(pd.DataFrame({"id": ["a", "b"], "gad7": [9, 12]}))

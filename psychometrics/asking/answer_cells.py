@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -121,7 +121,7 @@ def _read_numbers(
     """Translate numbers, codes and letters into options; return the cells that were translated."""
     is_read: NDArray[np.bool_] = kinds == "letter"
     is_read &= _letters_are_places(answers[is_read], readers, setting, notes)
-    _translate(answers, is_read, readers, "from 0")
+    answers.loc[is_read, "value"] = _decode(answers[is_read], readers, "from 0")
 
     series = {"number": _CODINGS}
     codes = {kind for kind in kinds if kind.startswith("code ")}
@@ -136,34 +136,27 @@ def _read_numbers(
                 continue  # a single code may be a remark
             coding = _coding(answers[is_kind], readers, codings, notes)
 
-        _translate(answers, is_kind, readers, coding)
+        answers.loc[is_kind, "value"] = _decode(answers[is_kind], readers, coding)
         is_read |= is_kind
 
     return is_read
 
 
-def _translate(
-    answers: pd.DataFrame,
-    is_kind: NDArray[np.bool_],
-    readers: dict[str, _OptionNames],
-    coding: str,
-) -> None:
-    for item, part in answers[is_kind].groupby("item_id"):
-        answers.loc[part.index, "value"] = _decode(part["value"], readers[item], coding)
-
-
-def _decode(numbers: pd.Series, reader: _OptionNames, coding: str) -> NDArray[np.float64]:
+def _decode(numbers: pd.DataFrame, readers: dict[str, _OptionNames], coding: str) -> pd.Series:
     """Translate numbers into the values of options; a number that fits no option gets no value."""
-    given: NDArray[np.float64] = numbers.to_numpy(dtype=float)
+    decoded = numbers["value"].copy()
     if coding == "values":
-        return given
-    if coding == "labels":
-        return np.array([reader.label(f"{number:g}") for number in given], dtype=float)
+        return decoded
 
-    places = np.arange(len(reader.values)) + (coding == "from 1")
-    decoded: NDArray[np.float64] = np.interp(
-        given, places, reader.values, left=np.nan, right=np.nan
-    )
+    for item, part in numbers.groupby("item_id")["value"]:
+        values = readers[item].values
+        if coding == "labels":
+            labelled = [readers[item].label(f"{number:g}") for number in part]
+            decoded[part.index] = np.array(labelled, dtype=float)
+        else:
+            places = np.arange(len(values)) + (coding == "from 1")
+            decoded[part.index] = np.interp(part, places, values, left=np.nan, right=np.nan)
+
     return decoded
 
 
@@ -208,43 +201,37 @@ def _coding(
     if numbers.empty:
         return usual
 
-    used = numbers.groupby("item_id")["value"].unique()
-    _refuse_renumbered(used.index, readers, notes)
-    strays = {coding: _strays(used, readers, coding) for coding in codings}
-    codes = set.intersection(*strays.values())
-    fitting = [coding for coding in codings if strays[coding] == codes]
+    used = numbers[["item_id", "value"]].drop_duplicates()
+    _refuse_renumbered(used["item_id"].unique(), readers, notes)
+    decoded = {coding: _decode(used, readers, coding) for coding in codings}
+    strays = pd.DataFrame({c: _find_strays(used, decoded[c], readers) for c in codings})
+    codes = strays.all(axis=1)
+    fitting = [coding for coding in codings if strays[coding].equals(codes)]
     values = next(iter(readers.values())).values
-    options = f"{min(values):g} to {max(values):g}"
-    doubt = f"numbers are {numbers['value'].min():g} to {numbers['value'].max():g}, the options "
-    doubt += options
+    span = f"{used['value'].min():g} to {used['value'].max():g}"
+    doubt = f"numbers are {span}, the options {min(values):g} to {max(values):g}"
 
     if usual in fitting or not fitting:
-        said = f"numbers are taken as the options' values, {options}"
+        said = "taken as the options' values"
         if usual != "values":
-            said = f"codes are taken as the options' places counted {usual}"
+            said = f"taken as the options' places, {usual}"
 
-        meanings = {coding: _meaning(used, readers, coding) for coding in fitting}
-        others = [coding for coding in fitting if meanings[coding] != meanings[usual]]
-        if others:
-            said = f"{doubt}: {said}; if they are not, set numbers={others[0]!r}"
-
-        notes.add("numbers", said)
+        others = [coding for coding in fitting if not decoded[coding].equals(decoded[usual])]
+        mend = f"; if this is wrong, set numbers={others[0]!r}" if others else ""
+        notes.add("numbers", f"{doubt}: {said}{mend}")
         return usual
 
     best = fitting[0]
-    complete = [
-        len(set(values) - {number for name, number in codes if name == item})
-        == len(readers[item].values)
-        for item, values in used.items()
-    ]
-    if not all(complete):
+    sizes = used[~codes.to_numpy()].groupby("item_id").size()
+    if any(sizes.get(item) != len(readers[item].values) for item in used["item_id"]):
         raise ParameterError(
             f"{notes.place}: {doubt}; set numbers={best!r} if they count the options, or "
             f"numbers={usual!r} if a number outside the options means no answer."
         )
 
-    said = f"{doubt}: taken as {best if best == 'values' else f'positions counted {best}'}"
-    notes.add("numbers", f"{said} (else set numbers={usual!r})")
+    notes.add(
+        "numbers", f"{doubt}: taken as the options' places, {best} (else set numbers={usual!r})"
+    )
     return best
 
 
@@ -262,21 +249,15 @@ def _refuse_renumbered(
                 )
 
 
-def _meaning(used: pd.Series, readers: dict[str, _OptionNames], coding: str) -> list[list[float]]:
-    return [_decode(pd.Series(v), readers[item], coding).tolist() for item, v in used.items()]
-
-
-def _strays(
-    used: pd.Series, readers: dict[str, _OptionNames], coding: str
-) -> set[tuple[Hashable, float]]:
-    """Return the numbers that are neither an option nor a mean between two options."""
-    strays = set()
-    for item, numbers in used.items():
+def _find_strays(
+    numbers: pd.DataFrame, decoded: pd.Series, readers: dict[str, _OptionNames]
+) -> list[bool]:
+    """Find the numbers that are neither an option nor a mean between two options."""
+    strays = []
+    for item, number, value in zip(numbers["item_id"], numbers["value"], decoded, strict=True):
         values = readers[item].values
-        decoded = _decode(pd.Series(numbers), readers[item], coding)
-        is_between = (decoded > min(values)) & (decoded < max(values)) & (numbers % 1 != 0)
-        fits = np.isin(decoded, values) | is_between
-        strays |= {(item, number) for number in numbers[~fits]}
+        is_mean = number % 1 != 0 and min(values) < value < max(values)
+        strays.append(value not in values and not is_mean)
 
     return strays
 

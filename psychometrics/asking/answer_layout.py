@@ -16,7 +16,7 @@ from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import COLUMNS
 from .answer_tables import _AnswerTable, _Notes, listed, shown
-from .item_names import _LONGEST, _ItemNames, _OptionNames, numbered_names, plain_name
+from .item_names import _LONGEST, _ItemNames, _numbered_names, _OptionNames, _plain_name
 
 _MARK = re.compile(r"[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
 
@@ -174,12 +174,12 @@ def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
     headers: dict[str, list[str]] = {}
     for header in table.cells.columns:
         code = str(header).partition(". ")[0]  # LimeSurvey writes "id. Response ID"
-        for name in {plain_name(code), plain_name(table.texts.get(header, code))}:
+        for name in {_plain_name(code), _plain_name(table.texts.get(header, code))}:
             headers.setdefault(name, []).append(header)
 
     common = []
     for name in known:
-        alike = headers.get(plain_name(name), [])
+        alike = headers.get(_plain_name(name), [])
         if len(alike) > 1 and name not in alike:
             said = f"the columns {listed(alike)} have the same name but for capitals or signs"
             raise ParameterError(f"{table.place}: {said}; rename all but one.")
@@ -191,15 +191,11 @@ def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
 def _leave_out_headers(table: _AnswerTable, names: _ItemNames, notes: _Notes) -> None:
     """Leave out rows that repeat the headers, and rows above the answers with the items' texts."""
     cells = table.cells
-    repeats = pd.Series(len(cells.columns) > 0, index=cells.index)
-    filled = pd.Series(False, index=cells.index)
+    repeats = cells.index
     for header in cells:
-        if repeats.any():
-            texts = cells.loc[repeats, header].map(_as_name)
-            filled.loc[texts.index[texts == header]] = True
-            repeats.loc[texts.index[(texts != header) & (texts != "")]] = False
+        repeats = repeats[cells.loc[repeats, header].map(_as_name) == header]
 
-    dropped = repeats & filled
+    dropped = cells.index.isin(repeats)
     for row in cells.index[:2]:
         texts = {header: text for header, text in cells.loc[row].items() if isinstance(text, str)}
         items = {text: names.described(text) for text in texts.values()}
@@ -227,8 +223,8 @@ def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _No
     if "questionnaire" not in table.cells:
         return
 
-    own = {plain_name(questionnaire.id), plain_name(questionnaire.short_title)}
-    named = table.cells["questionnaire"].map(plain_name)
+    own = {_plain_name(questionnaire.id), _plain_name(questionnaire.short_title)}
+    named = table.cells["questionnaire"].map(_plain_name)
     is_own = named.isin(own)
     if not is_own.any():
         others = listed(table.cells["questionnaire"].unique().tolist(), 3)
@@ -294,8 +290,8 @@ def _wide_columns(
         wide = described
         # a marked column has the others' name and an ending, such as v3_R beside v1 and v2
         rests = {name: _without_mark(name) or "" for name in wide}
-        series = numbered_names(name for name, rest in rests.items() if not rest).keys()
-        marked = [name for name, rest in rests.items() if numbered_names([rest]).keys() & series]
+        series = _numbered_names(name for name, rest in rests.items() if not rest).keys()
+        marked = [name for name, rest in rests.items() if _numbered_names([rest]).keys() & series]
 
     # Use marked columns if the table has no others for their items.
     bare = {name: _without_mark(name) for name in headers if name not in wide}
@@ -352,7 +348,7 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
         return f"{table.place}: is empty; save the table again."
 
     named = [one for one in headers if any(map(names.find, table.cells[one].dropna().unique()))]
-    groups = [list(group) for group in numbered_names(headers).values()]
+    groups = [list(group) for group in _numbered_names(headers).values()]
     same = [group for group in groups if len(group) == size]
     many = [group for group in groups if len(group) > size]
     mend = "; name a table with the headers column,item_id in the setting columns"
@@ -362,7 +358,7 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     elif many:
         mend = f"; {many[0][0]} to {many[0][-1]} are {len(many[0])} columns for {size} items{mend}"
     elif same:
-        beginning = next(iter(numbered_names(same[0])))
+        beginning = next(iter(_numbered_names(same[0])))
         mend = f"; {same[0][0]} to {same[0][-1]} may be the items: if so, set columns={beginning}"
 
     called = f"{first.id} or '{first.text[:60]}' and so on, or item1 to item{size}{mend}"
@@ -405,7 +401,7 @@ def _identify(
     used = {*taken, *named, *runs}
     conditions = _add_conditions(who, table, asked["conditions"], used)
     read = {*used, *who.columns, "questionnaire", "mode", "status"}
-    is_model = bool(named) and plain_name(named[0]) in map(plain_name, _MODELS)
+    is_model = bool(named) and _plain_name(named[0]) in map(_plain_name, _MODELS)
     return _Layout(
         answers=who,
         conditions=tuple(conditions),
@@ -470,7 +466,7 @@ def _from_wide(
     first, *_, last = [*wide, *wide]
     size = len(names.ids)
     said = f"wide: a row for each run; {len(wide)} columns, {shown(first)} to {shown(last)}, are "
-    by_id = all(plain_name(header) == plain_name(item) for header, item in wide.items())
+    by_id = all(_plain_name(header) == _plain_name(item) for header, item in wide.items())
     ends = f"{wide[first]} to {wide[last]}"
     notes.add("layout", f"{said}{len(wide)} of {size} items" + ("" if by_id else f", {ends}"))
 
@@ -502,7 +498,7 @@ def _question_column(table: _AnswerTable, name: str, names: _ItemNames, notes: _
     if names.is_total(name):
         said = f"the column {name} has the questionnaire's name: taken as a total"
         notes.add("total", f"{said} (else set columns)", 1)
-    elif plain_name(name).endswith(_PERSONAL):
+    elif _plain_name(name).endswith(_PERSONAL):
         given = table.cells[name].map(_as_name)
         if given[given != ""].duplicated().any():
             said = f"the column {name} repeats: if it names the respondents, set respondent={name}"
@@ -518,7 +514,7 @@ def _from_long(
     cells = table.cells[item_column]
     said = f"long: a row for each answer; {item_column} is the item and {value_column} the answer"
 
-    if any(plain_name(cell) != plain_name(item) for cell, item in items.items()):
+    if any(_plain_name(cell) != _plain_name(item) for cell, item in items.items()):
         some, item = next(iter(items.items()))
         said += f" ('{str(some)[:40]}' is {item})"
 

@@ -49,29 +49,22 @@ class _Cell(NamedTuple):
     value: float | str | None = None
 
 
-def fold(text: object) -> str:
-    """Return a text in lower case without blanks, except between digits.
-
-    Examples
-    --------
-    >>> fold(" < 1 Hour ")
-    '<1hour'
-    """
-    folded = unicodedata.normalize("NFKC", str(text)).casefold().strip()
-    return re.sub(r"\s+(?!\d)|(?<!\d)\s+", "", re.sub(r"\s+", " ", folded))
-
-
 def plain(text: object) -> str:
-    """Return only the letters, digits and signs of a text, in lower case.
+    """Return only the letters, digits and signs of a text, in lower case, without blanks.
 
-    Punctuation stays between two digits, and a dash stays where it may be a sign.
+    Punctuation and blanks stay between two digits, a dash stays where it may be a sign, and a text
+    without letters keeps all but its blanks.
 
     Examples
     --------
-    >>> plain("Not at-all!"), plain("A-"), plain("1.5 hours")
-    ('notatall', 'a-', '1.5hours')
+    >>> plain("Not at-all!"), plain("A-"), plain("1.5 hours"), plain(" < 3 ")
+    ('notatall', 'a-', '1.5hours', '<3')
     """
-    folded = fold(text)
+    folded = " ".join(unicodedata.normalize("NFKC", str(text)).casefold().split())
+    folded = re.sub(r" (?!\d)|(?<!\d) ", "", folded)
+    if not any(map(str.isalpha, folded)):
+        return folded
+
     kept = []
     for before, sign, after in zip(" " + folded, folded, folded[1:] + " ", strict=False):
         is_joint = before.isdigit() and after.isdigit()
@@ -82,12 +75,12 @@ def plain(text: object) -> str:
     return "".join(kept)
 
 
-def plain_name(name: object) -> str:
+def _plain_name(name: object) -> str:
     """Return a header or an id as :func:`plain` does, with one joint between two numbers.
 
     Examples
     --------
-    >>> plain_name("GAD-7.1"), plain_name("gad7_1"), plain_name("gad71")
+    >>> _plain_name("GAD-7.1"), _plain_name("gad7_1"), _plain_name("gad71")
     ('gad7_1', 'gad7_1', 'gad71')
     """
     return plain(_SEPARATORS.sub("", _JOINTS.sub("_", str(name).strip())))
@@ -107,15 +100,15 @@ def _counts(sign: str) -> bool:
 
 
 class _Lookup:
-    """Things by their names: as written, or else without case and blanks, or without punctuation.
+    """Things by their names: as written, or else in a simpler form.
 
-    A name that several things share in the first of these forms that fits names none of them.
+    A name that several things share in this form names none of them.
 
     Parameters
     ----------
     names : iterable of (name, thing)
-    simplified : function
-        The last form, which is used for names with letters.
+    simplify : function
+        The simpler form of a name.
 
     Examples
     --------
@@ -125,35 +118,28 @@ class _Lookup:
     """
 
     def __init__(
-        self, names: Iterable[tuple[str, Any]], simplified: Callable[[object], str] = plain
+        self, names: Iterable[tuple[str, Any]], simplify: Callable[[object], str] = plain
     ) -> None:
-        self._forms: list[tuple[Callable[[object], str], dict[str, dict[Any, str]]]] = []
-        names = list(names)
-        for form in (_as_written, fold, simplified):
-            known: dict[str, dict[Any, str]] = defaultdict(dict)
-            for name, thing in names:
-                key = form(name)
-                if form is not simplified or any(map(str.isalpha, key)):
-                    known[key].setdefault(thing, name)
-
-            self._forms.append((form, dict(known)))
+        self._simplify = simplify
+        self._written: dict[str, dict[Any, str]] = defaultdict(dict)
+        self._simple: dict[str, dict[Any, str]] = defaultdict(dict)
+        for name, thing in names:
+            self._written[_as_written(name)].setdefault(thing, name)
+            self._simple[simplify(name)].setdefault(thing, name)
 
     def find(self, name: object) -> Any:
         """Return the thing with the given name, or None."""
-        for form, known in self._forms:
-            things = known.get(form(name))
-            if things:
-                return next(iter(things)) if len(things) == 1 else None
-
-        return None
+        things = self._written.get(_as_written(name))
+        if things is None:
+            things = self._simple.get(self._simplify(name), {})
+        return next(iter(things)) if len(things) == 1 else None
 
     def nearest(self, name: object, cutoff: float) -> tuple[Any, str] | None:
         """Return the thing whose name is most similar to the given one, and this name."""
-        form, known = self._forms[-1]
-        near = difflib.get_close_matches(form(str(name)[:_LONGEST]), list(known), 1, cutoff)
-        if not near or len(known[near[0]]) > 1:
-            return None
-        return next(iter(known[near[0]].items()))
+        key = self._simplify(str(name)[:_LONGEST])
+        near = difflib.get_close_matches(key, list(self._simple), 1, cutoff)
+        things = self._simple[near[0]] if near else {}
+        return next(iter(things.items())) if len(things) == 1 else None
 
 
 def _as_written(name: object) -> str:
@@ -192,8 +178,8 @@ class _ItemNames:
             for item in items
             for name in (item.id, item.text, questionnaire.statement(item))
         ]
-        self._lookup = _Lookup(names, plain_name)
-        self._own = {plain_name(questionnaire.id), plain_name(questionnaire.short_title)}
+        self._lookup = _Lookup(names, _plain_name)
+        self._own = {_plain_name(questionnaire.id), _plain_name(questionnaire.short_title)}
         self._prefixes = self._own | {re.sub(r"\d+$", "", name) for name in self._own}
 
     def find(self, name: object) -> str | None:
@@ -226,10 +212,10 @@ class _ItemNames:
         ranks = dict.fromkeys(_GENERIC, 1)
         ranks |= {own + word: 0 for own in self._prefixes for word in _GENERIC}
         if prefix:
-            ranks = {plain_name(prefix): 0}
+            ranks = {_plain_name(prefix): 0}
 
         series = defaultdict(list)
-        for beginning, group in numbered_names(names).items():
+        for beginning, group in _numbered_names(names).items():
             numbers = group if prefix else self._without_total(group)
             if beginning in ranks and numbers and self._fits(numbers):
                 series[ranks[beginning], len(numbers) < len(self.ids)].append(numbers)
@@ -243,7 +229,7 @@ class _ItemNames:
 
     def is_total(self, name: object) -> bool:
         """Return whether a name is the questionnaire's own, as a column of totals may have it."""
-        return plain_name(name) in self._own
+        return _plain_name(name) in self._own
 
     def _without_total(self, numbers: dict[_Name, int]) -> dict[_Name, int]:
         """Leave out the questionnaire's own name, unless it completes a series of like names."""
@@ -306,12 +292,12 @@ def _separable(words: str) -> str:
     return words.strip() if words.lower() == words.upper() else words
 
 
-def numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
+def _numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
     """Group the names that end in a number by the words before the number.
 
     Examples
     --------
-    >>> numbered_names(["D1", "D2", "BMI", "GAD[SQ001]"])
+    >>> _numbered_names(["D1", "D2", "BMI", "GAD[SQ001]"])
     {'d': {'D1': 1, 'D2': 2}, 'gad': {'GAD[SQ001]': 1}}
     """
     numbers: dict[str, dict[_Name, int]] = defaultdict(dict)
@@ -323,7 +309,7 @@ def numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:
         text = _SUBQUESTION.sub(r" \1", text)
         number = re.search(r"(?<!\d)0*\d{1,4}$", text.removesuffix("]"))
         if number:
-            numbers[plain_name(text[: number.start()])][name] = int(number[0])
+            numbers[_plain_name(text[: number.start()])][name] = int(number[0])
 
     return dict(numbers)
 

@@ -366,7 +366,7 @@ def _slug(stem: str) -> str:
     Examples
     --------
     >>> _slug("My scale (2)"), _slug("Té")
-    ('my-scale-2', 't-6a4d5d0c')
+    ('my-scale-2', 't-5a4fdea7')
     """
     slug = re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_")
     if slug and stem.isascii():
