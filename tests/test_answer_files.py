@@ -22,6 +22,8 @@ GAD = pm.load_questionnaire("gad7")
 MINI = pm.load_questionnaire("ipip20")
 ITEMS = [item.id for item in GAD.items]
 ROWS = {"a": [0, 1, 2, 3, 0, 1, 2], "b": [3, 2, 1, 0, 3, 2, 1]}
+# Every option of every item.
+EVERY = ROWS | {"c": [1, 0, 3, 2, 1, 0, 3], "d": [2, 3, 0, 1, 2, 3, 0]}
 IPIP_FILE = {f"{letter}{number}" for letter in "ENACO" for number in range(1, 11)}
 
 
@@ -145,9 +147,9 @@ CELLS = {
 
 @pytest.mark.parametrize("write", CELLS.values(), ids=CELLS)
 def test_cells_are_labels_or_numbers_from_0_or_1(write):
-    table = _wide()
+    table = _wide(rows=EVERY)
     table[ITEMS] = table[ITEMS].map(write)
-    assert _values(_read(table)) == ROWS
+    assert _values(_read(table)) == EVERY
 
 
 @pytest.mark.parametrize("cell", ["-2", "−2", "–2", "--2", "(−2)", "−2 = none"])
@@ -238,13 +240,20 @@ def test_answers_that_were_reversed_before_are_found_out_and_turned_back_on_requ
     pd.testing.assert_series_equal(back["value"], once["value"])
 
 
-def test_columns_that_say_they_are_reversed_stand_in_for_those_that_are_not_there():
+@pytest.mark.parametrize("mark", ["{}_R", "{}R", "{}_INV", "{}.rev"])
+def test_a_mark_of_reversal_is_asked_for_unless_its_column_is_not_needed(mark):
     table = _people()
-    reverse = [item for scale in MINI.scales for item in scale.reverse]
-    marked = _turned(table).rename(columns={item: f"{item}_R" for item in reverse})
+    reverse = {item: mark.format(item) for scale in MINI.scales for item in scale.reverse}
     known = _read(table, "ipip20")
-    pd.testing.assert_series_equal(_read(marked, "ipip20")["value"], known["value"])
-    both = table.join(marked[[f"{item}_R" for item in reverse]])
+    for turned, as_given in ((True, _turned(table)), (False, table)):
+        marked = as_given.rename(columns=reverse)
+        with pytest.raises(ParameterError, match="already_reversed"):
+            _read(marked, "ipip20")
+        answers = _read(marked, "ipip20", already_reversed=turned)
+        pd.testing.assert_series_equal(answers["value"], known["value"])
+
+    marked = _turned(table).rename(columns=reverse)
+    both = table.join(marked[list(reverse.values())])
     pd.testing.assert_series_equal(_read(both, "ipip20")["value"], known["value"])
 
 
@@ -453,7 +462,9 @@ def test_a_described_column_that_says_it_is_reversed_is_turned_back(tmp_path):
     table = table.rename(columns={"v6": "v6_r"})
     texts = ["who", *(item.text for item in MINI.items)]
     pyreadstat.write_sav(table, str(path), column_labels=texts)
-    read = _values(_read(path, "ipip20"))
+    with pytest.raises(ParameterError, match="already_reversed"):
+        _read(path, "ipip20")
+    read = _values(_read(path, "ipip20", already_reversed=True))
     assert list(read.values()) == people.drop(columns="id").to_numpy().tolist()
 
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ..checks import UNANSWERED
+from ..exceptions import ParameterError
 from ..modes.replies import parse_reply
 from ..questionnaires import Questionnaire
+from .answer_layout import _Layout
 from .answer_tables import _Notes, listed, several, shown
 from .item_names import _Cell, _OptionNames
 
 _CODINGS = ("values", "from 0", "from 1")
+_CODES = ("from 1", "values", "from 0")  # codes such as A1 and A2 usually count the options
 _EXAMPLES = 5
 _Ends = dict[str, tuple[float, float]]  # the lowest and the highest value of each item's options
 
 
 def _read_cells(
-    answers: pd.DataFrame,
+    layout: _Layout,
     questionnaire: Questionnaire,
     numbers: str,
-    already_reversed: bool,
+    already_reversed: bool | None,
     replies: bool,
     notes: _Notes,
 ) -> pd.DataFrame:
@@ -29,8 +34,8 @@ def _read_cells(
 
     Parameters
     ----------
-    answers : DataFrame
-        Answers, as ``_lay_out`` returns them.
+    layout : Layout
+        Cells, as ``_lay_out`` returns them.
     questionnaire : Questionnaire
     numbers, already_reversed
         Settings, as in :func:`psychometrics.asking.answer_files.read_answers`.
@@ -39,18 +44,26 @@ def _read_cells(
     notes : _Notes
         Notes to which decisions and omissions are added.
 
+    Raises
+    ------
+    ParameterError
+        Numbers, or columns that are marked as reversed, have two possible meanings.
+
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> cells = pd.DataFrame({"place": ["line 2", "line 3"], "column": "gad1"})
-    >>> cells = cells.assign(item_id="gad7_1", cell=["Several days", "often"])
+    >>> from psychometrics.asking.answer_layout import _lay_out
+    >>> from psychometrics.asking.answer_tables import read_table
     >>> gad, notes = load_questionnaire("gad7"), _Notes("a.csv")
-    >>> _read_cells(cells, gad, "auto", False, False, notes)[["value", "status"]].to_numpy()
+    >>> table = read_table(pd.DataFrame({"id": ["a", "b"], "gad1": ["Several days", "often"]}))
+    >>> asked = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])
+    >>> layout = _lay_out(table, gad, asked, None, notes)
+    >>> _read_cells(layout, gad, "auto", None, False, notes)[["value", "status"]].to_numpy()
     array([[1.0, 'ok'],
            [nan, 'unreadable']], dtype=object)
     """
     readers = {item.id: _OptionNames(questionnaire, item) for item in questionnaire.items}
-    answers = answers.reset_index(drop=True)
+    answers = layout.answers.reset_index(drop=True)
     kinds = np.empty(len(answers), dtype=object)
     values = np.full(len(answers), np.nan)
 
@@ -62,15 +75,7 @@ def _read_cells(
         values[part.index] = np.array([cell.value for cell in cells], dtype=float)[code]
 
     answers = answers.assign(value=values, status="ok")
-    is_number = kinds == "number"
-    coding = numbers
-
-    if numbers == "auto":
-        coding = _coding(answers[is_number], readers, notes)
-
-    for item, part in answers[is_number].groupby("item_id"):
-        answers.loc[part.index, "value"] = _decode(part["value"], readers[item].values, coding)
-
+    is_number = _read_numbers(answers, kinds, readers, numbers, notes)
     ends = {item: (min(reader.values), max(reader.values)) for item, reader in readers.items()}
     low, high = (
         answers["item_id"].map({k: end[side] for k, end in ends.items()}) for side in (0, 1)
@@ -78,7 +83,7 @@ def _read_cells(
     outside = is_number & ~answers["value"].between(low, high)
 
     answers.loc[kinds == "missing", "status"] = "missing"
-    answers.loc[np.isin(kinds, ["unreadable", "refused"]), "status"] = "unreadable"
+    answers.loc[~(is_number | np.isin(kinds, ["missing", "value"])), "status"] = "unreadable"
     answers.loc[kinds == "refused", "status"] = "refused"
     answers.loc[outside, "status"] = "out_of_range"
     if "given_status" in answers:  # the status in a table that this package wrote
@@ -89,7 +94,7 @@ def _read_cells(
     _say_means(answers[is_number & (answers["status"] == "ok")], readers, notes)
     answers["value"] = answers["value"].where(answers["status"] == "ok")
 
-    return _turned_back(answers, questionnaire, already_reversed, ends, notes)
+    return _undo_reversal(answers, layout, questionnaire, already_reversed, ends, notes)
 
 
 def _read_cell(
@@ -106,54 +111,155 @@ def _read_cell(
     return answer
 
 
-def _decode(values: pd.Series, options: list[float], coding: str) -> NDArray[np.float64]:
+def _read_numbers(
+    answers: pd.DataFrame,
+    kinds: NDArray[np.object_],
+    readers: dict[str, _OptionNames],
+    setting: str,
+    notes: _Notes,
+) -> NDArray[np.bool_]:
+    """Translate numbers, codes and letters into options; return the cells that were translated."""
+    is_read: NDArray[np.bool_] = kinds == "letter"
+    is_read &= _letters_are_places(answers[is_read], readers, setting, notes)
+    answers.loc[is_read, "value"] = _decode(answers[is_read], readers, "from 0")
+
+    series = {"number": _CODINGS}
+    codes = {kind for kind in kinds if kind.startswith("code ")}
+    if len(codes) == 1:
+        series[codes.pop()] = _CODES
+
+    for kind, codings in series.items():
+        is_kind = kinds == kind
+        coding = setting
+        if setting in ("auto", "letters"):
+            if kind != "number" and answers.loc[is_kind, "value"].nunique() == 1:
+                continue  # a single code may be a remark
+            coding = _coding(answers[is_kind], readers, codings, notes)
+
+        answers.loc[is_kind, "value"] = _decode(answers[is_kind], readers, coding)
+        is_read |= is_kind
+
+    return is_read
+
+
+def _decode(numbers: pd.DataFrame, readers: dict[str, _OptionNames], coding: str) -> pd.Series:
     """Translate numbers into the values of options; a number that fits no option gets no value."""
-    numbers: NDArray[np.float64] = values.to_numpy(dtype=float)
+    decoded = numbers["value"].copy()
     if coding == "values":
-        return numbers
-    places = np.arange(len(options)) + (coding == "from 1")
-    decoded: NDArray[np.float64] = np.interp(numbers, places, options, left=np.nan, right=np.nan)
+        return decoded
+
+    for item, part in numbers.groupby("item_id")["value"]:
+        values = readers[item].values
+        if coding == "labels":
+            labelled = [readers[item].label(f"{number:g}") for number in part]
+            decoded[part.index] = np.array(labelled, dtype=float)
+        else:
+            places = np.arange(len(values)) + (coding == "from 1")
+            decoded[part.index] = np.interp(part, places, values, left=np.nan, right=np.nan)
+
     return decoded
 
 
-def _coding(numbers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _Notes) -> str:
-    """Determine what the numbers mean, and report the decision if the table is ambiguous."""
+def _letters_are_places(
+    letters: pd.DataFrame, readers: dict[str, _OptionNames], setting: str, notes: _Notes
+) -> bool:
+    """Determine whether letters name the options by their places: A is the first option.
+
+    A letter may also abbreviate a label, such as A for *agree*, unless no label begins with a
+    letter that names a place, or all places occur. A single letter may be a remark.
+    """
+    if letters.empty or setting != "auto":
+        return setting == "letters"
+
+    options = [readers[item].options for item in letters["item_id"].unique()]
+    places = {chr(ord("A") + place) for place in range(max(map(len, options)))}
+    initials = {option.label[:1].upper() for part in options for option in part}
+    used = {chr(ord("A") + int(place)) for place in letters["value"].unique()}
+    is_clear = len(used & places) > 1 and (not places & initials or places <= used)
+
+    first = options[0][0].label
+    said = f"letters are taken as the options' places: A is '{first}' (else set numbers=values)"
+    if not is_clear:
+        said = f"letters are left out: if A is '{first}' and so on, set numbers=letters"
+    notes.add("letters", said, 0 if is_clear else len(letters))
+    return is_clear
+
+
+def _coding(
+    numbers: pd.DataFrame,
+    readers: dict[str, _OptionNames],
+    codings: tuple[str, ...],
+    notes: _Notes,
+) -> str:
+    """Determine what numbers mean, with the usual meaning first; refuse them if it is doubtful.
+
+    A number that fits no coding, such as 99, is a code for no answer and decides nothing. Numbers
+    that do not fit the usual coding fit another one beyond doubt only if each item has all of its
+    options: a 0 beside 1 to 4 may be the first of five options, or no answer.
+    """
+    usual = codings[0]
     if numbers.empty:
-        return "values"
+        return usual
 
-    counts = numbers.groupby(["item_id", "value"]).size()
-    shares = {}
-    decoded: dict[str, list[float]] = {}
-    for coding in _CODINGS:
-        fitting = 0
-        for item, part in counts.groupby(level="item_id"):
-            values = readers[item].values
-            choices = _decode(part.index.get_level_values("value").to_series(), values, coding)
-            fitting += part.to_numpy()[(choices >= min(values)) & (choices <= max(values))].sum()
-            decoded.setdefault(coding, []).extend(choices)
-
-        shares[coding] = fitting / counts.sum()
-
-    best = max(_CODINGS, key=shares.__getitem__)  # a tie goes to the options' own values
-    known = sorted(counts.index.get_level_values("value").unique())
-    span = f"{known[0]:g} to {known[-1]:g}"
+    used = numbers[["item_id", "value"]].drop_duplicates()
+    _refuse_renumbered(used["item_id"].unique(), readers, notes)
+    decoded = {coding: _decode(used, readers, coding) for coding in codings}
+    strays = pd.DataFrame({c: _find_strays(used, decoded[c], readers) for c in codings})
+    codes = strays.all(axis=1)
+    fitting = [coding for coding in codings if strays[coding].equals(codes)]
     values = next(iter(readers.values())).values
-    options = f"{min(values):g} to {max(values):g}"
+    span = f"{used['value'].min():g} to {used['value'].max():g}"
+    doubt = f"numbers are {span}, the options {min(values):g} to {max(values):g}"
 
-    if best != "values" and shares[best] >= 0.95:
-        said = f"numbers are {span}, the options {options}: taken as positions counted {best}"
-        notes.add("numbers", f"{said} (else set numbers=values)")
-        return best
+    if usual in fitting or not fitting:
+        said = "taken as the options' values"
+        if usual != "values":
+            said = f"taken as the options' places, {usual}"
 
-    others = [c for c in _CODINGS if decoded[c] != decoded["values"] and shares[c] == 1]
-    if shares["values"] == 1 and others:
-        said = f"numbers are {span}, the options {options}: taken as the options' values, though "
-        said += f"the table may count {others[0]} (then set numbers={others[0]!r})"
-        notes.add("numbers", said)
-    else:
-        notes.add("numbers", f"numbers are taken as the options' values, {options}")
+        others = [coding for coding in fitting if not decoded[coding].equals(decoded[usual])]
+        mend = f"; if this is wrong, set numbers={others[0]!r}" if others else ""
+        notes.add("numbers", f"{doubt}: {said}{mend}")
+        return usual
 
-    return "values"
+    best = fitting[0]
+    sizes = used[~codes.to_numpy()].groupby("item_id").size()
+    if any(sizes.get(item) != len(readers[item].values) for item in used["item_id"]):
+        raise ParameterError(
+            f"{notes.place}: {doubt}; set numbers={best!r} if they count the options, or "
+            f"numbers={usual!r} if a number outside the options means no answer."
+        )
+
+    notes.add(
+        "numbers", f"{doubt}: taken as the options' places, {best} (else set numbers={usual!r})"
+    )
+    return best
+
+
+def _refuse_renumbered(
+    items: Iterable[str], readers: dict[str, _OptionNames], notes: _Notes
+) -> None:
+    """Refuse numbers if an option is labelled by a number that is not its value."""
+    for item in items:
+        for option in readers[item].options:
+            label = readers[item].read(option.label)
+            if label.kind == "number" and label.value != option.value:
+                raise ParameterError(
+                    f"{notes.place}: {item} has an option labelled {option.label} whose value is "
+                    f"{option.value:g}; set numbers=labels or numbers=values."
+                )
+
+
+def _find_strays(
+    numbers: pd.DataFrame, decoded: pd.Series, readers: dict[str, _OptionNames]
+) -> list[bool]:
+    """Find the numbers that are neither an option nor a mean between two options."""
+    strays = []
+    for item, number, value in zip(numbers["item_id"], numbers["value"], decoded, strict=True):
+        values = readers[item].values
+        is_mean = number % 1 != 0 and min(values) < value < max(values)
+        strays.append(value not in values and not is_mean)
+
+    return strays
 
 
 def _say_statuses(
@@ -199,23 +305,33 @@ def _say_means(answers: pd.DataFrame, readers: dict[str, _OptionNames], notes: _
         notes.add("means", said, between)
 
 
-def _turned_back(
-    answers: pd.DataFrame, questionnaire: Questionnaire, already: bool, ends: _Ends, notes: _Notes
+def _undo_reversal(
+    answers: pd.DataFrame,
+    layout: _Layout,
+    questionnaire: Questionnaire,
+    already: bool | None,
+    ends: _Ends,
+    notes: _Notes,
 ) -> pd.DataFrame:
     """Restore the original answers to items that the table has already reversed."""
     reversed_items = _reversed_items(questionnaire)
-    if already:
-        turned = answers["item_id"].isin(reversed_items)
-        said = "are reversed back, as already_reversed requests"
-    else:
-        turned = answers["column"].isin(answers.attrs.get("turned", []))
-        said = "are marked as reversed, and are reversed back"
+    turned = answers["item_id"].isin(reversed_items)
+    if layout.marked:
+        turned = answers["column"].isin(layout.marked)
+        if already is None:
+            raise ParameterError(
+                f"{notes.place}: the headers {listed(list(layout.marked))} are marked as reversed; "
+                "set already_reversed=true if their answers have been reversed, or "
+                "already_reversed=false if the mark stands for the item and its answers are as "
+                "they were given."
+            )
 
-    if turned.any():
+    if already and turned.any():
         low, high = (answers["item_id"].map({k: e[s] for k, e in ends.items()}) for s in (0, 1))
         answers.loc[turned, "value"] = (low + high - answers["value"])[turned]
         items = answers.loc[turned, "item_id"].unique()
-        notes.add("reversed", f"{len(items)} items {said}: {listed(list(items))}", len(items))
+        said = f"{len(items)} items are reversed back, as already_reversed requests"
+        notes.add("reversed", f"{said}: {listed(list(items))}", len(items))
     elif reversed_items:
         some = f"{len(reversed_items)} reversed items"
         said = "are taken as they were answered (else set already_reversed)"

@@ -20,7 +20,7 @@ from ..exceptions import DataError, ParameterError, check_file, writing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, check_loaded, tidy
 from .answer_cells import _read_cells
-from .answer_layout import _lay_out
+from .answer_layout import _lay_out, _Layout
 from .answer_tables import _Notes, library, listed, read_table, several
 
 # The value of the column ``mode`` for answers from a file, unless the table has its own.
@@ -30,7 +30,8 @@ _LEAST = 10
 _NAMES = ("respondent", "run", "item", "value")
 _SETTINGS = dict.fromkeys(_NAMES, str | None) | {
     "conditions": str | Sequence[str], "columns": str | Path | Mapping[Any, Any] | None,
-    "numbers": Literal["auto", "values", "from 0", "from 1"], "already_reversed": bool,
+    "numbers": Literal["auto", "values", "labels", "from 0", "from 1", "letters"],
+    "already_reversed": bool | None,
     "progress": bool}  # fmt: skip
 """The settings of :func:`read_answers`, with their types."""
 
@@ -45,7 +46,7 @@ def read_answers(
     value: str | None = None,
     columns: str | Path | Mapping[str, str | int] | None = None,
     numbers: str = "auto",
-    already_reversed: bool = False,
+    already_reversed: bool | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """Read answers to a questionnaire from an existing table.
@@ -63,8 +64,8 @@ def read_answers(
         A questionnaire with options.
     respondent, run : str, optional
         The columns that name the respondents (several, separated by commas, are joined) and the
-        runs; by default the first columns with a common name, such as ``model``, ``id`` and
-        ``seed``. If no column names the respondents, each row of a wide table is a respondent.
+        runs (likewise); by default the first columns with a common name, such as ``model``, ``id``
+        and ``seed``. If no column names the respondents, each row of a wide table is a respondent.
     conditions : str or sequence of str
         Further columns to keep. The runs of a respondent are then numbered over all conditions.
     item, value : str, optional
@@ -73,13 +74,16 @@ def read_answers(
     columns : str, Path or mapping, optional
         Item columns of a wide table: item ids or numbers by header, a table with the columns
         ``column`` and ``item_id``, or the beginning of the headers, such as ``"D"`` for D1, D2, ...
-    numbers : {"auto", "values", "from 0", "from 1"}
-        Meaning of numbers: the values of the questionnaire's options, or their positions counted
-        from 0 or 1. By default the values, unless some numbers fit no option and nearly all numbers
-        fit the positions.
-    already_reversed : bool
-        Whether the table's reverse-keyed items are already reversed. The reversal is then undone,
-        since scores are computed from the original answers.
+    numbers : {"auto", "values", "labels", "from 0", "from 1", "letters"}
+        Meaning of numbers: the values of the questionnaire's options, their labels, or their
+        positions counted from 0 or 1. By default the values, unless some numbers fit no option, all
+        fit the positions, and every item has all of its options. ``letters``: A is the first
+        option, also if it could abbreviate a label, such as *agree*.
+    already_reversed : bool, optional
+        Whether reverse-keyed items are already reversed in the table: those whose headers are
+        marked, as in ``E5_R``, or else all. The reversal is then undone, since scores are computed
+        from the original answers. By default no item is; a table whose headers are marked is
+        refused, since a mark may also stand for the item's key.
     progress : bool
         Whether to print the contents and decisions.
 
@@ -94,8 +98,9 @@ def read_answers(
     Raises
     ------
     ParameterError
-        The table has no item or no answer, a respondent has two different answers to an item, a
-        setting does not fit, or a library is not installed.
+        The table has no item or no answer, a respondent has two different answers to an item,
+        numbers or columns have two possible meanings, a setting does not fit, or a library is not
+        installed.
     DataError
         The file cannot be read.
 
@@ -120,15 +125,15 @@ def read_answers(
 
     asked: dict[str, Any] = {"respondent": respondent, "run": run, "item": item, "value": value}
     asked["conditions"] = conditions
-    answers = _lay_out(table, questionnaire, asked, columns, notes)
-    if answers.empty:
+    layout = _lay_out(table, questionnaire, asked, columns, notes)
+    if layout.answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save the table again.")
 
-    answers = _read_cells(answers, questionnaire, numbers, already_reversed, table.replies, notes)
-    answers = _each_once(answers, notes)
+    answers = _read_cells(layout, questionnaire, numbers, already_reversed, table.replies, notes)
+    answers = _each_once(answers, layout, notes)
     _look_at(answers, questionnaire, already_reversed, notes)
 
-    frame = _completed(answers, questionnaire)
+    frame = _completed(answers, layout, questionnaire)
 
     if not (frame["status"] == "ok").any():
         raise ParameterError(f"{table.place}: no readable answer to {questionnaire.id}.\n{notes}")
@@ -136,7 +141,7 @@ def read_answers(
     notes.begin(_counted(frame, questionnaire))
     unread = int((frame["status"] != "ok").sum())
     summary: dict[str, Any] = dict.fromkeys(("asked", "from_store"), 0) | {"unanswered": unread}
-    summary |= {"failed": {}, "kinds": {}, "precision": {}}
+    summary |= {"failed": {}, "kinds": {}, "precision": {}, "conditions": layout.conditions}
     summary |= {"seconds": round(time.perf_counter() - began, 2), "read": notes.rows}
     frame.attrs = {"summary": summary}
     if progress:
@@ -257,9 +262,8 @@ def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
     return loaded
 
 
-def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
+def _each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
     """Number the runs, drop repeated rows, and refuse contradictory rows."""
-    attrs = answers.attrs
     unnamed = answers["respondent_id"] == ""
     if unnamed.any():
         places = listed(answers.loc[unnamed, "place"].unique().tolist(), 3)
@@ -267,10 +271,9 @@ def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
         notes.add("unnamed", said, answers.loc[unnamed, "place"].nunique())
         answers = answers[~unnamed]
 
-    conditions = attrs["conditions"]
-    asking = ["respondent_id", "run", *conditions]
+    asking = ["respondent_id", "run", *layout.conditions]
     again = answers.duplicated([*asking, "item_id"], keep=False)
-    if again.any() and attrs["repeats_are_runs"] and not attrs.get("has_runs"):
+    if again.any() and layout.repeats_are_runs and not layout.has_runs:
         answers = answers.assign(
             run=answers.groupby([*asking, "item_id"], dropna=False).cumcount() + 1
         )
@@ -279,9 +282,7 @@ def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
     elif again.any():
         answers = _without_copies(answers, asking, notes)
 
-    answers = answers.assign(run=_run_numbers(answers, conditions))
-    answers.attrs = attrs
-    return answers
+    return answers.assign(run=_run_numbers(answers, layout.conditions))
 
 
 def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> pd.DataFrame:
@@ -308,7 +309,7 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> 
     return first
 
 
-def _run_numbers(answers: pd.DataFrame, conditions: list[str]) -> pd.Series:
+def _run_numbers(answers: pd.DataFrame, conditions: Sequence[str]) -> pd.Series:
     """Number the runs of each respondent from 1, over all conditions."""
     runs = answers["run"]
     numbers = pd.to_numeric(runs, errors="coerce")
@@ -319,11 +320,12 @@ def _run_numbers(answers: pd.DataFrame, conditions: list[str]) -> pd.Series:
     return label.groupby(answers["respondent_id"]).transform(lambda own: pd.factorize(own)[0] + 1)
 
 
-def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+def _completed(
+    answers: pd.DataFrame, layout: _Layout, questionnaire: Questionnaire
+) -> pd.DataFrame:
     """Give each run of a respondent a row for every item, in the questionnaire's order."""
     items = [item.id for item in questionnaire.items]
-    conditions = answers.attrs["conditions"]
-    asking = ["respondent_id", "run", *conditions]
+    asking = ["respondent_id", "run", *layout.conditions]
     askings = answers[asking].drop_duplicates(asking[:2])
     frame = askings.merge(pd.DataFrame({"item_id": items}), how="cross")
     own = ["respondent_id", "run", "item_id"]
@@ -340,7 +342,7 @@ def _completed(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFr
 
 
 def _look_at(
-    answers: pd.DataFrame, questionnaire: Questionnaire, already: bool, notes: _Notes
+    answers: pd.DataFrame, questionnaire: Questionnaire, already: bool | None, notes: _Notes
 ) -> None:
     """Report possible mistakes in the answers without leaving any answer out."""
     askings = answers.groupby(["respondent_id", "run"], sort=False)
@@ -364,7 +366,7 @@ def _look_at(
     together = [said for said in together if said]
     if together:
         mend = "are reversed already (then set already_reversed, for all scales)"
-        mend = "had not been reversed (then leave out already_reversed)" if already else mend
+        mend = "had not been reversed (then set already_reversed=false)" if already else mend
         notes.add(
             "keyed twice",
             f"reversed items correlate positively with the others in {', '.join(together)} (over "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +16,66 @@ from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import COLUMNS
 from .answer_tables import _AnswerTable, _Notes, listed, shown
-from .item_names import _ItemNames, _numbered_names, _OptionNames, plain
+from .item_names import _LONGEST, _ItemNames, _numbered_names, _OptionNames, _plain_name
 
-_REVERSED = re.compile(r"^(.*?)[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
+_MARK = re.compile(r"[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
 
 _RESPONDENTS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm",
-                "participant", "participant_id", "subject", "subject_id", "person", "person_id",
-                "user_id", "student", "response_id", "prolific_pid", "case", "case_id",
-                "id")  # fmt: skip
+                "participant", "participant_id", "participant_code", "subject", "subject_id",
+                "subj", "subj_id", "pid", "person", "person_id", "patient", "patient_id", "user",
+                "user_id", "worker_id", "student", "student_id", "prolific_pid", "record_id",
+                "study_id", "email_address", "email", "token", "code", "serial", "lfdn", "case",
+                "case_id", "response_id", "id", "session", "session_id")  # fmt: skip
 # Columns whose repeated values mean runs; a repeated respondent elsewhere is a mistake.
 _MODELS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm")
 _RUNS = ("run", "run_id", "seed", "repeat", "repetition", "replicate", "iteration", "epoch",
-         "wave")  # fmt: skip
+         "wave", "redcap_event_name", "event_name", "event", "visit", "timepoint",
+         "redcap_repeat_instance", "repeat_instance", "session", "session_id")  # fmt: skip
 _ITEMS = ("item_id", "item", "item_text", "item_name", "question_id", "question", "question_text",
           "statement", "qid", "variable", "custom_id", "input", "text", "prompt",
           "sample")  # fmt: skip
 _VALUES = ("value", "resp", "response", "answer", "rating", "choice", "option", "reply",
            "score")  # fmt: skip
 _CONDITIONS = ("condition", "persona_row", "agent_name")
+# Endings of headers that often name persons.
+_PERSONAL = ("id", "code", "token", "key", "name")
 
 
 # The columns of items and of values, and the items by the cells that name them.
 _Long = tuple[str, str, dict[object, str]]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A table in the long format, and what its columns and rows were taken for.
+
+    Attributes
+    ----------
+    answers : DataFrame
+        A row for each cell of an item: ``place``, its row; ``column``; ``item_id``; ``cell``;
+        ``respondent_id``; ``run``; conditions; ``given_mode`` and ``given_status`` for answers that
+        this package wrote.
+    conditions : tuple of str
+        The columns that are kept as conditions.
+    are_named : bool
+        Whether a column names the respondents.
+    repeats_are_runs : bool
+        Whether the rows of one respondent are its runs.
+    has_runs : bool
+        Whether a column names the runs.
+    left_out : tuple of str
+        The columns that are unrelated to the answers.
+    marked : tuple of str
+        The columns of items whose headers end in a mark, such as R, for *reversed*.
+    """
+
+    answers: pd.DataFrame
+    conditions: tuple[str, ...]
+    are_named: bool
+    repeats_are_runs: bool
+    has_runs: bool
+    left_out: tuple[str, ...]
+    marked: tuple[str, ...] = ()
 
 
 def _lay_out(
@@ -45,7 +84,7 @@ def _lay_out(
     asked: dict[str, Any],
     columns: str | Path | Mapping[str, str | int] | None,
     notes: _Notes,
-) -> pd.DataFrame:
+) -> _Layout:
     """Convert a table to the long format.
 
     Parameters
@@ -61,12 +100,7 @@ def _lay_out(
 
     Returns
     -------
-    DataFrame
-        A row for each cell of an item: ``place``, its row; ``column``; ``item_id``; ``cell``;
-        ``respondent_id``; ``run``; conditions; ``given_mode`` and ``given_status`` for answers that
-        this package wrote. ``attrs`` indicate whether respondents ``are_named``, whether their
-        ``repeats_are_runs`` and whether a column ``has_runs``. They also list the ``conditions``
-        and the ``turned`` columns, whose headers mark them as reversed.
+    Layout
 
     Raises
     ------
@@ -79,14 +113,23 @@ def _lay_out(
     >>> from psychometrics.asking.answer_tables import read_table
     >>> table = read_table(pd.DataFrame({"id": ["a"], "gad1": [2]}))
     >>> asked = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])
-    >>> rows = _lay_out(table, load_questionnaire("gad7"), asked, None, _Notes("a"))
+    >>> rows = _lay_out(table, load_questionnaire("gad7"), asked, None, _Notes("a")).answers
     >>> rows[["respondent_id", "item_id", "cell"]].to_numpy().tolist()
     [['a', 'gad7_1', 2]]
     """
-    asked = asked | {"conditions": _names(asked["conditions"])}
+    asked = {
+        name: setting if name in ("item", "value") else _names(setting)
+        for name, setting in asked.items()
+    }
     names = _ItemNames(questionnaire)
     _check_headers(table, asked)
-    _refuse_prompts(table)
+    if {"term", "polarity"} <= set(table.cells.columns):
+        raise ParameterError(
+            f"{table.place}: has answers to prompts, not to items; read it with pandas "
+            "and pass the frame to scale_scores."
+        )
+
+    _leave_out_headers(table, names, notes)
     _keep_own_rows(table, questionnaire, notes)
     long = None
 
@@ -94,21 +137,20 @@ def _lay_out(
         long = _long_columns(table, names, asked)
 
     wide: dict[str, str] = {}
-    turned: list[str] = []
+    marked: list[str] = []
     if columns is not None:
         wide = _named_columns(table, names, columns, _headers(table, asked))
     elif not asked["item"] and not asked["value"]:
-        wide, turned = _wide_columns(table, names, asked)
+        wide, marked = _wide_columns(table, names, asked)
 
     if long is None and not wide:
         raise ParameterError(_nothing_found(table, questionnaire, names))
 
-    who = _identity(table, asked, taken={*wide, *(long[:2] if long else ())}, notes=notes)
-    who.attrs["turned"] = turned
+    layout = _identify(table, asked, taken={*wide, *(long[:2] if long else ())}, notes=notes)
     if long is None or (wide and len(set(wide.values())) >= len(set(long[2].values()))):
-        return _from_wide(table, names, wide, who, notes)
+        return _from_wide(table, names, wide, replace(layout, marked=tuple(marked)), notes)
 
-    return _from_long(table, names, long, who, notes)
+    return _from_long(table, names, long, layout, notes)
 
 
 def _names(given: str | Sequence[str] | None) -> list[str]:
@@ -120,7 +162,7 @@ def _check_headers(table: _AnswerTable, asked: dict[str, Any]) -> None:
     """Refuse a setting that names a column missing from the table."""
     has = list(table.cells.columns)
     for setting, given in asked.items():
-        for name in _names(given):
+        for name in [given] if isinstance(given, str) else given or ():
             if name not in has:
                 raise ParameterError(
                     f"{table.place} has no column '{name}' ({setting}); it has {listed(has, 30)}."
@@ -129,8 +171,51 @@ def _check_headers(table: _AnswerTable, asked: dict[str, Any]) -> None:
 
 def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
     """Return the table's columns that have one of the usual names, in the order of these names."""
-    headers = {plain(name): name for name in reversed(table.cells.columns)}
-    return [headers[name] for name in map(plain, known) if name in headers]
+    headers: dict[str, list[str]] = {}
+    for header in table.cells.columns:
+        code = str(header).partition(". ")[0]  # LimeSurvey writes "id. Response ID"
+        for name in {_plain_name(code), _plain_name(table.texts.get(header, code))}:
+            headers.setdefault(name, []).append(header)
+
+    common = []
+    for name in known:
+        alike = headers.get(_plain_name(name), [])
+        if len(alike) > 1 and name not in alike:
+            said = f"the columns {listed(alike)} have the same name but for capitals or signs"
+            raise ParameterError(f"{table.place}: {said}; rename all but one.")
+        common += [name] if name in alike else alike
+
+    return common
+
+
+def _leave_out_headers(table: _AnswerTable, names: _ItemNames, notes: _Notes) -> None:
+    """Leave out rows that repeat the headers, and rows above the answers with the items' texts."""
+    cells = table.cells
+    repeats = cells.index
+    for header in cells:
+        repeats = repeats[cells.loc[repeats, header].map(_as_name) == header]
+
+    dropped = cells.index.isin(repeats)
+    for row in cells.index[:2]:
+        texts = {header: text for header, text in cells.loc[row].items() if isinstance(text, str)}
+        items = {text: names.described(text) for text in texts.values()}
+        strange = {
+            item for text, item in items.items()
+            if item and names.options[item].read(text).kind == "unreadable"
+        }  # fmt: skip
+        if len(strange) > 1:  # a row of a long table has one item
+            table.texts |= texts
+            dropped[row] = True
+
+    if dropped.any():
+        left = int(dropped.sum())
+        notes.add("rows", f"{left:,} rows hold headers or items' texts and are left out", left)
+        _keep_rows(table, ~dropped)
+
+
+def _keep_rows(table: _AnswerTable, kept: pd.Series) -> None:
+    table.cells = table.cells[kept].reset_index(drop=True)
+    table.rows = [row for row, is_kept in zip(table.rows, kept, strict=True) if is_kept]
 
 
 def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _Notes) -> None:
@@ -138,8 +223,8 @@ def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _No
     if "questionnaire" not in table.cells:
         return
 
-    own = {plain(questionnaire.id), plain(questionnaire.short_title)}
-    named = table.cells["questionnaire"].map(plain)
+    own = {_plain_name(questionnaire.id), _plain_name(questionnaire.short_title)}
+    named = table.cells["questionnaire"].map(_plain_name)
     is_own = named.isin(own)
     if not is_own.any():
         others = listed(table.cells["questionnaire"].unique().tolist(), 3)
@@ -151,16 +236,7 @@ def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _No
     if not is_own.all():
         left = int((~is_own).sum())
         notes.add("rows", f"{left:,} rows are about other questionnaires and are left out", left)
-        table.cells = table.cells[is_own].reset_index(drop=True)
-        table.rows = [row for row, kept in zip(table.rows, is_own, strict=True) if kept]
-
-
-def _refuse_prompts(table: _AnswerTable) -> None:
-    if {"term", "polarity"} <= set(table.cells.columns):
-        raise ParameterError(
-            f"{table.place}: has answers to prompts, not to items; read it with pandas "
-            "and pass the frame to scale_scores."
-        )
+        _keep_rows(table, is_own)
 
 
 def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any]) -> _Long | None:
@@ -189,7 +265,7 @@ def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any])
 
 def _headers(table: _AnswerTable, asked: dict[str, Any]) -> list[str]:
     """Return the headers that may name items."""
-    taken = {*_names(asked["respondent"]), asked["run"], *asked["conditions"]}
+    taken = {*asked["respondent"], *asked["run"], *asked["conditions"]}
     return [name for name in table.cells.columns if name not in taken]
 
 
@@ -199,32 +275,34 @@ def _wide_columns(
     """Return a mapping from headers to items, and the headers marked as reversed."""
     headers = _headers(table, asked)
     wide = names.find_all(headers)
-    turned: list[str] = []
+    marked: list[str] = []
     described = {}
-    for header, text in table.texts.items():
-        item = names.find(text) or names.within(text)
-        if header in headers and item:
+    for header in headers:
+        text = table.texts.get(header, header)
+        item = names.find(text) or names.described(text)
+        if item:
             described[header] = item
 
     more = len(set(described.values())) - len(set(wide.values()))
     contradicts = any(wide.get(header, item) != item for header, item in described.items())
-    if more > 0 or (contradicts and not any(map(names.find, headers))):
+    by_place = not any(map(names.find, headers))
+    if more > 0 or (by_place and (contradicts or more == 0)):
         wide = described
-        # a reversed column has the others' name and an ending, such as v3_R beside v1 and v2
-        rests = {name: _without_reversal(name) or "" for name in wide}
+        # a marked column has the others' name and an ending, such as v3_R beside v1 and v2
+        rests = {name: _without_mark(name) or "" for name in wide}
         series = _numbered_names(name for name, rest in rests.items() if not rest).keys()
-        turned = [name for name, rest in rests.items() if _numbered_names([rest]).keys() & series]
+        marked = [name for name, rest in rests.items() if _numbered_names([rest]).keys() & series]
 
-    # Use reversed columns if the original answers are not in the table.
-    bare = {name: _without_reversal(name) for name in headers if name not in wide}
+    # Use marked columns if the table has no others for their items.
+    bare = {name: _without_mark(name) for name in headers if name not in wide}
     bare = {name: rest for name, rest in bare.items() if rest}
     items = names.find_all([*wide, *bare.values()])
     for name, rest in bare.items():
         if rest in items and items[rest] not in wide.values():
             wide[name] = items[rest]
-            turned.append(name)
+            marked.append(name)
 
-    return wide, turned
+    return wide, marked
 
 
 def _named_columns(
@@ -292,51 +370,57 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     return f"{table.place}: {said}. The columns are {listed(headers, 20)}{read}."
 
 
-def _identity(
+def _identify(
     table: _AnswerTable, asked: dict[str, Any], taken: set[str], notes: _Notes
-) -> pd.DataFrame:
+) -> _Layout:
     """Return the ``respondent_id``, the ``run`` and the conditions of each row."""
     cells = table.cells
     who = pd.DataFrame({"place": table.rows}, index=cells.index)
-    named = _names(asked["respondent"])
+    named = asked["respondent"]
     if not named:
-        named = [name for name in _common(table, _RESPONDENTS) if name not in taken][:1]
-
-    is_model = bool(named) and plain(named[0]) in map(plain, _MODELS)
-    who.attrs["repeats_are_runs"] = is_model or asked["respondent"] is not None
-    who.attrs["are_named"] = bool(named)
+        usual = [name for name in _common(table, _RESPONDENTS) if name not in taken]
+        unnamed = {name: (cells[name].map(_as_name) == "").mean() for name in usual}
+        named = [name for name in usual if unnamed[name] < 1]
+        named = ([name for name in named if not unnamed[name]] or named)[:1]
 
     if named:
-        parts = [cells[name].map(_as_name) for name in named]
-        who["respondent_id"] = [" ".join(names) for names in zip(*parts, strict=True)]
+        who["respondent_id"] = _join_names(cells, named)
         if not asked["respondent"]:
             said = f"the column {named[0]} names the respondents (else set respondent)"
             notes.add("respondents", said)
     else:
         who["respondent_id"] = [f"row-{number + 1}" for number in range(len(cells))]
 
-    column = asked["run"]
-    if not column:
-        columns = [name for name in _common(table, _RUNS) if name not in {*taken, *named}]
-        column = columns[0] if columns else None
+    runs = asked["run"]
+    if not runs:
+        runs = [name for name in _common(table, _RUNS) if name not in {*taken, *named}][:1]
+        if runs:
+            notes.add("runs", f"the column {runs[0]} numbers the runs (else set run)")
 
-    who["run"] = "1"
-    if column:
-        who["run"] = cells[column].map(_as_name)
-        who.attrs["has_runs"] = True
-        if not asked["run"]:
-            notes.add("runs", f"the column {column} numbers the runs (else set run)")
+    who["run"] = _join_names(cells, runs) if runs else "1"
+    used = {*taken, *named, *runs}
+    conditions = _add_conditions(who, table, asked["conditions"], used)
+    read = {*used, *who.columns, "questionnaire", "mode", "status"}
+    is_model = bool(named) and _plain_name(named[0]) in map(_plain_name, _MODELS)
+    return _Layout(
+        answers=who,
+        conditions=tuple(conditions),
+        are_named=bool(named),
+        repeats_are_runs=is_model or bool(asked["respondent"]),
+        has_runs=bool(runs),
+        left_out=tuple(name for name in cells.columns if name not in read),
+    )
 
-    used = {*taken, *named, column}
-    _add_conditions(who, table, asked["conditions"], used)
-    who.attrs["left_out"] = _left_out(cells, who, used)
-    return who
+
+def _join_names(cells: pd.DataFrame, columns: list[str]) -> list[str]:
+    parts = [cells[name].map(_as_name) for name in columns]
+    return [" ".join(names) for names in zip(*parts, strict=True)]
 
 
 def _add_conditions(
     who: pd.DataFrame, table: _AnswerTable, conditions: list[str], used: set[str]
-) -> None:
-    """Add the columns of conditions that the user named or that have a usual name."""
+) -> list[str]:
+    """Add the columns of conditions that the user named or that have a usual name; return them."""
     cells = table.cells
     if not conditions:
         conditions = [name for name in _common(table, _CONDITIONS) if name not in used]
@@ -350,13 +434,7 @@ def _add_conditions(
         if name in cells and name not in used:
             who[f"given_{name}"] = cells[name]
 
-    who.attrs["conditions"] = conditions
-
-
-def _left_out(cells: pd.DataFrame, who: pd.DataFrame, used: set[str]) -> list[str]:
-    """Return the columns that are unrelated to the answers."""
-    read = {*used, *who.columns, "questionnaire", "mode", "status"}
-    return [name for name in cells.columns if name not in read]
+    return conditions
 
 
 def _as_name(cell: object) -> str:
@@ -367,8 +445,8 @@ def _as_name(cell: object) -> str:
 
 
 def _from_wide(
-    table: _AnswerTable, names: _ItemNames, wide: dict[str, str], who: pd.DataFrame, notes: _Notes
-) -> pd.DataFrame:
+    table: _AnswerTable, names: _ItemNames, wide: dict[str, str], layout: _Layout, notes: _Notes
+) -> _Layout:
     """Turn the columns of a wide table into rows."""
     per_item: dict[str, list[str]] = {}
     for header, item in wide.items():
@@ -381,23 +459,28 @@ def _from_wide(
             f"{table.place}: {' and '.join(headers)} are both {item}; drop one, or set columns."
         )
 
-    if not who.attrs["are_named"]:
+    if not layout.are_named:
         said = "no column names the respondents: each row is one (else set respondent)"
         notes.add("respondents", said)
 
-    left = [name for name in who.attrs["left_out"] if name not in wide]
     first, *_, last = [*wide, *wide]
     size = len(names.ids)
-    said = f"wide: a row for each run; {len(wide)} columns, {first} to {last}, are {len(wide)} "
-    by_id = all(plain(header) == plain(item) for header, item in wide.items())
+    said = f"wide: a row for each run; {len(wide)} columns, {shown(first)} to {shown(last)}, are "
+    by_id = all(_plain_name(header) == _plain_name(item) for header, item in wide.items())
     ends = f"{wide[first]} to {wide[last]}"
-    notes.add("layout", f"{said}of {size} items" + ("" if by_id else f", {ends}"))
+    notes.add("layout", f"{said}{len(wide)} of {size} items" + ("" if by_id else f", {ends}"))
 
+    left = [name for name in layout.left_out if name not in wide]
     if left:
         notes.add("columns", f"columns left out: {listed(left)}", len(left))
         for name in left:
+            _question_column(table, name, names, notes)
             near = names.nearest(name)
-            if near not in (None, name, *wide.values()):  # by its own name if columns are set
+            if not names.is_total(name) and near not in (
+                None,
+                name,
+                *wide.values(),
+            ):  # by its own name if columns are set
                 said = f"column {name} is not an item; is it {near}? Rename it, or set columns"
                 notes.add("unknown item", said, 1)
 
@@ -405,27 +488,38 @@ def _from_wide(
     for header, item in wide.items():
         cells = table.cells[header]
         cells = _labelled(cells, header, table, [names.options[item]], notes)
-        parts.append(who.assign(column=header, item_id=item, cell=cells))
+        parts.append(layout.answers.assign(column=header, item_id=item, cell=cells))
 
-    answers = pd.concat(parts, ignore_index=True)
-    answers.attrs = who.attrs
-    return answers
+    return replace(layout, answers=pd.concat(parts, ignore_index=True))
+
+
+def _question_column(table: _AnswerTable, name: str, names: _ItemNames, notes: _Notes) -> None:
+    """Say that a column that is left out may be a total, or may name the respondents."""
+    if names.is_total(name):
+        said = f"the column {name} has the questionnaire's name: taken as a total"
+        notes.add("total", f"{said} (else set columns)", 1)
+    elif _plain_name(name).endswith(_PERSONAL):
+        given = table.cells[name].map(_as_name)
+        if given[given != ""].duplicated().any():
+            said = f"the column {name} repeats: if it names the respondents, set respondent={name}"
+            notes.add("respondents", said)
 
 
 def _from_long(
-    table: _AnswerTable, names: _ItemNames, long: _Long, who: pd.DataFrame, notes: _Notes
-) -> pd.DataFrame:
+    table: _AnswerTable, names: _ItemNames, long: _Long, layout: _Layout, notes: _Notes
+) -> _Layout:
     """Identify the item of each row of a long table."""
     item_column, value_column, items = long
+    who = layout.answers
     cells = table.cells[item_column]
     said = f"long: a row for each answer; {item_column} is the item and {value_column} the answer"
 
-    if any(plain(cell) != plain(item) for cell, item in items.items()):
+    if any(_plain_name(cell) != _plain_name(item) for cell, item in items.items()):
         some, item = next(iter(items.items()))
         said += f" ('{str(some)[:40]}' is {item})"
 
     notes.add("layout", said)
-    if not who.attrs["are_named"]:
+    if not layout.are_named:
         who["respondent_id"] = "1"
         notes.add("respondents", "no column of respondents: all rows are one (else set respondent)")
 
@@ -436,7 +530,7 @@ def _from_long(
     repeats = rests.groupby(cells.map(items)).nunique().max()
     if item_column == "custom_id" and 1 < rests.nunique() == repeats:
         who = who.assign(run=rests)
-        who.attrs["has_runs"] = True
+        layout = replace(layout, has_runs=True)
         notes.add("runs", f"custom_id without the item ('{rests.iloc[0]}') names the runs")
 
     answers = who.assign(column=value_column, item_id=cells.map(items), cell=values)
@@ -447,13 +541,11 @@ def _from_long(
         said = f"{places}, column {item_column}: '{shown(cell)}' is not an item; left out"
         notes.add("unknown item", said + (f"; is it {near}?" if near else ""), len(rows))
 
-    left = [n for n in who.attrs["left_out"] if n not in (item_column, value_column)]
+    left = [name for name in layout.left_out if name not in (item_column, value_column)]
     if left:
         notes.add("columns", f"columns left out: {listed(left)}", len(left))
 
-    answers = answers.dropna(subset="item_id").reset_index(drop=True)
-    answers.attrs = who.attrs
-    return answers
+    return replace(layout, answers=answers.dropna(subset="item_id").reset_index(drop=True))
 
 
 def _labelled(
@@ -493,13 +585,14 @@ def _value(label: str, options: list[_OptionNames]) -> float | None:
     return next((v for v in (one.label(label) for one in options) if v is not None), None)
 
 
-def _without_reversal(name: object) -> str | None:
+def _without_mark(name: object) -> str | None:
     """Return a name without an ending that means *reversed*, or None if it has no such ending.
 
     Examples
     --------
-    >>> _without_reversal("SOC_1_INV"), _without_reversal("SOC_1")
+    >>> _without_mark("SOC_1_INV"), _without_mark("SOC_1")
     ('SOC_1', None)
     """
-    match = _REVERSED.match(str(name).strip())
-    return match[1] if match and match[1] else None
+    text = str(name).strip()
+    rest = _MARK.sub("", text) if len(text) <= _LONGEST else text
+    return rest if rest and rest != text else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,7 +158,7 @@ def listed(names: list[str], most: int = 8) -> str:
     >>> listed(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    first = ", ".join(map(str, names[:most]))
+    first = ", ".join(map(shown, names[:most]))
     return f"{first} and {len(names) - most} more" if len(names) > most else first
 
 
@@ -303,7 +304,9 @@ def _json_table(path: Path) -> _AnswerTable:
 
 
 def _flat(value: object) -> object:
-    """Turn a list or an object within a cell into text."""
+    """Turn a list, an object or a truth value within a cell into text."""
+    if pd.api.types.is_bool(value):
+        return str(value)
     return json.dumps(value, default=str) if pd.api.types.is_list_like(value) else value
 
 
@@ -331,7 +334,17 @@ def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:
     else:
         answer = responses[0] if responses else None
 
-    return fields | {"model": model, "response": answer}
+    return fields | {"model": model, "response": _choice(answer, doc.get("choices"))}
+
+
+def _choice(answer: object, choices: object) -> object:
+    """Return the text of the choice that a letter names, in the order of its own sample."""
+    texts = choices.get("text") if isinstance(choices, dict) else choices
+    letter = re.fullmatch(r"\(?([A-Z])[).:]?", str(answer).strip())
+    place = ord(letter[1]) - ord("A") if letter else -1
+    if not isinstance(texts, list) or not 0 <= place < len(texts) or answer in texts:
+        return answer
+    return texts[place]
 
 
 def _continuations(row: dict[str, Any]) -> list[str]:
@@ -405,7 +418,9 @@ def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:
             "model": content.eval.model,
             "epoch": sample.epoch,
             "input": asked,
-            "response": answers[0] if answers else sample.output.completion,
+            "response": _choice(
+                answers[0] if answers else sample.output.completion, sample.choices
+            ),
         }
 
 
@@ -418,8 +433,9 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
         raise ParameterError(f"{table.place} has the column '{twice[0]}' twice: keep one.")
 
     for name in names:
-        if pd.api.types.is_object_dtype(cells[name].dtype):
-            cells[name] = cells[name].map(_flat)
+        kind = cells[name].dtype
+        if pd.api.types.is_object_dtype(kind) or pd.api.types.is_bool_dtype(kind):
+            cells[name] = cells[name].astype(object).map(_flat)
 
     table.texts = {str(name).strip(): text for name, text in table.texts.items()}
     table.labels = {str(name).strip(): labels for name, labels in table.labels.items()}

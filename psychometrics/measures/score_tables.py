@@ -64,8 +64,11 @@ def score_table(
     if items and how and not by_prompts:
         raise ParameterError(f"{min(how)} does not apply to answers to items; leave it out.")
 
+    conditions = answers.attrs.get("summary", {}).get("conditions", ())  # of a table that was read
     if "persona_row" in answers:
         how = how | {"by": ["persona_row"]}
+    elif conditions and not items:
+        how = how | {"by": list(conditions)}
 
     if items:
         table = _items_with_intervals(answers, how) if by_prompts else answers

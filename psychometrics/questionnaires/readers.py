@@ -8,9 +8,11 @@ the same strict rules.
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NoReturn
@@ -229,12 +231,12 @@ class _PsychoBench(Part):
     def ours(self, path: Path) -> dict[str, Any]:
         """Return the entry in the project's layout."""
         stem = _slug(path.stem)
+        names = _scale_ids([category.cat_name for category in self.categories])
         scales = []
         norms = []
         for number, category in enumerate(self.categories, start=1):
-            name = re.sub(r"[^a-z0-9]+", "_", category.cat_name.lower()).strip("_")
             items = category.cat_questions
-            scale: dict[str, Any] = {"id": name or f"s{number}", "title": category.cat_name}
+            scale: dict[str, Any] = {"id": names[number - 1], "title": category.cat_name}
             scale["items"] = [f"{stem}_{i}" for i in items]
             scale["reverse"] = [f"{stem}_{i}" for i in items if i in self.reverse]
             scales.append(scale | {"mode": "mean" if self.compute_mode == "AVG" else "sum"})
@@ -359,7 +361,28 @@ def _unstated(path: Path, title: str) -> dict[str, Any]:
 
 
 def _slug(stem: str) -> str:
-    return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_") or "own"
+    """Return an identifier for a file's name, with a digest if it has letters other than a to z.
+
+    Examples
+    --------
+    >>> _slug("My scale (2)"), _slug("Té")
+    ('my-scale-2', 't-5a4fdea7')
+    """
+    slug = re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_")
+    if slug and stem.isascii():
+        return slug
+    name = unicodedata.normalize("NFC", stem)  # as some file systems do not
+    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return f"{slug or 'own'}-{digest}"
+
+
+def _scale_ids(titles: Sequence[str]) -> list[str]:
+    """Return an identifier for each scale, with its number where titles share their letters."""
+    names = [re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_") for title in titles]
+    return [
+        name if name and names.count(name) == 1 else f"{name or 's'}{number}"
+        for number, name in enumerate(names, start=1)
+    ]
 
 
 class _StrictLoader(yaml.SafeLoader):

@@ -1,0 +1,443 @@
+"""Tables of others: what a name, a cell, a column or a row means is read rightly, or asked for.
+
+The files in ``exports/`` have the forms in which survey tools save tables, with the same answers of
+two people to the GAD-7.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import psychometrics as pm
+from psychometrics.asking.item_names import _ItemNames, _numbered_names, _OptionNames
+from psychometrics.cli import app
+from psychometrics.exceptions import ParameterError
+from psychometrics.questionnaires.readers import _slug
+
+EXPORTS = Path(__file__).parent / "exports"
+GAD = pm.load_questionnaire("gad7")
+ITEMS = [item.id for item in GAD.items]
+TEXTS = [item.text for item in GAD.items]
+LABELS = [option.label for option in GAD.options]
+ROWS = {"a": [0, 1, 2, 3, 0, 1, 2], "b": [3, 2, 1, 0, 3, 2, 1]}
+SEVEN = GAD.model_copy(
+    update={
+        "options": tuple(
+            GAD.options[0].model_copy(update={"value": float(n), "label": str(n)})
+            for n in range(1, 8)
+        )
+    }
+)
+
+
+def _read(source, questionnaire="gad7", **how) -> pd.DataFrame:
+    return pm.read_answers(source, questionnaire, progress=False, **how)
+
+
+def _values(answers: pd.DataFrame) -> dict[str, list[float]]:
+    return {name: part["value"].tolist() for name, part in answers.groupby("respondent_id")}
+
+
+def _table(cells, names=ITEMS, **more) -> pd.DataFrame:
+    """A row for each respondent, with cells of any kind."""
+    frame = pd.DataFrame(cells, columns=list(names), dtype=object)
+    frame.insert(0, "id", [chr(ord("a") + row) for row in range(len(frame))])
+    return frame.assign(**more)
+
+
+def _with_options(*options: tuple[float, str]):
+    part = GAD.options[0]
+    made = tuple(part.model_copy(update={"value": v, "label": label}) for v, label in options)
+    return GAD.model_copy(update={"options": made})
+
+
+def _whats(answers: pd.DataFrame) -> dict[str, str]:
+    return {row["what"]: row["said"] for row in answers.attrs["summary"]["read"]}
+
+
+# Exports of survey tools --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(EXPORTS.glob("*.csv")), ids=lambda path: path.stem)
+def test_an_export_has_the_known_answers_of_the_known_people(path):
+    how = {"numbers": "from 1"} if path.stem in ("qualtrics-legacy", "sosci") else {}
+    answers = _read(path, **how)
+    assert _values(answers) == ROWS
+    assert answers.groupby("respondent_id")["run"].nunique().tolist() == [1, 1]
+    scores = pm.scale_scores(answers).set_index("respondent_id")["score"]
+    assert scores.to_dict() == {"a": np.mean(ROWS["a"]), "b": np.mean(ROWS["b"])}
+
+
+@pytest.mark.parametrize("name", ["qualtrics-legacy", "sosci"])
+def test_answers_of_two_people_from_1_to_4_are_not_taken_for_0_to_3_or_4_for_a_mistake(name):
+    with pytest.raises(ParameterError, match="numbers='from 1'"):
+        _read(EXPORTS / f"{name}.csv")
+
+
+def _grid(place: int) -> str:
+    return f"How often? [{TEXTS[place]}]"
+
+
+HEADERS = {
+    "ids": lambda place: ITEMS[place],
+    "texts": lambda place: TEXTS[place],
+    "capitals": lambda place: TEXTS[place].upper() + ":",
+    "grid": _grid,
+    "code and text": lambda place: f"G1[SQ00{place + 1}]. {_grid(place)}",
+    "subquestions": lambda place: f"GAD7[SQ00{place + 1}]",
+    "name and word": lambda place: f"gad7_item{place + 1:02d}",
+    "question and text": lambda place: f"Q{place + 1} - {TEXTS[place]}",
+}
+CELLS = {
+    "values": lambda value: value,
+    "texts of values": str,
+    "labels": lambda value: LABELS[value],
+    "labels in capitals": lambda value: f" {LABELS[value].upper()}. ",
+    "places": lambda value: value + 1,
+    "letters": lambda value: "ABCD"[value],
+    "letters and labels": lambda value: f"{'abcd'[value]}) {LABELS[value]}",
+    "codes": lambda value: f"A{value + 1}",
+    "long codes": lambda value: f"AO0{value + 1}",
+    "numbers and labels": lambda value: f"[{value}] {LABELS[value]}",
+}
+NO_ANSWER = [None, "", "NA", -9, "99", 9, "-77", "no comment", "2-3", "1/3"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    header=st.sampled_from([*HEADERS]),
+    cell=st.sampled_from([*CELLS]),
+    rows=st.lists(st.lists(st.integers(0, 3), min_size=7, max_size=7), min_size=1, max_size=5),
+    lost=st.dictionaries(st.tuples(st.integers(0, 4), st.integers(0, 6)),
+                         st.sampled_from(NO_ANSWER), max_size=4),
+    long=st.booleans(),
+)  # fmt: skip
+@example(header="ids", cell="places", rows=[[0, 1, 2, 3, 0, 1, 2]], lost={}, long=False)
+def test_a_known_table_in_any_form_is_read_as_it_is_or_the_doubt_is_named(
+    header, cell, rows, lost, long
+):
+    cells = [[CELLS[cell](value) for value in row] for row in rows]
+    known = np.array(rows, dtype=float)
+    for (row, place), odd in lost.items():
+        if row < len(rows):
+            cells[row][place] = odd
+            known[row, place] = np.nan
+
+    table = _table(cells, map(HEADERS[header], range(7)))
+    if long:
+        table = table.melt("id", var_name="item", value_name="resp")
+
+    try:
+        answers = _read(table)
+    except ParameterError as error:
+        said = str(error)
+        assert "numbers=" in said or "no readable answer" in said, said
+        return
+
+    values = answers["value"].to_numpy().reshape(len(rows), 7)
+    is_right = np.isnan(values) | (values == known)
+    doubt = "set numbers=" in _whats(answers).get("numbers", "")
+    assert is_right.all() or (cell == "places" and doubt)
+    if cell not in ("places", "letters", "codes", "long codes"):
+        np.testing.assert_array_equal(values, known)
+
+
+# Names --------------------------------------------------------------------------------------------
+
+SIGNS = st.text(alphabet="ab<>+-=≤€ कीिуй1. ", min_size=1, max_size=5)
+
+
+def _different(names: list[str]) -> bool:
+    return len({unicodedata.normalize("NFC", name.strip()) for name in names}) == len(names)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(SIGNS, min_size=2, max_size=4).filter(_different))
+@example(["< 1 hour", "1 hour", "> 1 hour"])
+@example(["+", "++", "-"])
+@example(["कि", "की"])
+@example(["A-", "A", "A+"])
+@example(["1.5 a", "1-5 a", "15 a"])
+def test_a_label_as_written_is_its_own_option_and_never_another(labels):
+    assume(all(map(str.strip, labels)))
+    questionnaire = _with_options(*enumerate(labels, start=1))
+    options = _OptionNames(questionnaire, questionnaire.items[0])
+    for value, label in enumerate(labels, start=1):
+        cell = options.read(label)
+        assert cell.kind == "number" or cell.value == value
+
+    for text in ("++", "A+", "15 a", "कु", "≥ 1 hour", "a b c"):
+        if text not in labels:
+            cell = options.read(text)
+            near = {label.replace(" ", "").upper() for label in labels}
+            assert text.replace(" ", "").upper() in near or cell.kind != "value", (text, cell)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(SIGNS, min_size=7, max_size=7).filter(_different))
+def test_an_items_text_as_written_is_its_own_item_and_never_another(texts):
+    assume(all(map(str.strip, texts)))
+    items = [
+        item.model_copy(update={"text": text, "id": f"x{place}y"})
+        for place, (item, text) in enumerate(zip(GAD.items, texts, strict=True))
+    ]
+    names = _ItemNames(GAD.model_copy(update={"items": tuple(items), "scales": ()}))
+    for item, text in zip(items, texts, strict=True):
+        assert names.find(text) in (item.id, None)  # 1 with a full stop is the text '1.'
+        assert names.find(item.id) == item.id
+
+
+def test_an_item_within_a_prompt_is_a_word_of_its_own():
+    items = [item.model_copy(update={"text": text}) for item, text in
+             zip(GAD.items, ["One.", "Two.", "很开心", "x < 3", "x > 3", "Six", "Sixty"],
+                 strict=True)]  # fmt: skip
+    names = _ItemNames(GAD.model_copy(update={"items": tuple(items), "scales": ()}))
+    assert names.within("Would someone agree?") is None
+    assert names.within("Answer: one, or not?") == ITEMS[0]
+    assert names.within("请评价:很开心。") == ITEMS[2]
+    assert names.within("How true is 'x > 3'?") == ITEMS[4]
+    assert names.within("Sixty or more?") == ITEMS[6]
+
+
+@pytest.mark.parametrize("sign", ["_", ".", "[", "(", " ", "1", "a_", "1_"])
+def test_headers_of_any_length_are_compared_soon(sign):
+    began = time.process_time()
+    table = _table([ROWS["a"]]).assign(**{sign * 60_000: 1, f"r{sign * 60_000}r": 2})
+    assert _values(_read(table)) == {"a": ROWS["a"]}
+    assert time.process_time() - began < 5
+
+
+def test_columns_whose_names_differ_in_capitals_alone_are_not_chosen_between():
+    table = _table([*ROWS.values()]).rename(columns={"id": "Model"}).assign(MODEL=["x", "y"])
+    with pytest.raises(ParameterError, match="Model"):
+        _read(table)
+    assert set(_values(_read(table.assign(model=["u", "v"])))) == {"u", "v"}
+
+
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        ([f"gad_q{n}" for n in range(1, 8)], None),
+        ([f"gad_{n}" for n in range(1, 8)], None),
+        ([f"q{n}" for n in range(1, 8)], None),
+        ([f"item {n}" for n in range(1, 8)], None),
+        ([f"anx{n}" for n in range(1, 8)], "anx"),
+    ],
+)
+@pytest.mark.parametrize("total", ["gad7", "GAD-7", "GAD7"])
+def test_a_column_with_the_questionnaires_name_is_a_total(names, columns, total):
+    table = _table([*ROWS.values()], names, **{total: [9, 12]})
+    answers = _read(table, columns=columns)
+    assert _values(answers) == ROWS
+    assert "total" in _whats(answers)
+
+
+def test_the_last_of_a_series_is_an_item_and_alone_it_is_a_total():
+    assert _values(_read(_table([*ROWS.values()], [f"gad{n}" for n in range(1, 8)]))) == ROWS
+    names = _numbered_names(["gad1", "gad2", "gad7"])["gad"]
+    assert list(_ItemNames(GAD).find_all(names)) == ["gad1", "gad2"]
+    with pytest.raises(ParameterError):
+        _read(pd.DataFrame({"id": ["a", "b"], "gad7": [9, 12]}))
+
+
+def test_two_series_that_may_both_be_the_items_are_asked_for():
+    two = {f"v{n}": [n % 4, 1] for n in range(1, 8)}
+    table = _table([*ROWS.values()], [f"q{n}" for n in range(1, 8)], **two)
+    with pytest.raises(ParameterError, match="columns="):
+        _read(table)
+    assert _values(_read(table, columns="q")) == ROWS
+
+
+@settings(max_examples=100)
+@given(st.text(min_size=1), st.text(min_size=1))
+@example("чай", "кофе")
+@example("Té", "T")
+def test_two_file_names_that_differ_in_letters_have_different_ids(one, other):
+    plain = [unicodedata.normalize("NFC", name) for name in (one, other)]
+    assume(plain[0] != plain[1] and not (one.isascii() and other.isascii()))
+    assert _slug(one) != _slug(other)
+
+
+# Cells --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl", "parquet", "xlsx", "frame", "csv"])
+@pytest.mark.parametrize("labels", [("True", "False"), ("No", "Yes"), ("yes", "no")])
+def test_a_truth_value_is_the_label_that_says_it(kind, labels, tmp_path):
+    questionnaire = _with_options((1.0, labels[0]), (2.0, labels[1]))
+    table = pd.DataFrame([[True] * 7, [False] * 7], columns=ITEMS)
+    table.insert(0, "id", ["says_true", "says_false"])
+    path = tmp_path / f"a.{kind}"
+    if kind == "csv":
+        table.to_csv(path, index=False)
+    elif kind in ("json", "jsonl"):
+        rows = table.to_dict("records")
+        text = json.dumps(rows) if kind == "json" else "\n".join(map(json.dumps, rows))
+        path.write_text(text, encoding="utf-8")
+    elif kind == "parquet":
+        table.to_parquet(path)
+    elif kind == "xlsx":
+        pytest.importorskip("openpyxl", reason="Excel is read by openpyxl")
+        table.to_excel(path, index=False)
+
+    answers = _values(_read(table if kind == "frame" else path, questionnaire))
+    true = 1.0 + ([label.lower() in ("true", "yes") for label in labels].index(True))
+    assert answers == {"says_true": [true] * 7, "says_false": [3 - true] * 7}
+
+
+def test_a_truth_value_among_numbers_is_no_number():
+    table = _table([[True, 1, 1.0, "1", False, 0, 2], [1, True, True, 1, 0, False, 3]])
+    answers = _read(table)
+    unreadable = np.array([[1, 0, 0, 0, 1, 0, 0], [0, 1, 1, 0, 0, 1, 0]], dtype=bool)
+    assert ((answers["status"] == "unreadable").to_numpy().reshape(2, 7) == unreadable).all()
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("3,5", 3.5), ("3.5", 3.5), ("2,4", 2.4), ("3.0", 3), ("(3)", 3), ("3.", 3),
+        ("3/7", None), ("1-5", None), ("1 - 5", None), ("3!", None), ("3 4", None), ("1,000", None),
+        ("1_0", None), ("--3", None), ("3=5", None), ("3 (5)", None), ("[3, 5]", None),
+        ("5 3", None),
+    ],
+)  # fmt: skip
+def test_a_number_with_a_rest_has_its_decimal_meaning_or_none(cell, value):
+    answers = _read(_table([[cell, 1, 2, 3, 4, 5, 6]]), SEVEN)
+    first = answers["value"].iloc[0]
+    assert first == value if value is not None else np.isnan(first)
+
+
+@pytest.mark.parametrize("stray", [0, "0", -1, 6, 9, 99])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_strays_do_not_recode_a_file(stray, copies):
+    mini = pm.load_questionnaire("ipip20")
+    given = [2, 4, 3, 4, 2, 3, 1, 4, 2, 5, 4, 3, 2, 4, 1, 3, 3, 2, 4, 2]
+    names = [item.id for item in mini.items]
+    cells = [stray] * copies + given[copies:]
+    assert _values(_read(_table([cells], names), "ipip20"))["a"][copies:] == given[copies:]
+
+    cells = [min(value, 4) for value in given]  # nobody gave 5: a 0 may be the first option
+    cells[:copies] = [stray] * copies
+    if stray in (0, "0"):
+        with pytest.raises(ParameterError, match="numbers='from 0'"):
+            _read(_table([cells], names), "ipip20")
+        answers = _read(_table([cells], names), "ipip20", numbers="values")
+    else:
+        answers = _read(_table([cells], names), "ipip20")
+
+    assert _values(answers)["a"][copies:] == cells[copies:]
+    assert answers["value"].isna().sum() == copies
+
+
+def test_an_option_labelled_by_another_options_value_is_asked_for():
+    odd = _with_options((1.0, "0"), (2.0, "1"), (3.0, "2 or more"))
+    table = _table([[0, 1, 1, 0, 1, 0, "2 or more"]])
+    with pytest.raises(ParameterError, match="numbers=labels"):
+        _read(table, odd)
+    assert _values(_read(table, odd, numbers="labels")) == {"a": [1, 2, 2, 1, 2, 1, 3]}
+    assert _values(_read(table, odd, numbers="values"))["a"][1:3] == [1, 1]
+
+
+AGREE = _with_options((1.0, "disagree"), (2.0, "neither"), (3.0, "agree"), (4.0, "agree strongly"))
+
+
+def test_letters_are_places_unless_they_may_be_the_beginnings_of_labels():
+    assert _values(_read(_table([list("ABCDABC")]))) == {"a": [0, 1, 2, 3, 0, 1, 2]}
+    assert _values(_read(_table([list("ABBAABB")]))) == {"a": [0, 1, 1, 0, 0, 1, 1]}
+
+    table = _table([list("ADDAADD")])
+    with pytest.raises(ParameterError, match="numbers=letters"):
+        _read(table, AGREE)
+    places = _values(_read(table, AGREE, numbers="letters"))
+    assert places == {"a": [1, 4, 4, 1, 1, 4, 4]}
+    assert _values(_read(_table([list("ABCDADD")]), AGREE)) == {"a": [1, 2, 3, 4, 1, 4, 4]}
+
+
+def test_a_single_letter_or_code_among_numbers_is_no_answer():
+    for stray in ("A", "B", "A1", "X2"):
+        answers = _read(_table([[stray, 1, 2, 3, 0, 1, 2]]))
+        assert answers["status"].tolist() == ["unreadable", *["ok"] * 6]
+
+
+def _samples(folder: Path, orders: list[list[int]], answers: list[int], **more) -> Path:
+    """Samples of lm-evaluation-harness, each with its own order of choices and a letter."""
+    lines = []
+    for text, order, value in zip(TEXTS, orders, answers, strict=True):
+        choices = [LABELS[place] for place in order]
+        shown = {f"gen_args_{n}": {"arg_0": text, "arg_1": f" {'ABCD'[n]}"} for n in range(4)}
+        scores = [[str(-1.0 - (place != value)), "False"] for place in order]
+        doc = {"question": text, "choices": choices}
+        lines.append({"doc": doc, "arguments": shown, "filtered_resps": scores, "filter": "none"})
+        if more.get("generated"):
+            lines[-1]["filtered_resps"] = [f"({'ABCD'[order.index(value)]})"]
+
+    path = folder / "samples_gad.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("generated", [False, True])
+def test_a_letter_in_a_log_is_the_choice_of_its_own_sample(generated, tmp_path):
+    orders = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]] * 2
+    path = _samples(tmp_path, orders[:7], ROWS["a"], generated=generated)
+    assert list(_values(_read(path)).values()) == [ROWS["a"]]
+
+
+# Rows and columns ---------------------------------------------------------------------------------
+
+
+def test_rows_of_headers_and_of_texts_are_no_respondents():
+    names = [f"V{n}" for n in range(1, 8)]
+    table = _table([TEXTS, *ROWS.values(), names], names)
+    table["id"] = ["", *ROWS, "id"]
+    answers = _read(table)
+    assert _values(answers) == ROWS
+    assert len(answers) == 14
+
+
+def test_an_answer_that_has_the_texts_of_items_stays_a_respondent():
+    assert _values(_read(_table([LABELS + LABELS[:3]]))) == {"a": [0, 1, 2, 3, 0, 1, 2]}
+
+
+PERSONS = ["record_id", "token", "code", "pid", "subj", "Patient ID", "session", "Participant Code"]
+
+
+@pytest.mark.parametrize("name", PERSONS)
+def test_two_events_of_one_person_are_not_two_people(name):
+    table = _table([*ROWS.values(), ROWS["b"]]).rename(columns={"id": name})
+    table[name] = ["1", "2", "1"]
+    with pytest.raises(ParameterError, match="respondent, run or conditions"):
+        _read(table)
+    answers = _read(table.assign(redcap_event_name=["first", "first", "second"]))
+    assert answers["respondent_id"].nunique() == 2
+    assert answers.groupby("respondent_id")["run"].nunique().tolist() == [2, 1]
+
+
+def test_an_unknown_column_that_may_name_people_is_named():
+    table = _table([*ROWS.values()]).rename(columns={"id": "fish_code"}).assign(fish_code="x")
+    answers = _read(table)
+    assert answers["respondent_id"].nunique() == 2
+    said = [row["said"] for row in answers.attrs["summary"]["read"]]
+    assert any("respondent=fish_code" in line for line in said)
+
+
+def test_a_condition_that_was_read_is_a_column_of_the_scores(tmp_path):
+    table = pd.concat([_table([*ROWS.values()]).assign(temperature=t) for t in (0, 1)])
+    path = tmp_path / "a.csv"
+    table.to_csv(path, index=False)
+    out = tmp_path / "scores.csv"
+    words = ["scores", "gad7", "--answers", path, "-c", "conditions=temperature", "-o", out]
+    assert CliRunner().invoke(app, [str(word) for word in words]).exit_code == 0
+    scores = pd.read_csv(out)
+    assert scores["temperature"].tolist() == [0, 1, 0, 1]
+    assert scores["respondent_id"].tolist() == ["a", "a", "b", "b"]
