@@ -12,7 +12,7 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from itertools import chain, combinations
 
 import numpy as np
@@ -172,7 +172,6 @@ def shares_by_rank(
         for name in marked.columns[completions.shape[1] :]
     ]
     found = pd.concat(parts, ignore_index=True)
-    found[["low", "high"]] = found[["low", "high"]].clip(0, 1)
     return found[["category", *found.columns.drop("category")]]
 
 
@@ -208,12 +207,13 @@ def group_differences(
     -------
     DataFrame
         By ``category`` and ``respondent_id``: the shares of the ``first`` and the ``second`` group,
-        and :func:`contrast` of their difference.
+        and :func:`contrast` of their difference. A single unit says nothing about its group's
+        variation, so ``low, high, p`` are missing if a group has only one.
 
     Raises
     ------
     ParameterError
-        A column is missing, a group has no template, or a unit belongs to both groups.
+        A column is missing, a model lacks a group, or a unit belongs to both groups.
 
     References
     ----------
@@ -229,11 +229,15 @@ def group_differences(
     """
     check_numbers(draws=draws, seed=seed)
     pair = list(pair) if isinstance(pair, Iterable) else [pair]
-    marked = _marked(completions, lexicon, [by, unit])
+    marked = _marked(completions, lexicon, [])
+    check_columns(marked, (), gaps=[by])
     marked = marked[marked[by].isin(pair)]
+    check_columns(marked, [unit])
     units = marked.drop_duplicates([by, unit])
     if set(units[by]) != set(pair) or units[unit].duplicated().any():
         raise ParameterError(f"{by}: name two groups without a common {unit}, got {pair}.")
+    if marked.groupby("respondent_id", observed=True)[by].nunique().min() < 2:
+        raise ParameterError(f"{by}: every model must complete templates of both groups; add them.")
 
     rows = []
     for name in marked.columns[completions.shape[1] :]:
@@ -243,7 +247,10 @@ def group_differences(
             shares = _group_shares(cells, is_first, draws, np.random.default_rng(seed))
             row = {"category": name, "respondent_id": respondent}
             row |= {"first": shares[0][0], "second": shares[1][0]}
-            rows.append(row | contrast(shares[0] - shares[1]))
+            row |= contrast(shares[0] - shares[1])
+            if min(is_first.sum(), (1 - is_first).sum()) < 2:
+                row |= dict.fromkeys(("low", "high", "p"), np.nan)
+            rows.append(row)
 
     return pd.DataFrame(rows)
 
@@ -298,7 +305,8 @@ def agreement(
     >>> agreement(said)[["group", "mean", "chance"]].values.tolist()
     [['a, b', 1.0, 0.0]]
     """
-    check_kinds({"vectors": vectors}, {"vectors": Callable | None})
+    kinds = {"vectors": Callable | None, "families": Mapping | None}
+    check_kinds({"vectors": vectors, "families": families}, kinds)
     check_numbers(seed=seed)
     check_columns(completions, [*_COMPLETIONS, unit], once=["respondent_id", "template", "rank"])
     wide = completions.pivot(
@@ -327,6 +335,7 @@ def agreement(
 
     pairs = pd.concat(rows, ignore_index=True)
     found = mean_table(pairs, "similarity", ["group", "rank"], unit)
+    found[["low", "high"]] = found[["low", "high"]].clip(-1, 1)
     chance = pairs.groupby(["group", "rank"], sort=False)["chance"].mean()
     return found.join(chance, on=["group", "rank"])
 
@@ -371,7 +380,7 @@ def _marked(
     completions: pd.DataFrame, lexicon: pd.DataFrame | Iterable[str], columns: Sequence[str]
 ) -> pd.DataFrame:
     """Add a column per category that indicates whether a completion contains one of its words."""
-    check_columns(completions, list(dict.fromkeys([*_COMPLETIONS, *columns])))
+    check_columns(completions, [*_COMPLETIONS, *columns])
     if not isinstance(lexicon, pd.DataFrame):
         check_names(lexicon=lexicon)
         lexicon = pd.DataFrame({"lemma": list(lexicon), "category": "hurtful"})
@@ -410,7 +419,7 @@ def _dealt(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
 
 
 def _same(stems: list[str], first: pd.Series, second: pd.Series) -> np.ndarray:
-    return (first.str.casefold().to_numpy() == second.str.casefold().to_numpy()).astype(float)
+    return first.str.casefold().to_numpy() == second.str.casefold().to_numpy()
 
 
 def _by_meaning(vectors: Callable[[list[str]], np.ndarray]) -> Callable[..., np.ndarray]:
@@ -440,7 +449,7 @@ def _fold(word: str) -> str:
 
 def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
     """Return the distinct completions, and each completion's index among them, shape (T, K)."""
-    sizes = {0 if isinstance(row, str) else len(row) for row in rows}
+    sizes = {len(row) if isinstance(row, Sized) and not isinstance(row, str) else 0 for row in rows}
     if len(sizes) != 1 or 0 in sizes:
         raise ParameterError("Every template must have the same number of completions, at least 1.")
     place: dict[str, int] = {}

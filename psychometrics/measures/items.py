@@ -16,7 +16,7 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from ..checks import check_choice, check_columns
+from ..checks import as_numbers, check_choice, check_columns
 from ..exceptions import ParameterError
 from .intervals import fisher_interval, row_correlations
 
@@ -255,7 +255,7 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     [0.03, 0.06, 0.06]
     """
     check_choice(("holm", "fdr_bh", "bonferroni", "none"), method=method)
-    check_columns(pd.DataFrame({"p": p}), (), ["p"])
+    as_numbers("p", p, axes=1)
     p = pd.Series(p).astype(float)
 
     if ((p < 0) | (p > 1)).any():

@@ -107,12 +107,8 @@ def pss(
     >>> pss(even)["pss"].unique()
     array([0.125])
     """
-    needed = ["respondent_id", *_TEMPLATE, "term", "intensifier"]
+    needed = ["respondent_id", *_TEMPLATE, "term", "intensifier", "polarity", "weight"]
     _check_answers(answers, needed, ["polarity", "weight"])
-    lacking = [c for c in ("polarity", "weight") if answers[c].isna().any()]
-
-    if lacking:
-        raise ParameterError(f"{lacking[0]} is missing in some answers; fill in all values.")
     frame = answers.assign(raw=_raw_scores(answers, score)).reset_index(drop=True)
     shares = np.full(len(frame), np.nan)
     raw = frame["raw"].to_numpy()

@@ -11,7 +11,7 @@ import pandas as pd
 from ..checks import check_choice, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
-from ..questionnaires.answers import check_loaded, tidy
+from ..questionnaires.answers import tidy
 from .normalisation import pss
 from .scoring import keyed_items
 
@@ -182,7 +182,7 @@ def balanced_pairs(
     ...     ["content", "agreeing"]].to_numpy().tolist()
     [[0.0, 0.206]]
     """
-    check_loaded(questionnaires)
+    questionnaires = load_questionnaires(questionnaires)
     shares = pss(responses, score, temperature)
     sharp = shares["raw"].clip(lower=1e-12) ** (1 / temperature)
     terms = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]

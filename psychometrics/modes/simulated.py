@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, NonNegativeInt
 from scipy.special import softmax
 
-from ..checks import check_numbers
+from ..checks import as_numbers, check_columns, check_numbers
 from ..exceptions import ParameterError
-from ..questionnaires import Item, Questionnaire
+from ..questionnaires import Item, Questionnaire, load_questionnaire
 from ..questionnaires.answers import tidy
 from ..store import key_of
 from .mode import Asking, Conditions, Identity, Mode, Runs
@@ -121,9 +121,10 @@ def draw_traits(
     >>> draw_traits(load_questionnaire("ipip20"), 3).shape
     (3, 5)
     """
-    check_numbers(respondents=respondents)
+    questionnaire = load_questionnaire(questionnaire, texts=False)
+    check_numbers(respondents=respondents, seed=seed)
 
-    if not 0 <= correlation < 1:
+    if not 0 <= as_numbers("correlation", correlation, axes=0) < 1:
         raise ParameterError(f"correlation must be from 0 to below 1, got {correlation!r}.")
     names = (
         [scale.id for scale in questionnaire.scales] or list(questionnaire.categories) or ["trait"]
@@ -174,6 +175,8 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
     >>> answers(mini, draw_traits(mini, 3), seed=1)["value"].notna().all()
     np.True_
     """
+    questionnaire = load_questionnaire(questionnaire, texts=False)
+    check_columns(traits, ())
     settings: dict[str, Any] = Simulated.conditions | conditions
     items = questionnaire.items
     seed = settings["seed"]
