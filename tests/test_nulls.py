@@ -382,3 +382,19 @@ def test_a_number_of_layers_that_no_base_has_is_refused(layers):
         kernel("challenges", layers=layers)
     with pytest.raises(ParameterError, match="layers"):
         null_answers("challenges", respondents=1, layers=layers)
+
+
+@pytest.mark.parametrize("column", ["weight", "polarity"])
+def test_a_table_without_a_column_cannot_be_shuffled(column):
+    table = pm.prompts("challenges")
+    for missing in (column, "intensifier" if column == "weight" else "term"):
+        with pytest.raises(ParameterError, match=missing):
+            pm.nulls.shuffled(table.drop(columns=missing), column)
+
+
+def test_a_head_without_a_depth_reads_the_last_layer_of_a_random_base():
+    whole, last = (
+        null_answers("challenges", "random-bases", respondents=1, layers=layers)
+        for layers in (None, 6)
+    )
+    assert whole["entailment"].tolist() == last["entailment"].tolist()

@@ -47,3 +47,6 @@ def test_what_cannot_be_known_is_missing_or_refused():
     for factors, items in ((2, 9), (3, 5)):
         with pytest.raises(ParameterError):
             omega_hierarchical(table.iloc[:, :items], factors)
+    for factors in ("3", 3.5, True):
+        with pytest.raises(ParameterError, match="factors"):
+            omega_hierarchical(table, factors)

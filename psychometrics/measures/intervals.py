@@ -176,8 +176,8 @@ def interval_over_ways(values: np.ndarray, ways: np.ndarray) -> dict[str, float]
     0.73
     """
     values = as_numbers("values", values, axes=2)
-    ways = as_numbers("ways", ways, axes=2)
-    if len(ways) != len(values) or (ways == ways[:1]).all():
+    ways = np.asarray(ways)
+    if ways.ndim != 2 or len(ways) != len(values) or (ways == ways[:1]).all():
         raise ParameterError("ways: give the levels of each row, at least two of one condition.")
 
     found = []
