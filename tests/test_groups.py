@@ -130,7 +130,12 @@ def test_one_member_of_the_focal_group_has_no_interval_and_no_class():
 
 def test_an_interval_of_congruence_lies_from_minus_1_to_1():
     rng = np.random.default_rng(0)
-    for seed in range(5):
-        table = pd.DataFrame(rng.normal(size=(8, 5)))
-        found = congruence(_answers(20, 5, seed), table, factors=2, draws=40)
-        assert -1 <= found["low"] <= found["high"] <= 1
+    ends = []
+    for spread in (0.2, 0.4, 2.0, 9.0):
+        traits = np.repeat(rng.normal(size=(2, 25, 2)), 3, axis=2)
+        first, second = (pd.DataFrame(t + spread * rng.normal(size=t.shape)) for t in traits)
+        ends.append(congruence(first, second, factors=2, draws=60))
+    found = pd.DataFrame(ends)
+    assert (found["low"] >= -1).all()
+    assert (found["low"] <= found["high"]).all()
+    assert found["high"].max() == 1, "corrected for bias, the end would lie beyond 1"

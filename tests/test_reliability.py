@@ -280,6 +280,12 @@ def test_an_impossible_plan_is_refused(sizes):
         reliability.design_study(FRAME, FACETS, sizes)
 
 
+@pytest.mark.parametrize("scores", [3, "scores", None, pd.DataFrame()])
+def test_what_has_no_scores_cannot_be_generalised(scores):
+    with pytest.raises(ParameterError):
+        reliability.generalisability(scores, ["respondent_id", "run"])
+
+
 def test_an_unbalanced_design_is_refused():
     for said, frame, facets in (
         ("24 scores are needed", FRAME.iloc[1:], FACETS),

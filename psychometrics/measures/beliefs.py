@@ -234,10 +234,10 @@ def group_differences(
     marked = marked[marked[by].isin(pair)]
     check_columns(marked, [unit])
     units = marked.drop_duplicates([by, unit])
-    if set(units[by]) != set(pair) or units[unit].duplicated().any():
-        raise ParameterError(f"{by}: name two groups without a common {unit}, got {pair}.")
-    if marked.groupby("respondent_id", observed=True)[by].nunique().min() < 2:
-        raise ParameterError(f"{by}: every model must complete templates of both groups; add them.")
+    has_both = marked.groupby("respondent_id", observed=True)[by].nunique() == 2
+    if not len(has_both) or not has_both.all() or units[unit].duplicated().any():
+        what = f"two groups that every model completed, without a common {unit}"
+        raise ParameterError(f"{by}: name {what}, got {pair}.")
 
     rows = []
     for name in marked.columns[completions.shape[1] :]:

@@ -409,8 +409,7 @@ def runs_needed(
 
     if table.empty:
         raise ParameterError("No run has a score; give scores from pilot runs.")
-    is_number = isinstance(width, int | float | np.number) and not isinstance(width, bool)
-    if not is_number or not 0 < width < np.inf:
+    if not 0 < as_numbers("width", width, axes=0) < np.inf:
         raise ParameterError(f"width must be a positive number, got {width!r}.")
 
     rows = []

@@ -47,15 +47,14 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     [1.0, nan]
     """
     check_columns(answers, ())
-    frame = answers
-    if not frame.size:
+    if not answers.size:
         raise ParameterError("the table of answers is empty; give respondents and items.")
 
-    kinds = {getattr(dtype, "kind", "O") for dtype in frame.dtypes}
+    kinds = {getattr(dtype, "kind", "O") for dtype in answers.dtypes}
     try:
         if kinds & set("mMc"):  # pandas accepts times and complex numbers
             raise TypeError("times and complex numbers do not count")
-        frame = (frame if kinds <= set("iufb") else frame.apply(pd.to_numeric)).astype(float)
+        frame = (answers if kinds <= set("iufb") else answers.apply(pd.to_numeric)).astype(float)
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError("answers must be numbers; leave out columns of text.") from error
 

@@ -69,7 +69,7 @@ def response_styles(
     """
     check_names(by=by)
     keys = ["respondent_id", "questionnaire", "mode", "run", *by]
-    check_columns(answers, [*keys, "item_id", "status"], ["value"])
+    check_columns(answers, [*keys, "item_id", "status"], ["value"], once=[*keys, "item_id"])
     known = {one.id: one for one in load_questionnaires(questionnaires)}
     lacking = set(answers["questionnaire"]) - set(known)
 
@@ -81,11 +81,6 @@ def response_styles(
         if part.empty:
             raise ParameterError(f"There are no answers to {name}; leave it out.")
 
-        stray = set(part["item_id"]) - {item.id for item in questionnaire.items}
-        if stray:
-            raise ParameterError(f"{name} has no item '{min(map(str, stray))}'; correct it.")
-
-        check_columns(part, (), once=[*keys, "item_id"])
         tables.append(_styles(tidy(part, questionnaire), questionnaire, keys))
 
     return pd.concat(tables, ignore_index=True)
