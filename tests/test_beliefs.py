@@ -343,3 +343,9 @@ def test_intervals_of_agreement_stay_within_their_range():
 
     found = beliefs.agreement(both, vectors)[["mean", "low", "high"]]
     assert found.to_numpy().tolist() == [[0.0, -1, 1]]
+
+
+def test_categories_stay_in_the_order_of_the_lexicon():
+    words = pd.DataFrame({"lemma": ["rat", "thief"], "category": ["z", "a"]})
+    found = beliefs.shares_by_rank(_completed(completion=["rat", "kind"]), words)
+    assert found["category"].tolist() == ["z", "a"]

@@ -398,3 +398,10 @@ def test_a_head_without_a_depth_reads_the_last_layer_of_a_random_base():
         for layers in (None, 6)
     )
     assert whole["entailment"].tolist() == last["entailment"].tolist()
+
+
+def test_only_a_square_covariance_of_labelled_items_has_statistics():
+    covariance = kernel("challenges")
+    for wrong in (covariance.iloc[:, :3], covariance.iloc[::-1], covariance.to_numpy(), None):
+        with pytest.raises(ParameterError):
+            kernel_statistics(wrong)
