@@ -54,7 +54,7 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
         The questionnaire; its items list wordings under ``candidates``.
     rules : bool
         Whether to add candidates that the rules generate.

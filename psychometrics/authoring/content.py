@@ -35,7 +35,7 @@ def content_validity(
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
         The questionnaire. If its wording is not ``verbatim``, the items' original wording is read
         from the file named by ``PSYCHOMETRICS_WORDING``, if that file contains the questionnaire.
     encoder : str

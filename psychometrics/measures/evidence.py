@@ -43,7 +43,7 @@ def profiles(
     ----------
     answers : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
     score, temperature
         As in :func:`psychometrics.measures.scoring.item_scores`.
 
@@ -124,7 +124,7 @@ def evidence(
     ----------
     table : DataFrame
         The result of :func:`profiles`, or some of its rows.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
     expected : mapping
         For pairs of questionnaires, the sign (1 or -1) of their correlation in human respondents.
         Means are taken over the questionnaires named here; all other questionnaires are placebos.

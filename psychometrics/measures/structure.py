@@ -36,7 +36,7 @@ def heterotrait_monotrait(
     ----------
     items : DataFrame
         Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
         Questionnaires; their subscales are not used.
     n_resamples : int
         Number of bootstrap samples of the respondents, and of random assignments of the items to
@@ -119,7 +119,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     ----------
     items : DataFrame
         Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
         Questionnaires; their subscales are not used.
 
     Returns

@@ -147,7 +147,7 @@ def balanced_pairs(
     ----------
     responses : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
     score, temperature
         As in :func:`psychometrics.measures.scoring.item_scores`.
 

@@ -97,7 +97,7 @@ def draw_traits(
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
     respondents : int
         Number of respondents.
     correlation : float
@@ -149,7 +149,7 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
     traits : DataFrame, shape (respondents, scales)
     **conditions
         Conditions of :class:`Simulated`.

@@ -88,7 +88,7 @@ def flags(
     ----------
     answers : DataFrame
         One respondent's answers to one questionnaire, from :func:`psychometrics.asking.ask`.
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
         A questionnaire with scales.
     nulls : DataFrame, optional
         Answers of null respondents to the same prompts; required for answers to prompts.
