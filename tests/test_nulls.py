@@ -405,3 +405,14 @@ def test_only_a_square_covariance_of_labelled_items_has_statistics():
     for wrong in (covariance.iloc[:, :3], covariance.iloc[::-1], covariance.to_numpy(), None):
         with pytest.raises(ParameterError):
             kernel_statistics(wrong)
+
+
+def test_each_scale_has_the_alpha_of_its_own_items_by_hand():
+    # two items of covariance c have the alpha 2 (1 - 2 / (2 + 2 c)): 2/3 for .5 and 1/3 for .2
+    covariance = np.eye(4)
+    covariance[0, 1] = covariance[1, 0] = 0.5
+    covariance[2, 3] = covariance[3, 2] = 0.2
+    names = ["questionnaire", "scale", "item_id"]
+    items = pd.MultiIndex.from_product([["q"], ["a", "b"], ["1", "2"]], names=names)
+    found = kernel_statistics(pd.DataFrame(covariance, items, items)).set_index("statistic")
+    assert found.loc["alpha", "value"].tolist() == pytest.approx([2 / 3, 1 / 3])

@@ -214,3 +214,9 @@ def test_percentiles_of_values_that_are_mostly_undefined_are_missing():
 def test_answers_that_are_all_alike_have_a_silhouette_of_zero():
     alike = np.tile([1.0, 2.0, 4.0], (1, 4, 1))
     assert validity.silhouettes(alike, ["a", "a", "b", "b"]).tolist() == [0.0]
+
+
+def test_two_scales_of_one_item_each_have_the_correlation_of_the_items():
+    means = structure._block_means(np.array([[1.0, 0.3], [0.3, 1.0]]), [1, 1])
+    assert means[0, 1] == pytest.approx(0.3)
+    assert np.isnan(np.diag(means)).all()
