@@ -61,7 +61,7 @@ def test_a_study_is_compared_with_its_own_baseline():
     assert table.loc["conscientiousness", "p"] == pytest.approx(p)
     with pytest.raises(ParameterError, match="against"):
         published_tests("wordings", "v9")
-    with pytest.raises(ParameterError, match="against norms must be one of models, roles"):
+    with pytest.raises(ParameterError, match="study"):
         published_tests("wordings")
 
 
