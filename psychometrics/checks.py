@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -23,6 +23,9 @@ UNANSWERED = ("refused", "out_of_range", "missing", "ambiguous", "unreadable", "
 _STATUSES = ("ok", *UNANSWERED)
 # Greatest number of draws, respondents and the like: more is a mistake, and would never end.
 _MOST = 10_000_000
+# Greatest number of random draws, each of which repeats a whole analysis.
+_MOST_DRAWS = 100_000
+_DRAWS = ("draws", "n_resamples", "populations", "simulations")
 _LARGEST_SEED = 2**64 - 1
 _SHAPES = {None: "numbers", 0: "a number", 1: "a row of numbers", 2: "a table of numbers",
            3: "a cube of numbers"}  # fmt: skip
@@ -33,24 +36,31 @@ def check_columns(
     columns: Iterable[str],
     numbers: Iterable[str] = (),
     once: Iterable[str] = (),
+    gaps: Iterable[str] = (),
 ) -> None:
     """Refuse a table that lacks a column, has text in a numeric column, or repeats a row.
+
+    All measures follow one rule: a row without a respondent, run, item or group is refused. Such a
+    row belongs to nobody, and grouping would drop it without a word.
 
     Parameters
     ----------
     table : DataFrame
     columns : iterable of str
-        Required columns.
+        Required columns without missing values, such as the columns that say whose row it is.
     numbers : iterable of str
         Required numeric columns, possibly with missing values.
     once : iterable of str
         Columns whose values together identify a row.
+    gaps : iterable of str
+        Required columns of any type, possibly with missing values.
 
     Raises
     ------
     ParameterError
-        The table is not a DataFrame, lacks a column or repeats one, has text or infinity in a
-        numeric column, or has an unknown ``status``; or two rows agree in all columns of ``once``.
+        The table is not a DataFrame, lacks a column or repeats one, has a missing value in
+        ``columns``, has text or infinity in a numeric column, or has an unknown ``status``; or two
+        rows agree in all columns of ``once``.
 
     Examples
     --------
@@ -66,14 +76,18 @@ def check_columns(
         twice = table.columns[table.columns.duplicated()][0]
         raise ParameterError(f"The table has two columns '{twice}'; keep one.")
 
-    for column in (*columns, *numbers):
-        if column not in table:
-            raise ParameterError(f"The table has no column '{column}'; add this column.")
+    for column in (*columns, *numbers, *gaps):
+        if not isinstance(column, Hashable) or column not in table:
+            raise ParameterError(f"The table has no column '{column!s:.60}'; add this column.")
 
     stray = set(table["status"].unique()) - set(_STATUSES) if "status" in columns else set()
     if stray:
         first = min(map(str, stray))
         raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{first}'.")
+
+    for column in columns:
+        if table[column].isna().any():
+            raise ParameterError(f"The column '{column}' is missing in some rows; fill it in.")
 
     for column in numbers:
         values = table[column]
@@ -141,11 +155,12 @@ def check_choice(known: Iterable[str], **given: object) -> None:
     psychometrics.exceptions.ParameterError: terms must be one of source, both, got 'inverse'.
     """
     known = tuple(known)
+    choices = ", ".join(map(str, known))
     for name, value in given.items():
-        if value not in known:
+        if not isinstance(value, Hashable) or value not in known:
             near = difflib.get_close_matches(str(value), map(str, known), n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ParameterError(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}.")
+            raise ParameterError(f"{name} must be one of {choices}, got {value!r}{hint}.")
 
 
 def check_numbers(**given: object) -> None:
@@ -154,8 +169,8 @@ def check_numbers(**given: object) -> None:
     Parameters
     ----------
     **given
-        Whole numbers from 1 to ten million; ``seed`` (up to 2⁶⁴), ``retries`` and ``ask_again`` may
-        be 0.
+        Whole numbers from 1 to ten million (``draws, n_resamples, populations, simulations``: to
+        100,000); ``seed`` (up to 2⁶⁴), ``retries`` and ``ask_again`` may be 0.
 
     Raises
     ------
@@ -173,13 +188,13 @@ def check_numbers(**given: object) -> None:
         low = 0 if name in ("seed", "retries", "ask_again") else 1
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
             raise ParameterError(f"{name} must be a whole number of at least {low}, got {value!r}.")
-        most = _LARGEST_SEED if name == "seed" else _MOST
+        most = {"seed": _LARGEST_SEED, **dict.fromkeys(_DRAWS, _MOST_DRAWS)}.get(name, _MOST)
         if value > most:
             raise ParameterError(f"{name} must be at most {most:,}, got {value:,}.")
 
 
 def check_names(**given: object) -> None:
-    """Refuse a string, a questionnaire or any other single value in place of a list.
+    """Refuse a string, a table, a questionnaire or any other single value in place of a list.
 
     The letters of a string would be taken for names.
 
@@ -200,7 +215,8 @@ def check_names(**given: object) -> None:
     psychometrics.exceptions.ParameterError: by must be a list, got 'respondent_id'; put ...
     """
     for name, value in given.items():
-        if isinstance(value, str | bytes | BaseModel) or not isinstance(value, Iterable):
+        single = isinstance(value, str | bytes | BaseModel | pd.DataFrame)
+        if single or not isinstance(value, Iterable):
             raise ParameterError(f"{name} must be a list, got {value!r:.60}; put it in [...].")
 
 

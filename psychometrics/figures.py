@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from .checks import check_columns
 from .exceptions import ParameterError, needed, writing
 from .measures.categories import category_scores
 from .measures.scoring import scale_scores
@@ -102,6 +103,7 @@ def forest(
     >>> forest(effects, "scale", "d", "lo", "hi", xlabel="difference (SD)").get_xlabel()
     'difference (SD)'
     """
+    check_columns(table, (), gaps=[value] if low is None else [value, low, high])
     ax = ax or plt.gca()
     table = table.assign(_label=table[labels] if isinstance(labels, str) else list(labels))
     table["_filled"] = True if filled is None else table[filled].astype(bool)

@@ -309,3 +309,52 @@ def test_pairs_of_models_are_pooled_by_family():
     for wrong in (OWN[OWN["respondent_id"] == "a"], OWN.iloc[1:], pd.concat([OWN, OWN])):
         with pytest.raises(ParameterError):
             beliefs.agreement(wrong)
+
+
+def _completed(**columns) -> pd.DataFrame:
+    """Completions of one model at the first rank, one template per row."""
+    frame = pd.DataFrame({"respondent_id": "m", "rank": 1, **columns})
+    return frame.assign(template=[f"{number} [M]" for number in range(len(frame))])
+
+
+def test_groups_of_one_unit_have_no_interval_and_no_p():
+    said = _completed(completion=["rat", "kind", "kind"], identity=list("abc"), gender=list("fmm"))
+    row = beliefs.group_differences(said, WORDS, "gender", "fm", draws=20).iloc[0]
+    assert row[["first", "second", "value"]].tolist() == [1.0, 0.0, 1.0]
+    assert row[["low", "high", "p"]].isna().all()
+    both = pd.concat([said, said.assign(identity=list("def"), template=list("xyz"))])
+    row = beliefs.group_differences(both, WORDS, "gender", "fm", draws=20).iloc[0]
+    assert row[["low", "high", "p"]].notna().all()
+
+
+def test_a_model_that_lacks_a_group_is_refused():
+    said = _completed(completion=["rat", "kind"], identity=list("ab"), gender=list("fm"))
+    said = pd.concat([said, said.iloc[:1].assign(respondent_id="n")])
+    with pytest.raises(ParameterError, match="gender"):
+        beliefs.group_differences(said, WORDS, "gender", "fm")
+
+
+def test_templates_that_name_nobody_belong_to_no_group():
+    named = _completed(completion=["rat", "kind"], identity=list("ab"), gender=list("fm"))
+    other = _completed(completion=["rat"], identity=[None], gender=[None]).assign(template="x [M]")
+    found = beliefs.group_differences(pd.concat([named, other]), WORDS, "gender", "fm", draws=9)
+    assert found[["first", "second"]].to_numpy().tolist() == [[1.0, 0.0]]
+
+
+def test_intervals_of_agreement_stay_within_their_range():
+    said = _completed(completion=["kind", "tall"])
+    both = pd.concat([said, said.assign(respondent_id="n", completion=["kind", "small"])])
+    assert beliefs.agreement(both)[["mean", "low", "high"]].to_numpy().tolist() == [[0.5, 0, 1]]
+
+    def vectors(texts):  # unit vectors; those of the two second completions are opposite
+        ends = {"tall": (0.0, 1.0), "small": (0.0, -1.0)}
+        return np.array([ends.get(text.split()[-1], (1.0, 0.0)) for text in texts])
+
+    found = beliefs.agreement(both, vectors)[["mean", "low", "high"]]
+    assert found.to_numpy().tolist() == [[0.0, -1, 1]]
+
+
+def test_categories_stay_in_the_order_of_the_lexicon():
+    words = pd.DataFrame({"lemma": ["rat", "thief"], "category": ["z", "a"]})
+    found = beliefs.shares_by_rank(_completed(completion=["rat", "kind"]), words)
+    assert found["category"].tolist() == ["z", "a"]

@@ -8,7 +8,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.groups import _loadings, congruence
+from psychometrics.measures.groups import _loadings, congruence, standardised_dif
 from psychometrics.measures.kernels import _scale_statistics
 from psychometrics.measures.marginal_likelihood import _first_slopes
 from tests.test_validity import cell_of
@@ -90,3 +90,52 @@ def test_an_item_with_an_infinite_or_written_answer_is_refused_and_not_left_out(
 def test_more_draws_than_could_end_are_refused():
     with pytest.raises(ParameterError, match="draws must be at most"):
         congruence(_answers(20, 4), _answers(20, 4, 1), factors=2, draws=10**12)
+
+
+def _sums(n: int, score: int = 2) -> pd.DataFrame:
+    """Answers of 4 and 2 in equal numbers (or one of 4), by the sum of the scale."""
+    halves = [n // 2, n - n // 2]
+    sums = 2 * halves[0] + 4 * halves[1]
+    squares = 4 * halves[0] + 16 * halves[1]
+    row = {"item_id": ["a"], "score": score, "n": n, "sum": sums, "squares": squares}
+    return pd.DataFrame(row)
+
+
+def test_differential_functioning_is_worked_by_hand():
+    # reference: 20 answers of mean 3 and variance 1; focal: 10 answers of 4, of which none varies;
+    # SMD = 4 - 3 = 1, its error variance 0 / 10 + 1 / 20
+    focal = pd.DataFrame({"item_id": ["a"], "score": 2, "n": 10, "sum": 40, "squares": 160})
+    row = standardised_dif(_sums(20), focal).loc["a"]
+    half = 1.959964 * np.sqrt(1 / 20)
+    assert [row["smd"], row["low"], row["high"]] == pytest.approx([1, 1 - half, 1 + half])
+    assert [row["effect"], row["dif"], row["n"], row["matched"]] == [1, "C", 10, 1]
+
+
+def test_two_scores_are_weighted_by_the_focal_group():
+    # at score 2 the focal group's 10 answers are 1 above, at score 3 its 30 answers are level with
+    # the reference: SMD = 10 / 40; squared weights 1/16 and 9/16 of the error variances
+    reference = pd.concat([_sums(20), _sums(40, score=3)])
+    first = pd.DataFrame({"item_id": ["a"], "score": 2, "n": 10, "sum": 40, "squares": 160})
+    row = standardised_dif(reference, pd.concat([first, _sums(30, score=3)])).loc["a"]
+    half = 1.959964 * np.sqrt(1 / 16 / 20 + 9 / 16 * (1 / 30 + 1 / 40))
+    assert [row["smd"], row["low"], row["high"]] == pytest.approx([0.25, 0.25 - half, 0.25 + half])
+    assert row["dif"] == "A", "the interval includes 0"
+
+
+def test_one_member_of_the_focal_group_has_no_interval_and_no_class():
+    row = standardised_dif(_sums(20), _sums(1)).loc["a"]
+    assert row["smd"] == 1
+    assert row[["low", "high", "dif"]].isna().all()
+
+
+def test_an_interval_of_congruence_lies_from_minus_1_to_1():
+    rng = np.random.default_rng(0)
+    ends = []
+    for spread in (0.2, 0.4, 2.0, 9.0):
+        traits = np.repeat(rng.normal(size=(2, 25, 2)), 3, axis=2)
+        first, second = (pd.DataFrame(t + spread * rng.normal(size=t.shape)) for t in traits)
+        ends.append(congruence(first, second, factors=2, draws=60))
+    found = pd.DataFrame(ends)
+    assert (found["low"] >= -1).all()
+    assert (found["low"] <= found["high"]).all()
+    assert found["high"].max() == 1, "corrected for bias, the end would lie beyond 1"

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import hypothesis
 import numpy as np
 import pandas as pd
 import pingouin
 import pytest
+from hypothesis import strategies as st
 from scipy import stats
 
 from psychometrics.exceptions import ParameterError
@@ -274,6 +276,27 @@ def test_two_ways_or_items_leave_a_single_degree_of_freedom():
 def test_items_in_one_way_or_with_gaps_have_no_interval_over_ways(values):
     with pytest.raises(ParameterError):
         intervals.crossed_interval(np.array(values))
+
+
+@pytest.mark.parametrize("nothing", [[], 3.0, np.empty((2, 0))])
+def test_no_observation_has_no_mean(nothing):
+    with pytest.raises(ParameterError):
+        intervals.mean_interval(nothing)
+
+
+def test_a_single_value_has_a_mean_and_no_interval():
+    assert np.isnan(intervals.mean_interval([0.5])).all()
+    table = pd.DataFrame({"item_id": ["a", "a"], "value": [True, False]})
+    row = intervals.mean_table(table, "value").iloc[0]
+    assert row[["mean", "n"]].tolist() == [0.5, 1]
+    assert row[["low", "high"]].isna().all()
+
+
+@hypothesis.given(st.lists(st.booleans(), min_size=2, max_size=12))
+def test_the_interval_of_a_share_stays_within_0_and_1(hits):
+    table = pd.DataFrame({"item_id": range(len(hits)), "hit": hits})
+    row = intervals.mean_table(table, "hit").iloc[0]
+    assert 0 <= row["low"] <= row["mean"] <= row["high"] <= 1
 
 
 def test_an_infinite_value_has_no_interval():

@@ -270,6 +270,20 @@ def test_answers_other_than_0_and_1_are_refused(use):
         use(answers)
 
 
+def test_guessing_beyond_six_in_ten_is_held_there_and_marked():
+    rng = np.random.default_rng(0)
+    ability = rng.normal(size=(600, 1))
+    solved = rng.random((600, 4)) < 1 / (1 + np.exp(-3 * ability))
+    guessed = rng.random((600, 1)) < 0.9
+    x = pd.DataFrame(
+        np.c_[solved[:, :3], solved[:, 3:] | guessed].astype(int), columns=list("abcd")
+    )
+    found = irt.fit(x, "3pl", errors=False)
+    assert found.loc["d", "guessing"] == pytest.approx(0.6, abs=1e-4)
+    assert found["guessing"].max() <= 0.6 + 1e-9
+    assert found.loc["d", "at_limit"]
+
+
 def test_a_3pl_model_has_three_parameters_an_item():
     rng = np.random.default_rng(0)
     x = (rng.random((300, 4)) < rng.random((300, 1))).astype(int)

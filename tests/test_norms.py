@@ -96,3 +96,48 @@ def test_holm_and_benjamini_hochberg_by_hand_and_within_families():
     assert together["p_corrected"].tolist() == pytest.approx([0.04, 0.09, 0.09, 0.09])
     with pytest.raises(ParameterError, match="holm"):
         corrected(table, correction="sidak?")
+
+
+def test_the_interval_of_delta_of_a_single_score_has_only_the_norms_error():
+    # delta = (60 - 50) / 10 = 1, of variance 1² / (2 · 14) + 1 / 14 = 3 / 28: none is the score's
+    row = compare_means(60, np.nan, 1, 50, 10, 15).iloc[0]
+    half = 1.959964 * np.sqrt(3 / 28)
+    assert [row["delta_low"], row["delta_high"]] == pytest.approx([1 - half, 1 + half], abs=1e-6)
+    # Student's quantile of 14 degrees is 2.144787; the error of the difference is 10 √(16 / 15)
+    reach = 2.144787 * 10 * np.sqrt(16 / 15)
+    assert [row["low"], row["high"]] == pytest.approx([10 - reach, 10 + reach], abs=1e-4)
+
+
+def test_hedges_g_is_worked_by_hand():
+    # pooled variance (8 · 2² + 4 · 1²) / 12 = 3; the correction 1 - 3 / (4 · 12 - 1) = 44 / 47
+    row = compare_means(4, 2, 9, 2, 1, 5).iloc[0]
+    assert row["g"] == pytest.approx(2 / np.sqrt(3) * 44 / 47)
+
+
+def test_without_spread_in_either_group_nothing_is_tested():
+    row = compare_means(4, 0, 9, 2, 0, 5).iloc[0]
+    assert row[["f", "t", "p", "low", "delta", "g"]].isna().all()
+    # with a spread in the norm alone, t = (4 - 2) / √(1² / 5) at 4 degrees of freedom
+    one = compare_means(4, 0, 9, 2, 1, 5).iloc[0]
+    assert [one["test"], one["t"], one["df"]] == ["welch", pytest.approx(2 * np.sqrt(5)), 4]
+
+
+@pytest.mark.parametrize("wrong", [0, 1, -0.1, 1.5, "0.05"])
+def test_a_level_lies_between_0_and_1(wrong):
+    table = pd.DataFrame({"respondent_id": ["a"], "p": [0.5]})
+    for call in (lambda: corrected(table, wrong), lambda: compare_means(4, 2, 9, 2, 1, 5, wrong)):
+        with pytest.raises(ParameterError, match="level"):
+            call()
+
+
+@pytest.mark.parametrize("change", [{"n": 0.5}, {"norm_n": 1}, {"sd": -1}, {"norm_sd": -1}])
+def test_sizes_and_deviations_that_cannot_be_are_refused(change):
+    whole = {"mean": 4, "sd": 2, "n": 9, "norm_mean": 2, "norm_sd": 1, "norm_n": 5}
+    with pytest.raises(ParameterError):
+        compare_means(**whole | change)
+
+
+def test_a_p_at_the_level_is_not_below_it():
+    table = pd.DataFrame({"respondent_id": ["a"], "p": [0.05]})
+    found = corrected(table, level=0.05).iloc[0]
+    assert [found["significant"], found["significant_corrected"]] == [False, False]

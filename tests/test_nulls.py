@@ -382,3 +382,37 @@ def test_a_number_of_layers_that_no_base_has_is_refused(layers):
         kernel("challenges", layers=layers)
     with pytest.raises(ParameterError, match="layers"):
         null_answers("challenges", respondents=1, layers=layers)
+
+
+@pytest.mark.parametrize("column", ["weight", "polarity"])
+def test_a_table_without_a_column_cannot_be_shuffled(column):
+    table = pm.prompts("challenges")
+    for missing in (column, "intensifier" if column == "weight" else "term"):
+        with pytest.raises(ParameterError, match=missing):
+            pm.nulls.shuffled(table.drop(columns=missing), column)
+
+
+def test_a_head_without_a_depth_reads_the_last_layer_of_a_random_base():
+    whole, last = (
+        null_answers("challenges", "random-bases", respondents=1, layers=layers)
+        for layers in (None, 6)
+    )
+    assert whole["entailment"].tolist() == last["entailment"].tolist()
+
+
+def test_only_a_square_covariance_of_labelled_items_has_statistics():
+    covariance = kernel("challenges")
+    for wrong in (covariance.iloc[:, :3], covariance.iloc[::-1], covariance.to_numpy(), None):
+        with pytest.raises(ParameterError):
+            kernel_statistics(wrong)
+
+
+def test_each_scale_has_the_alpha_of_its_own_items_by_hand():
+    # two items of covariance c have the alpha 2 (1 - 2 / (2 + 2 c)): 2/3 for .5 and 1/3 for .2
+    covariance = np.eye(4)
+    covariance[0, 1] = covariance[1, 0] = 0.5
+    covariance[2, 3] = covariance[3, 2] = 0.2
+    names = ["questionnaire", "scale", "item_id"]
+    items = pd.MultiIndex.from_product([["q"], ["a", "b"], ["1", "2"]], names=names)
+    found = kernel_statistics(pd.DataFrame(covariance, items, items)).set_index("statistic")
+    assert found.loc["alpha", "value"].tolist() == pytest.approx([2 / 3, 1 / 3])

@@ -30,6 +30,26 @@ def test_omegas_are_those_of_the_factors_that_the_items_were_made_of(general, gr
     assert found["omega_total"] == pytest.approx((81 * general + 27 * group) / whole, abs=0.01)
 
 
+def exact(correlations: np.ndarray, people: int = 60) -> pd.DataFrame:
+    """Scores whose sample correlations are exactly these."""
+    values = np.random.default_rng(0).normal(size=(people, len(correlations)))
+    values = np.linalg.qr(values - values.mean(axis=0))[0]
+    return pd.DataFrame(values @ np.linalg.cholesky(correlations).T)
+
+
+def test_omegas_of_exact_correlations_are_worked_by_hand():
+    # Correlations of .6 within three groups of three and .4 between groups: a general factor of
+    # variance .4 and group factors of .2. The nine items' correlations add up to
+    # 9 + 18 · .6 + 54 · .4 = 41.4, of which the general factor makes 81 · .4 = 32.4 and all factors
+    # 81 · .4 + 27 · .2 = 37.8.
+    correlations = GROUPS @ np.full((3, 3), 0.4) @ GROUPS.T + 0.2 * GROUPS @ GROUPS.T
+    np.fill_diagonal(correlations, 1)
+    found = omega_hierarchical(exact(correlations), ordinal=False)
+    assert found["omega_hierarchical"] == pytest.approx(32.4 / 41.4, abs=1e-5)
+    assert found["omega_total"] == pytest.approx(37.8 / 41.4, abs=1e-5)
+    assert found["n"] == 60
+
+
 def test_of_coarse_answers_the_ordinal_omegas_are_those_of_the_tendencies():
     tendencies = respondents(0.4, 0.2, 4000)
     coarse = pd.DataFrame(np.digitize(tendencies, [0.5, 1.5]), columns=tendencies.columns)
@@ -47,3 +67,6 @@ def test_what_cannot_be_known_is_missing_or_refused():
     for factors, items in ((2, 9), (3, 5)):
         with pytest.raises(ParameterError):
             omega_hierarchical(table.iloc[:, :items], factors)
+    for factors in ("3", 3.5, True):
+        with pytest.raises(ParameterError, match="factors"):
+            omega_hierarchical(table, factors)

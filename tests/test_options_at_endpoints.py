@@ -151,3 +151,12 @@ def test_log_probabilities_that_were_not_asked_for_do_not_replace_a_reply(tmp_pa
         answers = ask(FOUR, ["m"], tmp_path, "chat", progress=False, endpoint=place)
 
     assert answers["value"].tolist() == [2.0] * 4
+
+
+def test_an_endpoint_is_asked_for_one_token_and_as_many_probabilities_as_openai_gives(tmp_path):
+    seen = []
+    with server(by_meaning, seen) as url:
+        put(url, tmp_path)
+    assert {body["top_logprobs"] for body in seen} == {20}
+    assert {body["logprobs"] for body in seen} == {True}
+    assert {body["max_tokens"] for body in seen} == {1}

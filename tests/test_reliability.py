@@ -280,6 +280,37 @@ def test_an_impossible_plan_is_refused(sizes):
         reliability.design_study(FRAME, FACETS, sizes)
 
 
+def test_the_interval_of_the_relative_coefficient_is_the_jackknife_worked_by_hand():
+    # Seven people were asked twice. With the mean squares of people and of the residuals, the
+    # coefficient is 1 - MS_r / MS_p. The jackknife uses Student's quantile of 6 degrees of freedom,
+    # 2.446912, on the scale ln (1 - coefficient).
+    x = np.array(
+        [[1.0, 2.0], [5.0, 4.0], [3.0, 3.5], [7.0, 6.0], [2.0, 2.5], [4.0, 5.5], [6.0, 7.0]]
+    )
+
+    def unreliable(rows: np.ndarray) -> float:
+        people, runs = rows.mean(axis=1, keepdims=True), rows.mean(axis=0)
+        residual = ((rows - people - runs + rows.mean()) ** 2).sum() / (len(rows) - 1)
+        return residual / (2 * people.var(ddof=1))
+
+    without = np.log([unreliable(np.delete(x, person, axis=0)) for person in range(7)])
+    half = 2.446912 * np.sqrt(6 / 7 * ((without - without.mean()) ** 2).sum())
+    whole = unreliable(x)
+    frame = pd.DataFrame(x).rename_axis("respondent_id").reset_index()
+    frame = frame.melt("respondent_id", var_name="run", value_name="score")
+    row = reliability.generalisability(frame, ["respondent_id", "run"]).iloc[0]
+    expected = [1 - whole, 1 - whole * np.exp(half), 1 - whole * np.exp(-half)]
+    assert expected[1] > 0
+    assert row[["relative", "relative_low", "relative_high"]].tolist() == pytest.approx(expected)
+    assert 0 < row["absolute_low"] < row["absolute"] < row["absolute_high"] < 1
+
+
+@pytest.mark.parametrize("scores", [3, "scores", None, pd.DataFrame()])
+def test_what_has_no_scores_cannot_be_generalised(scores):
+    with pytest.raises(ParameterError):
+        reliability.generalisability(scores, ["respondent_id", "run"])
+
+
 def test_an_unbalanced_design_is_refused():
     for said, frame, facets in (
         ("24 scores are needed", FRAME.iloc[1:], FACETS),

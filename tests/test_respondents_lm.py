@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -16,6 +18,7 @@ from transformers import (
 
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
+from psychometrics.modes import mode_named
 from tests.tiny import log_probabilities
 
 PROMPTS = [
@@ -129,3 +132,22 @@ def test_an_intensifier_that_opens_the_text_has_a_probability_too(folder):
     respondent = _load(folder, "causal")
     prompt = ("Never.", "", "never")
     assert 0 < respondent.answer([prompt])[0, 0] < 1
+
+
+@pytest.mark.parametrize("usual", ["left", "right"])
+@pytest.mark.parametrize("unchanged", ["left", "right", "neither"])
+def test_prompts_are_padded_on_the_side_that_changes_no_answer(usual, unchanged):
+    def answer(tokenizer, prompts):
+        padded = len(prompts) > 1 and tokenizer.padding_side != unchanged
+        return np.full((len(prompts), 1), 0.4 if padded else 0.5)
+
+    tokenizer = SimpleNamespace(padding_side=usual)
+    assert mode_named("causal")._may_pad(answer, tokenizer) == (unchanged != "neither")
+    assert tokenizer.padding_side == (usual if unchanged == "neither" else unchanged)
+
+
+def test_answers_that_are_not_numbers_do_not_count_as_unchanged():
+    def answer(_, prompts):
+        return np.full((len(prompts), 1), np.nan)
+
+    assert not mode_named("causal")._may_pad(answer, SimpleNamespace(padding_side="right"))

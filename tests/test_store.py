@@ -499,6 +499,21 @@ def test_compaction_changes_no_row_and_no_manifest(tmp_path):
     assert [path.name for path in files_of(tmp_path)] == names, "one part is not written again"
 
 
+def test_small_parts_are_merged_until_the_next_is_larger_than_all_of_them(tmp_path):
+    # three parts of 4 rows and one of 20,000: the large one stays, the small ones become one
+    filled(tmp_path, parts=3)
+    small = set(files_of(tmp_path))
+    StoredAnswers(tmp_path, *WHO).add(rows_of(range(100, 20_100)))
+    (large,) = set(files_of(tmp_path)) - small
+    (folder,) = folder_module.folders(tmp_path)
+    assert folder.compact(only_small=True) == 2
+    after = set(files_of(tmp_path))
+    assert large in after
+    assert len(after) == 2
+    assert folder.compact(only_small=True) == 0, "the small one is no match for the large one"
+    assert folder.compact() == 1
+
+
 def test_killed_between_the_two_steps_of_compaction_nothing_is_lost_or_twice(tmp_path, monkeypatch):
     rows, said = filled(tmp_path, parts=5), manifests(tmp_path)
 

@@ -345,9 +345,7 @@ def test_what_is_not_the_table_that_a_measure_needs_is_refused(name, table):
     "measure",
     [
         lambda table: pm.scoring.keyed_items(table, "gad7"),
-        lambda table: pm.evidence.profiles(table, ["gad7"]),
         lambda table: pm.intervals.scale_intervals(table, "gad7"),
-        lambda table: pm.structure.heterotrait_monotrait(table, ["gad7"]),
     ],
 )
 def test_a_name_in_the_place_of_a_loaded_questionnaire_is_refused_with_the_way_to_load_it(measure):

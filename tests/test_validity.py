@@ -135,12 +135,9 @@ def _two_pairs(within: float, between: float, people: int) -> pd.DataFrame:
     return items.assign(questionnaire=items["item_id"].str[0])
 
 
-def test_fit_indices_of_two_pairs_of_items_are_those_worked_by_hand():
-    # Correlations of .6 within and .3 between have the eigenvalues 2.2, 1, .4 and .4. One factor
-    # fits a common correlation, whose eigenvalues are 2.2 and three times their mean of .6:
-    # F = ln(2.2 · .6³) - ln(2.2 · .4²) = ln 1.35, of 10 - 8 degrees of freedom. Without a factor
-    # it is -ln(2.2 · .4²) = -ln .352, of 6. Two factors fit exactly.
-    pairs = [
+def _pairs() -> list:
+    """Two questionnaires with one scale of two items each."""
+    return [
         own_questionnaire(
             id=name,
             items=[{"id": f"{name}{n}", "text": f"{name}{n}"} for n in (1, 2)],
@@ -148,7 +145,33 @@ def test_fit_indices_of_two_pairs_of_items_are_those_worked_by_hand():
         )
         for name in "ab"
     ]
-    one, two = structure.factor_models(_two_pairs(0.6, 0.3, 100), pairs).to_dict("records")
+
+
+def test_information_criteria_are_those_of_the_normal_density_worked_by_hand():
+    # The scores have a sum of squares of 1, so that 100 people have the variance 1 / 100. One
+    # factor implies correlations with the determinant 2.2 · .6³, and the trace of S Σ⁻¹ is 4:
+    # -2 log L = 100 (4 ln 2π + 4 ln (1 / 100) + ln (2.2 · .6³) + 4). Each item has a loading and a
+    # residual variance, 8 parameters in all; a second factor adds a correlation, and its Σ is S,
+    # with the determinant 2.2 · .4².
+    one, two = structure.factor_models(_two_pairs(0.6, 0.3, 100), _pairs()).to_dict("records")
+    scale = 100 * (4 * np.log(2 * np.pi) + 4 * np.log(1 / 100) + 4)
+    for row, determinant, parameters in ((one, 2.2 * 0.6**3, 8), (two, 2.2 * 0.4**2, 9)):
+        least = scale + 100 * np.log(determinant)
+        assert row["parameters"] == parameters
+        assert row["aic"] == pytest.approx(least + 2 * parameters, abs=1e-4)
+        assert row["bic"] == pytest.approx(least + parameters * np.log(100), abs=1e-4)
+    assert [one["n"], one["observed"]] == [100, 4]
+    # chi-squared of 100 ln 1.35 = 30.0105, of 2 degrees of freedom, has the p value exp(-χ² / 2)
+    assert one["p"] == pytest.approx(np.exp(-50 * np.log(1.35)), rel=1e-3)
+    assert [two["difference"], two["difference_df"]] == pytest.approx([100 * np.log(1.35), 1])
+
+
+def test_fit_indices_of_two_pairs_of_items_are_those_worked_by_hand():
+    # Correlations of .6 within and .3 between have the eigenvalues 2.2, 1, .4 and .4. One factor
+    # fits a common correlation, whose eigenvalues are 2.2 and three times their mean of .6:
+    # F = ln(2.2 · .6³) - ln(2.2 · .4²) = ln 1.35, of 10 - 8 degrees of freedom. Without a factor
+    # it is -ln(2.2 · .4²) = -ln .352, of 6. Two factors fit exactly.
+    one, two = structure.factor_models(_two_pairs(0.6, 0.3, 100), _pairs()).to_dict("records")
     chi2, none = 100 * np.log(1.35), -100 * np.log(0.352)
     assert [one["df"], two["df"]] == [2, 1]
     assert one["chi2"] == pytest.approx(chi2, abs=1e-4)
@@ -191,3 +214,9 @@ def test_percentiles_of_values_that_are_mostly_undefined_are_missing():
 def test_answers_that_are_all_alike_have_a_silhouette_of_zero():
     alike = np.tile([1.0, 2.0, 4.0], (1, 4, 1))
     assert validity.silhouettes(alike, ["a", "a", "b", "b"]).tolist() == [0.0]
+
+
+def test_two_scales_of_one_item_each_have_the_correlation_of_the_items():
+    means = structure._block_means(np.array([[1.0, 0.3], [0.3, 1.0]]), [1, 1])
+    assert means[0, 1] == pytest.approx(0.3)
+    assert np.isnan(np.diag(means)).all()

@@ -85,6 +85,7 @@ def test_a_contrast_needs_a_value_and_draws_of_its_null(values):
     ("name", "call"),
     [
         ("by", lambda a: pm.intervals.mean_table(a, "value", "respondent_id")),
+        ("by", lambda a: pm.intervals.mean_table(a, "value", a)),
         ("by", lambda a: pm.intervals.runs_needed(a, "value", 1.0, by="respondent_id")),
         ("by", lambda a: pm.item_scores(a, by="run")),
         ("by", lambda a: pm.item_scores(a, by=3)),
@@ -98,7 +99,12 @@ def test_a_contrast_needs_a_value_and_draws_of_its_null(values):
         ("questionnaires", lambda a: pm.score_table(a, pm.load_questionnaire("ipip20"))),
         ("questionnaires", lambda a: pm.score_table(a, None)),
         ("questionnaires", lambda a: pm.write_answers(a, "x.sav", "ipip20")),
-        ("questionnaires", lambda a: pm.styles.balanced_pairs(a, "gad7")),
+        ("facets", lambda a: pm.reliability.design_study(a, "run", {})),
+        ("order", lambda a: pm.groups.congruence(SOLVED, SOLVED, order="abc")),
+        ("keys", lambda a: pm.bias.bias_statistics(np.eye(2), 3)),
+        ("criteria", lambda a: pm.content.rater_agreement(a, "natural")),
+        ("by", lambda a: pm.improving.held_out(a, by="questionnaire")),
+        ("names", lambda a: pm.profiles.judge_respondents(a, "ipip20", "minilm")),
     ],
 )
 def test_one_name_is_not_taken_for_a_list_of_its_letters(name, call, answers):
@@ -165,6 +171,137 @@ def test_other_wrong_arguments_are_told(call):
 def test_a_value_that_does_not_fit_is_told_by_the_argument(name, call):
     with pytest.raises(ParameterError, match=rf"\b{name}\b"):
         call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pm.questionnaires.counts,
+        lambda q: pm.modes.simulated.draw_traits(q, 3),
+        lambda q: pm.modes.simulated.answers(q, pm.modes.simulated.draw_traits(LOADED[1], 3)),
+        pm.authoring.candidates.wordings,
+        lambda q: pm.rules.flags(pm.styles.empty_answers("gad7", runs=3), q),
+        lambda q: pm.evidence.profiles(pm.null_answers("gad7", "noise", 2), q),
+    ],
+)
+def test_a_questionnaires_name_stands_for_the_questionnaire(call):
+    named, loaded = call("gad7"), call(LOADED[1])
+    pd.testing.assert_frame_equal(named, loaded)
+    for wrong in (3, None, SOLVED):
+        with pytest.raises(PsychometricsError):
+            call(wrong)
+
+
+TABLES = {
+    "omega_hierarchical": pm.measures.omega.omega_hierarchical,
+    "polychoric": pm.measures.ordinal.polychoric,
+    "ordinal_reliability": pm.measures.ordinal.ordinal_reliability,
+    "score_reliability": lambda table: pm.graded.score_reliability(table, PARAMETERS),
+    "adjust": pm.items.adjust,
+    "one_factor": one_factor,
+    "omegas": pm.reliability.omegas,
+    "of_answers": pm.checklist.of_answers,
+    "forest": lambda table: pm.figures.forest(table, "a", "b"),
+    "reached": lambda table: pm.evidence.reached(table, SOLVED),
+    "jackknife": lambda table: pm.evidence.jackknife(pd.DataFrame.mean, table, list("ab")),
+    "interval_over_ways": lambda table: pm.intervals.interval_over_ways(np.eye(3), table),
+    "item_contrasts": lambda table: pm.validity.item_contrasts(pm.prompts("gad7"), table),
+}
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+@pytest.mark.parametrize("wrong", [3, np.nan, "gad7", [["x"]], np.ones((2, 3, 4))])
+def test_what_is_no_table_is_refused_where_a_table_belongs(name, wrong):
+    with pytest.raises(ParameterError):
+        TABLES[name](wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("draws", lambda n: pm.bias.bias_shares(SOLVED.assign(
+            respondent_id="a", questionnaire="gad7", item_id="x", score=1), "gad7", draws=n)),
+        ("draws", lambda n: pm.beliefs.group_differences(SAID, ["kind"], "gender", "fm", draws=n)),
+        ("draws", lambda n: pm.null_distribution(len, "gad7", "noise", draws=n)),
+        ("draws", pm.studies.psychobench.claim_findings),
+        ("n_resamples", lambda n: pm.structure.heterotrait_monotrait(SAID, LOADED, n)),
+        ("simulations", lambda n: pm.irt.item_fit(SOLVED, pm.irt.fit(SOLVED), n)),
+        ("populations", lambda n: pm.studies.untrained.compare(populations=n)),
+        ("respondents", lambda n: pm.measures.kernels.kernel_statistics(
+            pm.nulls.kernel("challenges"), n)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("number", [10**12, 0, -1, 2.5, np.nan, "many"])
+def test_numbers_of_draws_that_would_never_end_or_begin_are_refused(name, call, number):
+    with pytest.raises(ParameterError, match=f"^{name} must be"):
+        call(number)
+
+
+@pytest.mark.parametrize("column", ["draws", ["draws"], {}, SOLVED, np.ones(2)])
+def test_only_a_name_can_be_a_column_or_a_choice(column):
+    with pytest.raises(ParameterError):
+        pm.checks.check_columns(SOLVED, [column])
+    with pytest.raises(ParameterError):
+        pm.checks.check_choice(("a", "b"), how=column)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_column_that_says_whose_row_it_is_has_no_gaps(missing):
+    table = pd.DataFrame({"respondent_id": ["a", missing], "score": [1.0, np.nan]})
+    pm.checks.check_columns(table, (), ["score"], gaps=["respondent_id"])
+    with pytest.raises(ParameterError, match="respondent_id"):
+        pm.checks.check_columns(table, ["respondent_id"])
+    with pytest.raises(ParameterError, match="score"):
+        pm.checks.check_columns(table, ["score"], ["score"])
+
+
+IPIP = pm.load_questionnaire("ipip20")
+
+
+def _of_two_axes(answers: pd.DataFrame) -> pd.DataFrame:
+    """Turn answers to the last items of the IPIP-20 into answers to the items of two axes."""
+    items = pm.load_questionnaire("two_axes").items
+    ids = [item.id for item in IPIP.items[-len(items) :]]
+    names = dict(zip(ids, [item.id for item in items], strict=True))
+    table = answers[answers["item_id"].isin(ids) | answers["item_id"].isna()]
+    item_ids = table["item_id"].map(names)
+    return table.assign(questionnaire="two_axes", item_id=item_ids, value=1.0)
+
+
+OF_ANSWERS = {
+    "item_scores": pm.item_scores,
+    "scale_scores": pm.scale_scores,
+    "score_table": lambda table: pm.score_table(table, [pm.load_questionnaire("ipip20")]),
+    "response_styles": lambda table: pm.styles.response_styles(table, "ipip20"),
+    "assess_answers": lambda table: pm.answer_profiles.assess_answers(table, "ipip20"),
+    "category_scores": lambda table: pm.categories.category_scores(_of_two_axes(table), "two_axes"),
+}  # fmt: skip
+OF_SCORES = {
+    "scale_intervals": lambda table: pm.intervals.scale_intervals(table, IPIP),
+    "keyed_items": lambda table: pm.scoring.keyed_items(table, IPIP),
+    "bias_shares": lambda table: pm.bias.bias_shares(table, "ipip20", draws=2),
+    "runs_and_units": lambda table: pm.bias.runs_and_units(table, "ipip20"),
+    "reliability_table": lambda table: pm.reliability.reliability_table(table, [IPIP]),
+}
+
+
+@pytest.mark.parametrize("column", ["respondent_id", "run", "item_id"])
+@pytest.mark.parametrize("name", [*OF_ANSWERS, *OF_SCORES])
+def test_every_measure_refuses_a_row_without_a_name(name, column, answers):
+    table = answers if name in OF_ANSWERS else pm.item_scores(answers)
+    call = (OF_ANSWERS | OF_SCORES)[name]
+    named = table[column] != table[column].iloc[-1]
+    table = table.assign(**{column: table[column].astype(object).where(named)})
+    with pytest.raises(ParameterError, match=column):
+        call(table)
+
+
+def test_a_sheet_without_the_name_of_an_item_is_refused():
+    sheets = pd.DataFrame({"rater": list("aabb"), "item_id": [1, None] * 2, "natural": [0, 1] * 2})
+    with pytest.raises(ParameterError, match="item_id"):
+        pm.content.rater_agreement(sheets, ["natural"])
+    whole = sheets.assign(item_id=[1, 2] * 2, natural=[0, 1, 0, None])
+    assert pm.content.rater_agreement(whole, ["natural"])["items"].tolist() == [2]
 
 
 @pytest.mark.parametrize("ranks", [2, 1000])

@@ -14,7 +14,7 @@ from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError, check_file, writing
 from ..modes.messages import attention_text
 from ..questionnaires import Item, Option, Questionnaire, load_questionnaire
-from ..questionnaires.answers import COLUMNS
+from ..questionnaires.answers import IDENTITY, check_loaded
 from .answer_files import read_all
 from .answer_tables import read_table
 
@@ -61,7 +61,7 @@ def survey(
     ['gad7_2', 'attention_1', 'gad7_3']
     """
     loaded = load_questionnaire(questionnaire)
-    check_numbers(checks=checks)
+    check_numbers(checks=checks, seed=seed)
     if checks > len(loaded.items):
         raise ParameterError(f"{loaded.id}: use at most {len(loaded.items)} checks, got {checks}.")
     if any(item.id.startswith(_CHECK) for item in loaded.items):
@@ -174,7 +174,8 @@ def screen(
     >>> screen(answers, asked)["why"].tolist()
     ['attention, alike']
     """
-    check_columns(answers, COLUMNS)
+    check_columns(answers, IDENTITY, ["value"])
+    check_loaded([questionnaire])
     wanted = _wanted(questionnaire)
     if not wanted:
         raise ParameterError(f"{questionnaire.id} has no attention check; use survey() first.")
@@ -254,7 +255,7 @@ def read_survey(
         parts.append(read_all(file, [questionnaire], **(how | settings)))
 
     answers = pd.concat(parts, ignore_index=True)
-    check_columns(answers, COLUMNS, once=["respondent_id", "run", "item_id"])
+    check_columns(answers, IDENTITY, ["value"], ["respondent_id", "run", "item_id"])
     screened = screen(answers, questionnaire)
     kept = screened.loc[screened["kept"], ["respondent_id", "run"]]
     own = answers[~answers["item_id"].str.startswith(_CHECK)]

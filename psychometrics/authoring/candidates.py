@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..checks import check_flags
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 
 # Hypotheses that fit any premise in the first person.
 _HYPOTHESES = ("This is {intensifier} true of me.",)
@@ -54,7 +54,7 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
         The questionnaire; its items list wordings under ``candidates``.
     rules : bool
         Whether to add candidates that the rules generate.
@@ -74,6 +74,7 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     'It happened to me {intensifier}.'
     """
     check_flags(rules=rules)
+    questionnaire = load_questionnaire(questionnaire, texts=False)
     rows = []
     for item in questionnaire.items:
         for place, template in enumerate(item.templates, start=1):

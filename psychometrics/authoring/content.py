@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..checks import check_columns
+from ..checks import check_columns, check_names
 from ..data import text_table
 from ..exceptions import DataError, ParameterError
 from ..models.embedded import acceptability as judged
 from ..models.loading import load_sentence_encoder
 from ..models.sources import base_path
-from ..questionnaires import Questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.prompts import prompts
 
 _WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
@@ -35,7 +35,7 @@ def content_validity(
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
         The questionnaire. If its wording is not ``verbatim``, the items' original wording is read
         from the file named by ``PSYCHOMETRICS_WORDING``, if that file contains the questionnaire.
     encoder : str
@@ -72,6 +72,7 @@ def content_validity(
     >>> round(float(table["similarity"].mean()), 2)
     0.32
     """
+    questionnaire = load_questionnaire(questionnaire)
     table = prompts(questionnaire)
     texts, wording = _item_texts(questionnaire)
     model = load_sentence_encoder(base_path() if encoder == "embedded" else encoder)
@@ -136,7 +137,8 @@ def rater_agreement(
     # Imported here because it is slow and only panels need it.
     from statsmodels.stats.inter_rater import fleiss_kappa
 
-    check_columns(sheets, ["rater", *items, *criteria], once=["rater", *items])
+    check_names(criteria=criteria, items=items, labels=labels)
+    check_columns(sheets, ["rater", *items], once=["rater", *items], gaps=criteria)
     rows = {}
     for criterion in criteria:
         given = sheets.dropna(subset=[criterion])

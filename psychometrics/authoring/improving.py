@@ -21,7 +21,7 @@ import yaml
 
 from ..asking.ask import ask
 from ..asking.population import population, population_table
-from ..checks import check_columns, check_numbers
+from ..checks import check_columns, check_names, check_numbers
 from ..exceptions import ParameterError, RespondentError, writing
 from ..measures.intervals import mean_interval
 from ..measures.normalisation import pss
@@ -300,6 +300,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     >>> held_out(pd.DataFrame(rows, columns=columns))[["gain", "gain_low"]].round(2).values.tolist()
     [[0.4, 0.4]]
     """
+    check_names(by=by)
     keys = ["questionnaire", "item_id", "half", "respondent_id", "prompts"]
     check_columns(found, [*keys, *by], ["silhouette"], once=keys)
     missing = {"present", "improved", "chance"} - set(found["prompts"])

@@ -12,7 +12,7 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from itertools import chain, combinations
 
 import numpy as np
@@ -166,12 +166,12 @@ def shares_by_rank(
     [0.5]
     """
     check_names(by=by)
+    check_columns(completions, [*by, unit])
     marked, categories = _marked(completions, lexicon, [*by, unit])
     parts = [
         mean_table(marked, name, [*by, "rank"], unit).assign(category=name) for name in categories
     ]
     found = pd.concat(parts, ignore_index=True)
-    found[["low", "high"]] = found[["low", "high"]].clip(0, 1)
     return found[["category", *found.columns.drop("category")]]
 
 
@@ -207,12 +207,13 @@ def group_differences(
     -------
     DataFrame
         By ``category`` and ``respondent_id``: the shares of the ``first`` and the ``second`` group,
-        and :func:`contrast` of their difference.
+        and :func:`contrast` of their difference. A single unit says nothing about its group's
+        variation, so ``low, high, p`` are missing if a group has only one.
 
     Raises
     ------
     ParameterError
-        A column is missing, a group has no template, or a unit belongs to both groups.
+        A column is missing, a model lacks a group, or a unit belongs to both groups.
 
     References
     ----------
@@ -228,11 +229,15 @@ def group_differences(
     """
     check_numbers(draws=draws, seed=seed)
     pair = list(pair) if isinstance(pair, Iterable) else [pair]
+    check_columns(completions, (), gaps=[by])
     marked, categories = _marked(completions, lexicon, [by, unit])
     marked = marked[marked[by].isin(pair)]
+    check_columns(marked, [unit])
     units = marked.drop_duplicates([by, unit])
-    if set(units[by]) != set(pair) or units[unit].duplicated().any():
-        raise ParameterError(f"{by}: name two groups without a common {unit}, got {pair}.")
+    has_both = marked.groupby("respondent_id", observed=True)[by].nunique() == 2
+    if not len(has_both) or not has_both.all() or units[unit].duplicated().any():
+        what = f"two groups that every model completed, without a common {unit}"
+        raise ParameterError(f"{by}: name {what}, got {pair}.")
 
     rows = []
     for name in categories:
@@ -242,7 +247,10 @@ def group_differences(
             shares = _group_shares(cells, is_first, draws, np.random.default_rng(seed))
             row = {"category": name, "respondent_id": respondent}
             row |= {"first": shares[0][0], "second": shares[1][0]}
-            rows.append(row | contrast(shares[0] - shares[1]))
+            row |= contrast(shares[0] - shares[1])
+            if min(is_first.sum(), (1 - is_first).sum()) < 2:
+                row |= dict.fromkeys(("low", "high", "p"), np.nan)
+            rows.append(row)
 
     return pd.DataFrame(rows)
 
@@ -297,7 +305,8 @@ def agreement(
     >>> agreement(said)[["group", "mean", "chance"]].values.tolist()
     [['a, b', 1.0, 0.0]]
     """
-    check_kinds({"vectors": vectors}, {"vectors": Callable | None})
+    kinds = {"vectors": Callable | None, "families": Mapping | None}
+    check_kinds({"vectors": vectors, "families": families}, kinds)
     check_numbers(seed=seed)
     check_columns(completions, [*_COMPLETIONS, unit], once=["respondent_id", "template", "rank"])
     wide = completions.pivot(
@@ -326,6 +335,7 @@ def agreement(
 
     pairs = pd.concat(rows, ignore_index=True)
     found = mean_table(pairs, "similarity", ["group", "rank"], unit)
+    found[["low", "high"]] = found[["low", "high"]].clip(-1, 1)
     chance = pairs.groupby(["group", "rank"], sort=False)["chance"].mean()
     return found.join(chance, on=["group", "rank"])
 
@@ -370,8 +380,7 @@ def _marked(
     completions: pd.DataFrame, lexicon: pd.DataFrame | Iterable[str], columns: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the named columns, and one per category: whether a completion has one of its words."""
-    needed = list(dict.fromkeys([*_COMPLETIONS, *columns]))
-    check_columns(completions, needed)
+    check_columns(completions, _COMPLETIONS, gaps=columns)
     if not isinstance(lexicon, pd.DataFrame):
         check_names(lexicon=lexicon)
         lexicon = pd.DataFrame({"lemma": list(lexicon), "category": "hurtful"})
@@ -383,6 +392,7 @@ def _marked(
     rows = [[text] for text in completions["completion"]]
     categories = lexicon.groupby("category", sort=False)["lemma"]
     contains = {str(name): hurtful(rows, words)[:, 0] for name, words in categories}
+    needed = list(dict.fromkeys([*_COMPLETIONS, *columns]))
     return completions[needed].assign(**contains), list(contains)
 
 
@@ -409,7 +419,7 @@ def _dealt(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
 
 
 def _same(stems: list[str], first: pd.Series, second: pd.Series) -> np.ndarray:
-    return (first.str.casefold().to_numpy() == second.str.casefold().to_numpy()).astype(float)
+    return first.str.casefold().to_numpy() == second.str.casefold().to_numpy()
 
 
 def _by_meaning(vectors: Callable[[list[str]], np.ndarray]) -> Callable[..., np.ndarray]:
@@ -439,7 +449,7 @@ def _fold(word: str) -> str:
 
 def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
     """Return the distinct completions, and each completion's index among them, shape (T, K)."""
-    sizes = {0 if isinstance(row, str) else len(row) for row in rows}
+    sizes = {len(row) if isinstance(row, Sized) and not isinstance(row, str) else 0 for row in rows}
     if len(sizes) != 1 or 0 in sizes:
         raise ParameterError("Every template must have the same number of completions, at least 1.")
     place: dict[str, int] = {}

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..checks import as_numbers, check_columns, check_numbers
+from ..checks import as_numbers, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from .intervals import jackknife_half_width
@@ -204,7 +204,8 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     [0.25, 0.75, 0.0]
     """
     covariances = as_numbers("covariances", covariances)
-    keys = as_numbers("keys", keys if isinstance(keys, str | None) else list(keys), axes=1)
+    check_names(keys=keys)
+    keys = as_numbers("keys", list(keys), axes=1)
     if covariances.shape[-2:] != (len(keys),) * 2 or not (np.abs(keys) == 1).all():
         raise ParameterError("keys: give 1 or -1 for each item of the covariances.")
 
@@ -473,16 +474,13 @@ def _raw_rows(
 
     if unit not in keyed.index.names:
         raise ParameterError(f"unit: answers to prompts are not split by '{unit}'; leave unit out.")
-    labels = keyed.index.get_level_values(unit)
-    if labels.isna().any():
-        raise ParameterError(f"unit: '{unit}' is missing in some rows; fill in all values.")
 
     if keyed.index.nlevels > 1:
         ends = np.array([questionnaire.ends(item) for item in keyed])
         keyed = 2 * (keyed - ends[:, 0]) / (ends[:, 1] - ends[:, 0]) - 1
 
     keys = pd.Series(questionnaire.keys(scale))
-    return (keyed * keys).astype(float).set_axis(labels)
+    return (keyed * keys).astype(float).set_axis(keyed.index.get_level_values(unit))
 
 
 def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...]:

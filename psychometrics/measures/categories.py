@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..checks import check_choice, check_columns, check_flags
+from ..checks import as_numbers, check_choice, check_columns, check_flags
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Option, Questionnaire, load_questionnaire, load_questionnaires
 from .normalisation import _check_answers
@@ -112,7 +112,7 @@ def ideal_answers(
     at = questionnaire.categories.index(category)
     sign = -1 if opposite else 1
     weights = [w for item in questionnaire.items for row in item.weights or () for w in row]
-    bar = max(sign * w for w in weights) - within
+    bar = max(sign * w for w in weights) - as_numbers("within", within, axes=0)
     rows = [
         (item.id, option.value, option.label, row[at])
         for item, option, row in _weighted_options(questionnaire)

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..checks import as_numbers, check_columns
+from ..checks import as_numbers, check_columns, check_kinds
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire
-from ..questionnaires.answers import check_loaded
+from ..questionnaires import Questionnaire, load_questionnaires
 from .factor import _standardised
 from .intervals import jackknife_half_width, merge_near_ties
 from .kernels import _scale_statistics
@@ -44,7 +43,7 @@ def profiles(
     ----------
     answers : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
     score, temperature
         As in :func:`psychometrics.measures.scoring.item_scores`.
 
@@ -71,7 +70,7 @@ def profiles(
     >>> profiles(answers, [load_questionnaire("challenges")]).shape
     (3, 12)
     """
-    check_loaded(questionnaires)
+    questionnaires = load_questionnaires(questionnaires)
     check_columns(answers, [*_PROMPT, "respondent_id", "questionnaire"], ["weight"])
     keys = {item.id: item.keying for q in questionnaires for item in q.items}
     lacking = {q.id for q in questionnaires} - set(answers["questionnaire"].unique())
@@ -125,7 +124,7 @@ def evidence(
     ----------
     table : DataFrame
         The result of :func:`profiles`, or some of its rows.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
     expected : mapping
         For pairs of questionnaires, the sign (1 or -1) of their correlation in human respondents.
         Means are taken over the questionnaires named here; all other questionnaires are placebos.
@@ -157,11 +156,12 @@ def evidence(
     >>> bool(found["source and inverse"] > 0.5)  # the normalisation's doing
     True
     """
-    check_loaded(questionnaires)
+    questionnaires = load_questionnaires(questionnaires)
     if not isinstance(table, pd.DataFrame) or not {*_KINDS} <= {*table.columns.get_level_values(0)}:
         raise ParameterError("The table does not come from profiles(); pass its result.")
 
     if bases is not None:
+        _check_bases(table, bases)
         within = {
             base: evidence(table[np.asarray(bases) == base], questionnaires, expected)
             for base in pd.unique(np.asarray(bases))
@@ -203,7 +203,7 @@ def evidence_of_draws(
     >>> len(evidence_of_draws(*draws, both, {("challenges", "gad7"): 1}))
     5
     """
-    check_loaded(questionnaires)
+    questionnaires = load_questionnaires(questionnaires)
     place = {item.id: k for k, item in enumerate(i for q in questionnaires for i in q.items)}
     whole = {q.id: [place[item.id] for item in q.items] for q in questionnaires}
     source, inverse, width = _checked_draws((source, inverse, width), len(place))
@@ -334,8 +334,8 @@ def jackknife(
     >>> float(found.loc["a", "x"].round(3))
     2.054
     """
-    if not isinstance(table, pd.DataFrame) or len(table) != np.size(bases):
-        raise ParameterError("jackknife: the table needs one row for each entry of bases.")
+    check_kinds({"statistic": statistic}, {"statistic": Callable})
+    _check_bases(table, bases)
 
     found = {}
     for base in pd.unique(np.asarray(bases)):
@@ -349,6 +349,12 @@ def jackknife(
         found[base] = pd.Series(jackknife_half_width(others.to_numpy(float)), others.columns)
 
     return np.sqrt(_with_mean(pd.DataFrame(found).T ** 2, bases, 2))
+
+
+def _check_bases(table: pd.DataFrame, bases: pd.Series) -> None:
+    """Refuse bases that do not name the base of each row of a table."""
+    if not isinstance(table, pd.DataFrame) or np.shape(bases) != (len(table),):
+        raise ParameterError("bases: the table needs one row for each entry of bases.")
 
 
 def _with_mean(found: pd.DataFrame, bases: pd.Series, power: int = 1) -> pd.DataFrame:
@@ -464,7 +470,9 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
     """
     from statsmodels.stats.proportion import proportion_confint
 
-    check_columns(draws, observed.index)
+    if not isinstance(observed, pd.Series):
+        raise ParameterError(f"observed must be a Series of statistics, got {observed!r:.60}.")
+    check_columns(draws, (), gaps=observed.index)
     rows = {}
     for name, value in observed.items():
         drawn = draws[name].dropna().to_numpy(dtype=float)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..checks import as_numbers
+from ..exceptions import ParameterError
 
 # Smallest eigenvalue of correlations that allow estimating a factor.
 _SINGULAR = 1e-8
@@ -55,7 +56,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     >>> one_factor(correlations).round(6)
     array([0.9, 0.7, 0.5, 0.3])
     """
-    covariances = np.atleast_2d(as_numbers("covariances", covariances))
+    covariances = _square(covariances)
     *shape, size, _ = covariances.shape
     matrices = covariances.reshape(-1, size, size)
     loadings = np.full((len(matrices), size), np.nan)
@@ -69,6 +70,14 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
 
     side = np.where(loadings.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
     return (side * loadings).reshape(*shape, size)
+
+
+def _square(covariances: np.ndarray) -> np.ndarray:
+    """Return covariances as numbers; refuse arrays that are not square."""
+    covariances = as_numbers("covariances", covariances)
+    if covariances.ndim < 2 or covariances.shape[-2] != covariances.shape[-1]:
+        raise ParameterError(f"covariances must be square, got the shape {covariances.shape}.")
+    return covariances
 
 
 def _standardised(covariances: np.ndarray) -> np.ndarray:

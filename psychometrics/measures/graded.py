@@ -166,7 +166,7 @@ def score_reliability(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.Ser
     >>> int(score_reliability(x, fit(x))["parameters"])  # four slopes, eight thresholds
     12
     """
-    answered = answers.dropna(how="all")
+    answered = _as_numbers(answers).dropna(how="all")
     posterior, theta, total = _posterior(answered, parameters)
     scores = _moments(posterior, theta, answered.index)
     signal = scores["theta"].var(ddof=0)
@@ -311,7 +311,7 @@ def _posterior(
     answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the posteriors on the grid of abilities, the grid, and the log likelihoods."""
-    check_columns(parameters, ["discrimination"])
+    check_columns(parameters, (), gaps=["discrimination"])
     names = [name for name in parameters if f"{name}".startswith((*_WORDS.values(),))]
     if not names:
         raise ParameterError("parameters must be a result of graded.fit(); fit the model first.")

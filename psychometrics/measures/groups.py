@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ..checks import check_columns, check_numbers
+from ..checks import check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from .factor import _standardised
 
@@ -81,6 +81,7 @@ def congruence(
     [0.99, 0.52]
     """
     check_numbers(factors=factors, draws=draws, seed=seed)
+    check_names(order=order)
 
     # statsmodels is slow to load.
     from statsmodels.multivariate.factor_rotation import rotate_factors
@@ -103,8 +104,8 @@ def congruence(
     low = high = np.nan
     if len(second) > len(items) and np.linalg.eigvalsh(others)[0] > 1e-10:
         repeats = _bootstrap(others, len(second), min(draws, 200), target, rng)
-        low, high = np.quantile(repeats, [0.025, 0.975]) + phi.mean() - np.median(repeats)
-        high = min(high, 1.0)
+        ends = np.quantile(repeats, [0.025, 0.975]) + phi.mean() - np.median(repeats)
+        low, high = ends.clip(-1, 1)
 
     at_least = chance >= phi.mean() - 1e-6  # exchanges of like items tie but for rounding
     row = {"congruence": phi.mean(), "low": low, "high": high, "worst": phi.min()}
@@ -184,7 +185,8 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
         by the item's standard deviation in the reference group), ``dif``: ``A`` (negligible: the
         interval includes 0, or the effect is at most 0.17), ``B``, ``C`` (above 0.25); ``n``, the
         number of members of the focal group at the compared scores, and ``matched``, their share.
-        The statistics are missing if there are no such members.
+        The statistics are missing if there are no such members; the interval and ``dif`` are also
+        missing for a single member.
 
     Raises
     ------
@@ -227,11 +229,11 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     sums = both.groupby("item_id")[["smd", "error", "n_x"]].sum().reindex(items)
     spread = np.sqrt(spread.reindex(items).where(spread > 0))
     smd = sums["smd"].where(spread.notna())
-    half = 1.959964 * np.sqrt(sums["error"])
+    half = (1.959964 * np.sqrt(sums["error"])).where(sums["n_x"] > 1)
     found = pd.DataFrame({"smd": smd, "low": smd - half, "high": smd + half})
     found["effect"] = effect = smd / spread
     zero = (found["low"] <= 0) & (found["high"] >= 0)
-    kinds = [effect.isna(), zero | (effect.abs() <= 0.17), effect.abs() <= 0.25]
+    kinds = [effect.isna() | half.isna(), zero | (effect.abs() <= 0.17), effect.abs() <= 0.25]
     found["dif"] = np.select(kinds, np.array([None, "A", "B"]), "C")
     found["n"] = sums["n_x"].fillna(0).astype(int)
     found["matched"] = found["n"] / focal.groupby("item_id")["n"].sum()

@@ -175,6 +175,11 @@ def interval_over_ways(values: np.ndarray, ways: np.ndarray) -> dict[str, float]
     >>> round(interval_over_ways(values, np.array([[0], [1], [2]]))["low"], 2)
     0.73
     """
+    values = as_numbers("values", values, axes=2)
+    ways = np.asarray(ways)
+    if ways.ndim != 2 or len(ways) != len(values) or (ways == ways[:1]).all():
+        raise ParameterError("ways: give the levels of each row, at least two of one condition.")
+
     found = []
     for levels in ways.T:
         means = [values[levels == level].mean(axis=0) for level in np.unique(levels)]
@@ -305,7 +310,8 @@ def mean_table(
     table : DataFrame
         A table such as :func:`psychometrics.authoring.content.content_validity` returns.
     value : str
-        The column to average.
+        The column to average. The mean of truth values is a share, whose interval stays within 0
+        and 1.
     by : sequence of str
         Grouping columns. The result has one row for each combination of their values.
     unit : str
@@ -340,7 +346,10 @@ def mean_table(
         labels = label if isinstance(label, tuple) else (label,)
         rows.append((*labels, part.mean(), *map(float, mean_interval(part)), part.count()))
 
-    return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
+    means = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
+    if pd.api.types.is_bool_dtype(table[value]):
+        means[["low", "high"]] = means[["low", "high"]].clip(0, 1)
+    return means
 
 
 def runs_needed(
@@ -400,12 +409,12 @@ def runs_needed(
 
     if table.empty:
         raise ParameterError("No run has a score; give scores from pilot runs.")
-    is_number = isinstance(width, int | float | np.number) and not isinstance(width, bool)
-    if not is_number or not 0 < width < np.inf:
+    if not 0 < as_numbers("width", width, axes=0) < np.inf:
         raise ParameterError(f"width must be a positive number, got {width!r}.")
 
     rows = []
-    for key, part in table.groupby([*by], sort=False, observed=True):
+    groups = table.groupby([*by], sort=False, observed=True) if len(by) else [((), table)]
+    for key, part in groups:
         values = part[value].dropna().astype("float64")
         runs = len(values)
         sd = values.std(ddof=1)
@@ -550,8 +559,8 @@ def merge_near_ties(values: np.ndarray, axis: int = -1) -> np.ndarray:
     values = as_numbers("values", values)
     if axis not in range(-values.ndim, values.ndim):
         raise ParameterError(f"axis must be one of the {values.ndim} axes, got {axis!r}.")
-    above = values - np.fmin.reduce(values, axis=axis, keepdims=True)
-    spread = np.fmax.reduce(above, axis=axis, keepdims=True)
+    above = values - np.fmin.reduce(values, axis=axis, keepdims=True, initial=np.nan)
+    spread = np.fmax.reduce(above, axis=axis, keepdims=True, initial=np.nan)
     shares = np.divide(above, spread, out=np.zeros_like(above) * above, where=spread > 0)
     return np.round(1e5 * shares)
 

@@ -391,7 +391,7 @@ def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarr
     """Return slopes, intercepts and guessing; derive a missing intercept from the difficulty."""
     place = "intercept" if "intercept" in getattr(parameters, "columns", ()) else "difficulty"
     names = ["discrimination", place, "guessing"]
-    check_columns(parameters, names)
+    check_columns(parameters, (), gaps=names)
     if not len(parameters):
         raise ParameterError("the table of parameters is empty; pass the result of irt.fit().")
 

@@ -16,7 +16,7 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from ..checks import check_choice, check_columns
+from ..checks import as_numbers, check_choice, check_columns
 from ..exceptions import ParameterError
 from .intervals import fisher_interval, row_correlations
 
@@ -47,15 +47,14 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     [1.0, nan]
     """
     check_columns(answers, ())
-    frame = answers
-    if not frame.size:
+    if not answers.size:
         raise ParameterError("the table of answers is empty; give respondents and items.")
 
-    kinds = {getattr(dtype, "kind", "O") for dtype in frame.dtypes}
+    kinds = {getattr(dtype, "kind", "O") for dtype in answers.dtypes}
     try:
         if kinds & set("mMc"):  # pandas accepts times and complex numbers
             raise TypeError("times and complex numbers do not count")
-        frame = (frame if kinds <= set("iufb") else frame.apply(pd.to_numeric)).astype(float)
+        frame = (answers if kinds <= set("iufb") else answers.apply(pd.to_numeric)).astype(float)
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError("answers must be numbers; leave out columns of text.") from error
 
@@ -255,7 +254,7 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     [0.03, 0.06, 0.06]
     """
     check_choice(("holm", "fdr_bh", "bonferroni", "none"), method=method)
-    check_columns(pd.DataFrame({"p": p}), (), ["p"])
+    as_numbers("p", p, axes=1)
     p = pd.Series(p).astype(float)
 
     if ((p < 0) | (p > 1)).any():

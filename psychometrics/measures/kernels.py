@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
+from ..checks import check_numbers
 from ..exceptions import ParameterError
 from .factor import _standardised
 from .reliability import alphas, omegas
@@ -87,6 +88,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
 
     if respondents is None:
         return table
+    check_numbers(respondents=respondents, answers=respondents * len(matrix))
     if respondents < 3:
         raise ParameterError("respondents: a sample needs at least three.")
 

@@ -59,8 +59,8 @@ def two_way(p: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     p = as_numbers("scores", p)
     if p.ndim < 2 or not p.size or not ((p >= 0) & (p <= 1)).all():
         raise ParameterError("Scores must be from 0 to 1, of shape (..., terms, intensifiers).")
-    number = isinstance(temperature, int | float | np.number) and not isinstance(temperature, bool)
-    if not number or not 1e-300 < temperature < np.inf:  # smaller ones overflow
+    # smaller temperatures overflow
+    if not 1e-300 < as_numbers("temperature", temperature, axes=0) < np.inf:
         raise ParameterError(f"temperature must be a number above 1e-300, got {temperature!r}.")
 
     logs = np.log(np.maximum(p, 1e-12)) / temperature
@@ -107,12 +107,8 @@ def pss(
     >>> pss(even)["pss"].unique()
     array([0.125])
     """
-    needed = ["respondent_id", *_TEMPLATE, "term", "intensifier"]
+    needed = ["respondent_id", *_TEMPLATE, "term", "intensifier", "polarity", "weight"]
     _check_answers(answers, needed, ["polarity", "weight"])
-    lacking = [c for c in ("polarity", "weight") if answers[c].isna().any()]
-
-    if lacking:
-        raise ParameterError(f"{lacking[0]} is missing in some answers; fill in all values.")
     frame = answers.assign(raw=_raw_scores(answers, score)).reset_index(drop=True)
     shares = np.full(len(frame), np.nan)
     raw = frame["raw"].to_numpy()

@@ -219,6 +219,7 @@ def compare_norms(
 
     if "score" in scores:
         by = [c for c in ("respondent_id", "questionnaire", "mode", "scale") if c in scores]
+        check_columns(scores, by)
         scores = scores.groupby(by, sort=False)["score"].agg(mean="mean", sd="std", n="count")
         scores = scores[scores["n"] > 0].reset_index()
 
@@ -275,7 +276,7 @@ def corrected(
     table = table.astype({"p": "float64"})
     adjust(table["p"], correction)  # refuse impossible values before grouping
     table["significant"] = table["p"] < level
-    of_one = table.groupby("respondent_id", dropna=False)["p"]
+    of_one = table.groupby("respondent_id")["p"]
     table["p_corrected"] = of_one.transform(adjust, method=correction)
     table["significant_corrected"] = table["p_corrected"] < level
     return table

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..checks import check_columns, check_flags, check_numbers
+from ..checks import check_flags, check_numbers
 from ..exceptions import ParameterError
+from .items import _as_numbers
 from .ordinal import polychoric
 
 _STEPS = 2000
@@ -61,7 +62,7 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     >>> found[["omega_total", "omega_hierarchical"]].round(1).tolist()
     [0.9, 0.7]
     """
-    check_columns(items, (), list(items.columns))
+    items = _as_numbers(items)
     check_numbers(factors=factors)
     check_flags(ordinal=ordinal)
     if factors < 3 or items.shape[1] < 2 * factors:

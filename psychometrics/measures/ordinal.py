@@ -7,8 +7,8 @@ import pandas as pd
 from scipy import special
 from scipy.optimize import minimize_scalar
 
-from ..checks import check_columns
 from ..exceptions import ParameterError
+from .items import _as_numbers
 from .reliability import alphas, omegas
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
@@ -58,7 +58,7 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
     >>> polychoric(table).round(2).loc["a", "b"]
     np.float64(0.87)
     """
-    check_columns(items, (), list(items.columns))
+    items = _as_numbers(items)
     if len(items) < 3:
         raise ParameterError("items: a correlation needs at least three respondents.")
 
@@ -105,7 +105,7 @@ def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
     >>> found[["alpha", "alpha_ordinal"]].round(2).tolist()
     [0.66, 0.81]
     """
-    complete = items.dropna()
+    complete = _as_numbers(items).dropna()
     linear = complete.cov().to_numpy(dtype=float)
     ordinal = polychoric(complete).to_numpy()
     sound = np.isfinite(ordinal).all()

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..checks import as_numbers, check_choice, check_columns, check_names, check_numbers
+from ..checks import check_choice, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
-from .factor import _standardised, one_factor
+from .factor import _square, _standardised, one_factor
 from .intervals import jackknife_half_width
 from .items import _as_numbers
 from .scoring import keyed_items
@@ -99,10 +99,8 @@ def alphas(covariances: np.ndarray) -> np.ndarray:
     >>> float(alphas(np.array([[1.0, 0.5, 0.5], [0.5, 1.0, 0.5], [0.5, 0.5, 1.0]])))
     0.75
     """
-    covariances = np.atleast_1d(as_numbers("covariances", covariances))
+    covariances = _square(covariances)
     size = covariances.shape[-1]
-    if covariances.shape[-2:] != (size, size):
-        raise ParameterError(f"Covariances must be square, got the shape {covariances.shape}.")
     traces = np.trace(covariances, axis1=-2, axis2=-1)
     totals = covariances.sum(axis=(-2, -1))
 
@@ -378,6 +376,7 @@ def design_study(
     if not isinstance(sizes, Mapping):
         raise ParameterError(f"sizes must give numbers by facet, got {sizes!r:.60}.")
 
+    parts = _scale_parts(scores, facets, target)
     others = [facet for facet in facets if facet != target]
     planned: dict[str, list[int]] = {}
     for facet, numbers in sizes.items():
@@ -387,7 +386,7 @@ def design_study(
             check_numbers(**{facet: number})
 
     rows = []
-    for named, part in _scale_parts(scores, facets, target):
+    for named, part in parts:
         cube = _cube(part, [target, *others])
         observed = dict(zip(others, cube.shape[1:], strict=True))
         levels = [planned.get(facet, [observed[facet]]) for facet in others]
@@ -403,18 +402,17 @@ def _scale_parts(
 ) -> list[tuple[dict[str, str], pd.DataFrame]]:
     """Split scores by questionnaire and scale, if these are columns but not facets."""
     check_names(facets=facets)
-    if target not in facets:
-        raise ParameterError(f"The target '{target}' must be one of the facets: {list(facets)}.")
-
+    check_choice(facets, target=target)
     check_columns(scores, ())
     if scores.empty:
         raise ParameterError("There are no scores to generalise from; give at least one.")
 
     columns = [c for c in ("questionnaire", "scale") if c in scores and c not in facets]
+    check_columns(scores, columns)
     if not columns:
         return [({}, scores)]
 
-    groups = scores.groupby(columns, sort=False, dropna=False)
+    groups = scores.groupby(columns, sort=False)
     return [(dict(zip(columns, name, strict=True)), part) for name, part in groups]
 
 
@@ -470,9 +468,6 @@ def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     if len(facets) < 2 or len(set(facets)) < len(facets):
         raise ParameterError(f"facets: name two or more different ones, got {facets}.")
     check_columns(scores, facets, ["score"], once=facets)
-    gaps = [f for f in facets if scores[f].isna().any()]
-    if gaps:
-        raise ParameterError(f"The facet '{gaps[0]}' is missing in some rows; fill in all values.")
 
     sizes = [scores[f].nunique() for f in facets]
     for facet, size in zip(facets, sizes, strict=True):

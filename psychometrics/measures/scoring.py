@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..checks import as_numbers, check_columns, check_names
+from ..checks import as_numbers, check_columns, check_kinds, check_names
 from ..exceptions import ParameterError, QuestionnaireError
 from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
 from ..questionnaires.answers import check_loaded
@@ -216,13 +216,11 @@ def keyed_items(
         return pd.concat([keyed_items(part, questionnaire, scale) for part in items])
     check_columns(items, ["questionnaire"])
     check_loaded([questionnaire])
+    check_kinds({"scale": scale}, {"scale": Scale | None})
     own = items[items["questionnaire"] == questionnaire.id]
     _check_answers(own, ("respondent_id", "item_id"), ["score"])
     own = own.astype({"score": float})
-    twice = own.duplicated([column for column in own if column != "score"])
-    if twice.any():
-        row = own[twice].iloc[0]
-        raise ParameterError("{respondent_id} has two scores of {item_id}; keep one.".format(**row))
+    check_columns(own, (), once=[column for column in own if column != "score"])
     return _keyed(_matrix(own, questionnaire), questionnaire, scale)
 
 
@@ -241,7 +239,7 @@ def _refuse(kind: str, **settings: tuple[object, object]) -> None:
 
 def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return the item scores of answers to items: the value of each valid answer."""
-    check_columns(answers, (*keys, "item_id", "value", "status"), once=[*keys, "item_id"])
+    check_columns(answers, (*keys, "item_id", "status"), once=[*keys, "item_id"], gaps=["value"])
     value = answers[["value"]].where(answers["status"] == "ok").infer_objects()
     check_columns(value, (), ["value"])
     return answers[[*keys, "item_id"]].assign(score=value["value"].astype("float64"))
@@ -268,6 +266,7 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
         raise ParameterError(f"{questionnaire.id} has no item '{item_id}'; correct the item_id.")
 
     keys = [column for column in items if column not in ("item_id", "score")]
+    check_columns(items, keys)
     table = items.pivot(index=keys, columns="item_id", values="score").reindex(columns=ids)
     ends = np.array([questionnaire.ends(item) for item in questionnaire.items])
     outside = ((table < ends[:, 0]) | (table > ends[:, 1])).to_numpy().any(axis=0)

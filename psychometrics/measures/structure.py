@@ -12,8 +12,7 @@ from scipy import optimize, stats
 
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire
-from ..questionnaires.answers import check_loaded
+from ..questionnaires import Questionnaire, load_questionnaires
 from .factor import _standardised
 from .scoring import keyed_items
 
@@ -37,7 +36,7 @@ def heterotrait_monotrait(
     ----------
     items : DataFrame
         Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
         Questionnaires; their subscales are not used.
     n_resamples : int
         Number of bootstrap samples of the respondents, and of random assignments of the items to
@@ -120,7 +119,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     ----------
     items : DataFrame
         Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
         Questionnaires; their subscales are not used.
 
     Returns
@@ -216,7 +215,7 @@ def _pooled(
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Return the keyed items of all scales for complete respondents, and the scales' sizes."""
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
-    check_loaded(questionnaires)
+    questionnaires = load_questionnaires(questionnaires)
     parts = []
     sizes = {}
     for questionnaire in questionnaires:

@@ -11,7 +11,7 @@ import pandas as pd
 from ..checks import check_choice, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
-from ..questionnaires.answers import check_loaded, tidy
+from ..questionnaires.answers import tidy
 from .normalisation import pss
 from .scoring import keyed_items
 
@@ -69,7 +69,7 @@ def response_styles(
     """
     check_names(by=by)
     keys = ["respondent_id", "questionnaire", "mode", "run", *by]
-    check_columns(answers, [*keys, "item_id", "status"], ["value"])
+    check_columns(answers, [*keys, "item_id", "status"], ["value"], once=[*keys, "item_id"])
     known = {one.id: one for one in load_questionnaires(questionnaires)}
     lacking = set(answers["questionnaire"]) - set(known)
 
@@ -81,11 +81,6 @@ def response_styles(
         if part.empty:
             raise ParameterError(f"There are no answers to {name}; leave it out.")
 
-        stray = set(part["item_id"]) - {item.id for item in questionnaire.items}
-        if stray:
-            raise ParameterError(f"{name} has no item '{min(map(str, stray))}'; correct it.")
-
-        check_columns(part, (), once=[*keys, "item_id"])
         tables.append(_styles(tidy(part, questionnaire), questionnaire, keys))
 
     return pd.concat(tables, ignore_index=True)
@@ -152,7 +147,7 @@ def balanced_pairs(
     ----------
     responses : DataFrame
         Answers to prompts, as :func:`psychometrics.asking.ask` returns them.
-    questionnaires : sequence of Questionnaire
+    questionnaires : sequence of Questionnaire or their names
     score, temperature
         As in :func:`psychometrics.measures.scoring.item_scores`.
 
@@ -182,7 +177,7 @@ def balanced_pairs(
     ...     ["content", "agreeing"]].to_numpy().tolist()
     [[0.0, 0.206]]
     """
-    check_loaded(questionnaires)
+    questionnaires = load_questionnaires(questionnaires)
     shares = pss(responses, score, temperature)
     sharp = shares["raw"].clip(lower=1e-12) ** (1 / temperature)
     terms = ["respondent_id", "questionnaire", "item_id", "template", "polarity", "term"]

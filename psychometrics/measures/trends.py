@@ -48,7 +48,7 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     >>> monotony(pss(answers)).to_numpy().round(2).tolist()
     [[1.0, -1.0]]
     """
-    check_columns(shares, ["respondent_id", "intensifier"], ["polarity", "weight", "pss"])
+    check_columns(shares, ["respondent_id", "intensifier", "weight"], ["polarity", "weight", "pss"])
 
     if shares.empty:
         raise ParameterError("There are no answers; ask a questionnaire first.")

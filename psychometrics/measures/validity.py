@@ -168,8 +168,8 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
     """
     words = ["questionnaire", "item_id", "template", "term", "intensifier"]
     check_columns(prompts, words, ["weight", "polarity"])
-    if len(vectors) != len(prompts):
-        raise ParameterError(f"{len(prompts)} prompts need as many vectors, got {len(vectors)}.")
+    if np.ndim(vectors) != 2 or len(vectors) != len(prompts):
+        raise ParameterError(f"vectors: {len(prompts)} are needed, got shape {np.shape(vectors)}.")
     weight = prompts["weight"].to_numpy()
     polarity = prompts["polarity"].to_numpy()
     asked = prompts.assign(respondent_id="base").reset_index(drop=True)

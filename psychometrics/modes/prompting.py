@@ -131,7 +131,7 @@ class PromptMode(Mode):
         for side in (usual, "left" if usual == "right" else "right"):
             tokenizer.padding_side = side
             together = answer(tokenizer, probes)
-            if not (np.abs(together - alone) > _ROUNDING * alone).any():  # also fails for NaN
+            if (np.abs(together - alone) <= _ROUNDING * alone).all():  # false for NaN, too
                 return True
 
         tokenizer.padding_side = usual

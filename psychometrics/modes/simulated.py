@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, NonNegativeInt
 from scipy.special import softmax
 
-from ..checks import check_numbers
+from ..checks import as_numbers, check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire, load_questionnaire
 from ..questionnaires.answers import tidy
@@ -127,7 +127,7 @@ def draw_traits(
     check_numbers(respondents=respondents, seed=seed)
     questionnaire = load_questionnaire(questionnaire, texts=False)
 
-    if not 0 <= correlation < 1:
+    if not 0 <= as_numbers("correlation", correlation, axes=0) < 1:
         raise ParameterError(f"correlation must be from 0 to below 1, got {correlation!r}.")
     names = (
         [scale.id for scale in questionnaire.scales] or list(questionnaire.categories) or ["trait"]
@@ -152,7 +152,7 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
     traits : DataFrame, shape (respondents, scales)
     **conditions
         Conditions of :class:`Simulated`.
@@ -178,6 +178,8 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
     >>> answers(mini, draw_traits(mini, 3), seed=1)["value"].notna().all()
     np.True_
     """
+    questionnaire = load_questionnaire(questionnaire, texts=False)
+    check_columns(traits, ())
     settings: dict[str, Any] = Simulated.conditions | conditions
     items = questionnaire.items
     seed = settings["seed"]

@@ -13,6 +13,8 @@ from .model import Questionnaire
 
 COLUMNS = ("respondent_id", "questionnaire", "mode", "run", "item_id", "value", "status")
 """The first columns of every table of answers, which a mode's own columns follow."""
+IDENTITY = tuple(name for name in COLUMNS if name != "value")
+"""The columns that no row may lack; only a question without an answer lacks a value."""
 
 
 def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
@@ -37,12 +39,13 @@ def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire
     if not isinstance(rows, list | pd.DataFrame):
         raise ParameterError(f"Answers must be a list of rows or a DataFrame, got {rows!r:.40}.")
 
+    check_loaded([questionnaire])
     frame = pd.DataFrame(rows)
     if frame.empty:
         frame = pd.DataFrame(columns=list(COLUMNS))
 
     frame["questionnaire"] = questionnaire.id
-    check_columns(frame, COLUMNS, ["value"])
+    check_columns(frame, IDENTITY, ["value"])
     frame["value"] = frame["value"].astype(float).where(frame["status"] == "ok")
     spans = {item.id: questionnaire.ends(item) for item in questionnaire.items}
     stray = set(frame["item_id"].unique()) - set(spans)

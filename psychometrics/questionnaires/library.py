@@ -179,7 +179,7 @@ def counts(questionnaire: Questionnaire) -> pd.DataFrame:
 
     Parameters
     ----------
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
 
     Returns
     -------
@@ -193,6 +193,7 @@ def counts(questionnaire: Questionnaire) -> pd.DataFrame:
     >>> counts(load_questionnaire("gad7"))["intensifiers"].unique()
     array([8])
     """
+    questionnaire = load_questionnaire(questionnaire)
     rows = []
     for item in questionnaire.items:
         terms = [template.terms or item.terms for template in item.templates]

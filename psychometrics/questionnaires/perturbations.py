@@ -117,6 +117,8 @@ def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire
     >>> len(shuffled_words(mini).items[0].text.split()) == len(mini.items[0].text.split())
     True
     """
+    check_loaded([questionnaire])
+    check_numbers(seed=seed)
     rng = np.random.default_rng(seed)
     items = []
     for item in questionnaire.items:

@@ -20,7 +20,7 @@ from ..measures.reliability import alpha, alphas
 from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..measures.styles import empty_answers, response_styles
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
-from ..questionnaires.answers import COLUMNS
+from ..questionnaires.answers import IDENTITY
 from .rules import ENOUGH_RESPONDENTS, _item_means, flags, verdict
 
 # Number of simulated respondents for the alpha of a habit.
@@ -99,7 +99,7 @@ def assess_answers(
     >>> assess_answers(answers, "gad7")["scales"]["reading"].tolist()
     ['no more consistent than a habit']
     """
-    check_columns(answers, COLUMNS)
+    check_columns(answers, IDENTITY, ["value"])
     answers = answers.copy(deep=False)
     answers.attrs = {}  # pandas copies them at every step
     loaded = load_questionnaires(questionnaires, texts=False)

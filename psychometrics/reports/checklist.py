@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from .. import __version__
+from ..checks import check_columns
 from ..data import shipped
 
 _STATUSES = ("known", "to be added by the author", "missing")
@@ -96,6 +97,7 @@ def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
     >>> table.loc[["A.2", "B.1", "N.3"], "status"].tolist()
     ['missing', 'missing', 'known']
     """
+    check_columns(answers, ["respondent_id", "questionnaire", "run", "status"])
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
     left_out = int((answers["status"] != "ok").sum())

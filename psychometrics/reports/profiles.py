@@ -11,7 +11,7 @@ import pandas as pd
 from .. import __version__
 from ..asking.ask import ask
 from ..asking.population import population, population_table
-from ..checks import check_choice
+from ..checks import check_choice, check_columns, check_names
 from ..data import shipped
 from ..endpoints.secrets import hide_secrets
 from ..exceptions import ParameterError
@@ -131,6 +131,8 @@ def judge_respondents(
     >>> judge_respondents(answers, "gad7", [name])[name]["scores"]["mark"].tolist()
     ['✗']
     """
+    check_columns(answers, ["respondent_id"])
+    check_names(names=names)
     loaded = _load(questionnaires)
     known = answers["respondent_id"].unique()
     for name in names:

@@ -20,7 +20,7 @@ from ..measures.styles import balanced_pairs, response_styles
 from ..measures.trends import monotony
 from ..measures.validity import term_silhouettes
 from ..publishing.record import number
-from ..questionnaires import Questionnaire, Scale
+from ..questionnaires import Questionnaire, Scale, load_questionnaire
 
 FEWEST_RESPONDENTS = 10
 """The fewest respondents for which the page of a study prints an alpha.
@@ -88,7 +88,7 @@ def flags(
     ----------
     answers : DataFrame
         One respondent's answers to one questionnaire, from :func:`psychometrics.asking.ask`.
-    questionnaire : Questionnaire
+    questionnaire : Questionnaire, name or path
         A questionnaire with scales.
     nulls : DataFrame, optional
         Answers of null respondents to the same prompts; required for answers to prompts.
@@ -138,7 +138,10 @@ def flags(
     >>> found["check"].tolist()
     ['terms', 'trend', 'agreeing']
     """
-    check_columns(answers, ["respondent_id"])
+    check_columns(answers, ["respondent_id", "questionnaire"])
+    questionnaire = load_questionnaire(questionnaire, texts=False)
+    if set(answers["questionnaire"]) != {questionnaire.id}:
+        raise ParameterError(f"Flags need answers to {questionnaire.id} alone; choose them.")
 
     if answers["respondent_id"].nunique() != 1:
         raise ParameterError("Flags need the answers of one respondent; choose one.")

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..checks import check_numbers
-from ..exceptions import ParameterError
+from ..checks import check_choice, check_numbers
 from ..measures.norms import PAPER_LEVEL, compare_means, compare_norms, corrected, norm_table
 from ..paths import data_dir
 from ..questionnaires import psychobench_keys
@@ -69,18 +68,13 @@ def published_tests(
     tables = _published()
     people = against == "norms"
     known = ["models", "roles"] if people else list(tables["study"].unique())
-    if study not in known:
-        of = " against norms" if people else ""
-        raise ParameterError(f"The study{of} must be one of {', '.join(known)}, got '{study}'.")
+    check_choice(known, study=study)
 
     part = tables[tables["study"] == study].drop(columns="study")
     if people:
         table = compare_norms(part, norm_table(paper=True), level, correction)
     else:
-        if against not in set(part["respondent_id"]):
-            known = ", ".join(part["respondent_id"].unique())
-            raise ParameterError(f"The study '{study}' has no '{against}'; it has {known}.")
-
+        check_choice(part["respondent_id"].unique(), against=against)
         base = part[part["respondent_id"] == against].drop(columns="respondent_id")
         base = base.rename(columns={"mean": "norm_mean", "sd": "norm_sd", "n": "norm_n"})
         rest = part[part["respondent_id"] != against]

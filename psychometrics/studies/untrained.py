@@ -15,6 +15,7 @@ import pandas as pd
 from ..asking.ask import ask
 from ..asking.nulls import null_answers
 from ..asking.population import FAMILIES, population, population_table, untouched_bases
+from ..checks import check_numbers
 from ..data import shipped
 from ..measures.evidence import evidence, jackknife, profiles, reached, resized
 from ..paths import data_dir
@@ -135,6 +136,7 @@ def compare(
     >>> found.draws.index.unique("size").tolist()
     ['start', 'quarter', 'matched', 'fourfold']
     """
+    check_numbers(populations=populations, seed=seed)
     how = {"score": score, "temperature": temperature}
     loaded = [load_questionnaire(name) for name in (*_REAL, *PLACEBOS)]
     answers = ask(loaded, respondents, dtype=dtype, progress=False)
