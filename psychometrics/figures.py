@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from .exceptions import ParameterError, needed, writing
+from .files import replacing
 from .measures.categories import category_scores
 from .measures.scoring import scale_scores
 from .questionnaires import Questionnaire
@@ -239,8 +240,8 @@ def draw_scores(
 
         ax.set_title(questionnaire.short_title)
 
-    with writing(path):
-        figure.savefig(path)
+    with writing(path), replacing(path) as part:
+        figure.savefig(part)
 
     plt.close(figure)
 
