@@ -468,7 +468,7 @@ def _find_separator(text: str, path: Path) -> str:
     beginning = text[:_BEGINNING]
     if len(text) > _BEGINNING:  # without the line that was cut
         beginning = beginning.rpartition("\n")[0]
-    lines = [line for line in _QUOTED.sub("", beginning).split("\n") if line.strip()]
+    lines = [line for line in _QUOTED.sub("", beginning).split("\n") if line.strip(" \r")]
 
     agreement = {}
     for separator in ",;\t":

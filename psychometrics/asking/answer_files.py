@@ -519,10 +519,13 @@ def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -
                 labels[names[item.id]] = options
 
     table = table.rename(columns=names)
-    with writing(path), replacing(path) as part:
-        pyreadstat.write_sav(
-            table, str(part), column_labels=list(texts.values()), variable_value_labels=labels
-        )
+    how = {"column_labels": list(texts.values()), "variable_value_labels": labels}
+    try:
+        with writing(path), replacing(path) as part:
+            pyreadstat.write_sav(table, str(part), **how)
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError) as error:
+        mend = "free some space, correct the column, or name another file"
+        raise ParameterError(f"{path} cannot be written ({error}): {mend}.") from None
 
 
 def _spss_names(columns: Iterable[str]) -> dict[str, str]:

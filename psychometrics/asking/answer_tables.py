@@ -257,7 +257,7 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
         else:
             with pd.ExcelFile(path) as book:
                 sheet, *others = book.sheet_names
-                above, cells = split_headers(_sheet_rows(book, ending, path.name))
+                above, cells = split_headers(_sheet_rows(book, path.name))
             if others:
                 notes.append(f"the sheet '{sheet}' is read; left out: {', '.join(others)}")
     except PsychometricsError:
@@ -274,21 +274,21 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
     return _AnswerTable(cells, rows, path.name, texts, labels, notes=notes)
 
 
-def _sheet_rows(book: pd.ExcelFile, ending: str, place: str) -> list[list[Any]]:
+def _sheet_rows(book: pd.ExcelFile, place: str) -> list[list[Any]]:
     """Return the rows of a workbook's first sheet, after checking how far it reaches."""
     name = book.sheet_names[0]
-    if ending == ".xlsx":
+    if book.engine == "openpyxl":
         sheet = book.book[name]
         sheet.reset_dimensions()  # programs may declare wrong ones
         return _filled_rows(sheet.iter_rows(values_only=True), place)
 
-    if ending == ".xls":
+    if book.engine == "xlrd":
         sheet = book.book.sheet_by_name(name)
         check_cells(place, sheet.nrows, sheet.ncols)
     else:
         _check_open_sheet(book.book, place)
 
-    cells = book.parse(name, header=None, dtype=object, keep_default_na=False)
+    cells = pd.read_excel(book, name, header=None, dtype=object, keep_default_na=False)
     rows: list[list[Any]] = cells.to_numpy().tolist()
     return rows
 
