@@ -308,8 +308,9 @@ def with_formulas(table: pd.DataFrame) -> pd.DataFrame:
     """
 
     def restored(cell: object) -> object:
-        is_guarded = isinstance(cell, str) and cell[:1] == "'" and _FORMULA.match(cell)
-        return cell[1:] if is_guarded else cell
+        if isinstance(cell, str) and cell[:1] == "'" and _FORMULA.match(cell):
+            return cell[1:]
+        return cell
 
     return table.map(restored).rename(columns=restored, index=restored)
 

@@ -130,7 +130,13 @@ def read_answers(
 
     how = (questionnaire, numbers, already_reversed, table.replies)
     for replies in table.others:
-        answers = _without_unreadable(answers, replies, how)
+        others = answers.assign(cell=answers["place"].map(replies))
+        is_ok, is_better = (
+            _read_cells(cells, *how, _Notes(""))["status"].to_numpy() == "ok"
+            for cells in (answers, others)
+        )
+        answers["cell"] = answers["cell"].where(is_ok | ~is_better, others["cell"])
+
     answers = _read_cells(answers, *how, notes)
     answers = _each_once(answers, notes)
     _look_at(answers, questionnaire, already_reversed, notes)
@@ -297,22 +303,6 @@ def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
     for one in loaded.items:
         loaded.ends(one)  # raises an error if there are no options
     return loaded
-
-
-def _without_unreadable(
-    answers: pd.DataFrame, replies: Mapping[str, str | None], how: tuple[Any, ...]
-) -> pd.DataFrame:
-    """Replace the cells that cannot be read by further replies, where these can be read."""
-    answers = answers.reset_index(drop=True)
-    others = answers.assign(cell=answers["place"].map(replies))
-    others.attrs = answers.attrs
-    is_ok, is_better = (
-        _read_cells(t, *how, _Notes(""))["status"] == "ok" for t in (answers, others)
-    )
-    attrs = answers.attrs
-    answers = answers.assign(cell=answers["cell"].where(is_ok | ~is_better, others["cell"]))
-    answers.attrs = attrs
-    return answers
 
 
 def _each_once(answers: pd.DataFrame, notes: _Notes) -> pd.DataFrame:
@@ -519,10 +509,12 @@ def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -
                 labels[names[item.id]] = options
 
     table = table.rename(columns=names)
-    how = {"column_labels": list(texts.values()), "variable_value_labels": labels}
+    column_labels = list(texts.values())
     try:
         with writing(path), replacing(path) as part:
-            pyreadstat.write_sav(table, str(part), **how)
+            pyreadstat.write_sav(
+                table, str(part), column_labels=column_labels, variable_value_labels=labels
+            )
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError) as error:
         mend = "free some space, correct the column, or name another file"
         raise ParameterError(f"{path} cannot be written ({error}): {mend}.") from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -316,10 +317,9 @@ def _filled_rows(rows: Iterable[tuple[Any, ...]], place: str) -> list[list[Any]]
 
 def _check_open_sheet(document: Any, place: str) -> None:
     """Check the size of an OpenDocument's first sheet, whose cells and rows may be repeated."""
-    from odf.table import Table, TableRow
-
+    tables = library("odf.table", place)
     rows = columns = row = 0
-    for line in document.getElementsByType(Table)[0].getElementsByType(TableRow):
+    for line in document.getElementsByType(tables.Table)[0].getElementsByType(tables.TableRow):
         row += int(line.getAttribute("numberrowsrepeated") or 1)
         column = 0
         for cell in line.childNodes:
@@ -441,35 +441,39 @@ def _harness_rows(row: dict[str, Any], model: str, place: str) -> list[dict[str,
     responses = row.get("filtered_resps")
     requests = responses if isinstance(responses, list) else [responses]
     scores = [_log_likelihood(one) for one in requests]
+    known = [score for score in scores if score is not None]
 
-    if None not in scores and len(scores) > 1:
+    if known:
         options = _continuations(row.get("arguments"))
-        if len(options) != len(scores) or any(score != score for score in scores):
+        if (
+            len({len(known), len(options), len(scores)}) > 1
+            or len(known) < 2
+            or any(map(math.isnan, known))
+        ):
             raise DataError(
-                f"{place}: has {len(scores)} log-likelihoods for {len(options)} options, or one "
+                f"{place}: has {len(known)} log-likelihoods for {len(options)} options, or one "
                 "that is not a number; write the samples again."
             )
-        likeliest = [text for text, score in zip(options, scores, strict=True)
-                     if score == max(scores)]  # fmt: skip
+        likeliest = [
+            text for text, score in zip(options, known, strict=True) if score == max(known)
+        ]
         return [fields | {"response": likeliest[0] if len(likeliest) == 1 else None}]
-
-    if any(score is not None for score in scores):
-        raise DataError(f"{place}: has log-likelihoods but no options; write the samples again.")
 
     # a text, or the texts of repeated requests
     texts = [text for one in requests for text in (one if isinstance(one, list) else [one])]
     return [fields | {"response": text} for text in texts or [None]]
 
 
-def _log_likelihood(response: object) -> float | None:
+def _log_likelihood(response: Any) -> float | None:
     """Return the log-likelihood in a pair that also says whether the text is the likeliest."""
     is_pair = isinstance(response, list) and len(response) == 2
     if not is_pair or str(response[1]) not in ("True", "False"):
         return None
     try:
-        return float(response[0])
+        score = float(response[0])
     except (TypeError, ValueError):
         return None
+    return None if score > 0 else score
 
 
 def _continuations(arguments: Any) -> list[str]:
