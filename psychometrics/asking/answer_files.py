@@ -509,7 +509,7 @@ def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -
                 labels[names[item.id]] = options
 
     table = table.rename(columns=names)
-    column_labels = list(texts.values())
+    column_labels: list[str | None] = list(texts.values())
     try:
         with writing(path), replacing(path) as part:
             pyreadstat.write_sav(
