@@ -7,7 +7,8 @@ import functools
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from numbers import Real
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,8 @@ _MOST = 10_000_000
 _MOST_DRAWS = 100_000
 _DRAWS = ("draws", "n_resamples", "populations", "simulations")
 _LARGEST_SEED = 2**64 - 1
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SHAPES = {None: "numbers", 0: "a number", 1: "a row of numbers", 2: "a table of numbers",
            3: "a cube of numbers"}  # fmt: skip
 
@@ -387,11 +390,16 @@ def _validator(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def parse_parameters(pairs: list[str]) -> dict[str, object]:
+def parse_parameters(pairs: list[str], kinds: Mapping[str, Any] | None = None) -> dict[str, object]:
     """Parse settings typed as ``["item=3", "score=contrast"]`` into a dict.
 
-    Values that look like numbers become numbers, and true, false and None become the corresponding
-    Python values, as in papermill.
+    Parameters
+    ----------
+    pairs : list of str
+    kinds : mapping, optional
+        The types of some settings, by name. A text stays as it is typed. In other settings, values
+        that look like numbers become numbers, and true, false and None become the corresponding
+        Python values, as in papermill.
 
     Raises
     ------
@@ -402,6 +410,8 @@ def parse_parameters(pairs: list[str]) -> dict[str, object]:
     --------
     >>> parse_parameters(["item=3", "temperature=0.5", "score=contrast"])
     {'item': 3, 'temperature': 0.5, 'score': 'contrast'}
+    >>> parse_parameters(["respondent=0012"], {"respondent": str | None})
+    {'respondent': '0012'}
     """
     parameters: dict[str, object] = {}
     for pair in pairs:
@@ -410,17 +420,31 @@ def parse_parameters(pairs: list[str]) -> dict[str, object]:
             raise ParameterError(f"Write a parameter as name=value, got '{pair}'.")
         if name in parameters:
             raise ParameterError(f"The parameter {name} occurs twice: keep one.")
-        parameters[name] = _typed_value(value)
+        parameters[name] = _typed_value(value, _single_types((kinds or {}).get(name)))
     return parameters
 
 
-def _typed_value(value: str) -> object:
+def _typed_value(value: str, types: set[Any]) -> object:
+    """Return a text, a number or another value, by the declared types, or else by its look."""
+    is_text = str in types and not types & {int, float, bool}
+    if is_text and (value != "None" or type(None) not in types):
+        return value
+
     words = {"true": True, "false": False, "True": True, "False": False, "None": None}
     if value in words:
         return words[value]
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
+    if _WHOLE.fullmatch(value):
+        return int(value)
+    return float(value) if _DECIMAL.fullmatch(value) else value
+
+
+def _single_types(kind: Any) -> set[Any]:
+    """Return the types that a union, a literal or an annotated type consists of."""
+    parts = get_args(kind)
+    if get_origin(kind) is Literal:
+        return {type(value) for value in parts}
+    if get_origin(kind) is Annotated:
+        return _single_types(parts[0])
+    if get_origin(kind) in (Union, UnionType):
+        return set().union(*map(_single_types, parts))
+    return {kind}

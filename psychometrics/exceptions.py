@@ -184,7 +184,8 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
     Raises
     ------
     ParameterError
-        The name has a different extension, the folder is missing, or the path is a folder.
+        The name has a different extension, the folder is missing or must not be written to, or the
+        path is a folder.
 
     Examples
     --------
@@ -209,6 +210,9 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
         raise ParameterError(f"{file}: there is no folder {file.parent}; make it first.")
     if len(file.name.encode()) > 255 or (file.exists() and not file.is_file()):
         raise ParameterError(f"{file} is not a file, or its name is too long: name a file.")
+    for place in (file.absolute().parent, file):
+        if place.exists() and not os.access(place, os.W_OK):
+            raise ParameterError(f"{file} cannot be written ({place} is protected): name another.")
 
     return file.with_suffix(file.suffix.lower())
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from .checks import check_columns
 from .exceptions import ParameterError, needed, writing
+from .files import replacing
 from .measures.categories import category_scores
 from .measures.scoring import scale_scores
 from .questionnaires import Questionnaire
@@ -241,8 +242,8 @@ def draw_scores(
 
         ax.set_title(questionnaire.short_title)
 
-    with writing(path):
-        figure.savefig(path)
+    with writing(path), replacing(path) as part:
+        figure.savefig(part)
 
     plt.close(figure)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _CHUNK = 2**22
+_LONGEST = 50  # characters of a file's name in the name of its temporary file
 
 
 def sha256(*files: Path) -> str:
@@ -67,12 +69,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
     Parameters
     ----------
     path : str or Path
-        The file to replace.
+        The file to replace; a link still leads to the same file, which keeps its permissions.
 
     Yields
     ------
     Path
-        A temporary file in the same folder, for this process alone.
+        A temporary file in the same folder, with the same extension, for this process alone.
 
     Examples
     --------
@@ -83,11 +85,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
     ...     print([file.name for file in Path(folder).iterdir()])
     ['table.csv']
     """
-    path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    path = Path(os.path.realpath(path))
+    part = path.with_name(f".{os.getpid()}.{path.name[-_LONGEST:]}")
 
     try:
         yield part
+        if path.exists():
+            shutil.copymode(path, part)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -92,7 +92,7 @@ def test_held_out_pairs_share_no_premise_with_the_rest_and_lines_of_snli_belong_
 )
 def test_a_table_is_read_as_spreadsheets_save_it(name, raw, tmp_path):
     (tmp_path / name).write_bytes(raw)
-    read = text_table(tmp_path / name, ["item"])
+    read = text_table(tmp_path / name, ["item"], notes=[])
     assert read.to_dict("records") == [{"item": "Ich bin müde", "scale": "s"}]
 
 

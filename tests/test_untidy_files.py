@@ -116,6 +116,7 @@ def damaged(draw, text: str) -> bytes:
     return raw
 
 
+@pytest.mark.filterwarnings("ignore:.*(above the headers|Windows-1252):UserWarning")
 @pytest.mark.parametrize("name", FILES)
 @settings(
     max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None

@@ -6,9 +6,11 @@ and the setting that changes it, and end with the omissions and their reasons.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +18,9 @@ import numpy as np
 import pandas as pd
 
 from ..checks import check_choice, check_columns, check_kinds
+from ..data import write_csv, write_text
 from ..exceptions import DataError, ParameterError, check_file, writing
+from ..files import replacing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, check_loaded, tidy
 from .answer_cells import _read_cells
@@ -27,6 +31,7 @@ from .answer_tables import _Notes, library, listed, read_table, several
 _MODE = "file"
 # Fewest respondents for a correlation over respondents.
 _LEAST = 10
+_SPSS_KEYWORDS = ("ALL", "AND", "BY", "EQ", "GE", "GT", "LE", "LT", "NE", "NOT", "OR", "TO", "WITH")
 _NAMES = ("respondent", "run", "item", "value")
 _SETTINGS = dict.fromkeys(_NAMES, str | None) | {
     "conditions": str | Sequence[str], "columns": str | Path | Mapping[Any, Any] | None,
@@ -129,7 +134,18 @@ def read_answers(
     if layout.answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save the table again.")
 
-    answers = _read_cells(layout, questionnaire, numbers, already_reversed, table.replies, notes)
+    settings = (questionnaire, numbers, already_reversed, table.replies)
+    for replies in table.others:
+        cells = layout.answers
+        others = cells.assign(cell=cells["place"].map(replies))
+        is_ok, is_better = (
+            _read_cells(replace(layout, answers=one), *settings, _Notes(""))["status"].eq("ok")
+            for one in (cells, others)
+        )
+        chosen = cells["cell"].where(is_ok | ~is_better, others["cell"])
+        layout = replace(layout, answers=cells.assign(cell=chosen))
+
+    answers = _read_cells(layout, *settings, notes)
     answers = _each_once(answers, layout, notes)
     _look_at(answers, questionnaire, already_reversed, notes)
 
@@ -205,7 +221,8 @@ def write_answers(
     path : str or Path
         ``.wide.csv``, a row for each run and a column for each item; ``.irw.csv``, the long format
         of the Item Response Warehouse (``id, item, resp``, with runs as ``wave``); ``.parquet``;
-        SPSS's ``.sav`` (wide if the table has items); any other ``.csv`` is long.
+        SPSS's ``.sav`` (wide if the table has items); any other ``.csv`` is long, and so are the
+        rows of ``.json``.
     questionnaires : sequence of Questionnaire
         The questionnaires that were answered. An SPSS file contains the texts of their items and
         the labels of their options.
@@ -226,30 +243,64 @@ def write_answers(
     """
     check_columns(table, ())
     check_loaded(questionnaires)
-    path = check_file(path, (".csv", ".parquet", ".sav"))
-    name = path.name.lower()
     has_items = {"respondent_id", "run", "item_id", "value", "status"} <= set(table.columns)
-
-    if name.endswith((".wide.csv", ".irw.csv")) and not has_items:
-        raise ParameterError(f"{path}: the table has no answers to items; end its name in .csv.")
+    path = check_answers_file(path, has_items)
+    name = path.name.lower()
     plain_table = table.copy(deep=False)
     plain_table.attrs = {}  # Parquet would write them
 
-    with writing(path):
-        if name.endswith(".wide.csv"):
-            _wide(plain_table).to_csv(path, index=False)
-        elif name.endswith(".irw.csv"):
-            _irw(plain_table).to_csv(path, index=False)
-        elif name.endswith(".parquet"):
-            try:
-                plain_table.to_parquet(path, index=False)
-            except (TypeError, ValueError) as error:  # Arrow's last argument names the column
-                raise ParameterError(f"{path}: {error.args[-1]}; correct the column.") from None
-        elif name.endswith(".sav"):
-            wide = _wide(plain_table) if has_items else plain_table
-            _write_sav(wide, path, questionnaires)
-        else:
-            plain_table.to_csv(path, index=False)
+    if name.endswith(".wide.csv"):
+        write_csv(_wide(plain_table), path)
+    elif name.endswith(".irw.csv"):
+        write_csv(_irw(plain_table), path)
+    elif name.endswith(".csv"):
+        write_csv(plain_table, path)
+    elif name.endswith(".json"):
+        write_text(path, plain_table.to_json(orient="records", indent=2))
+    elif name.endswith(".sav"):
+        _write_sav(_wide(plain_table) if has_items else plain_table, path, questionnaires)
+    else:
+        try:
+            with writing(path), replacing(path) as part:
+                plain_table.to_parquet(part, index=False)
+        except (TypeError, ValueError) as error:  # Arrow's last argument names the column
+            if isinstance(error, ParameterError):
+                raise
+            raise ParameterError(f"{path}: {error.args[-1]}; correct the column.") from None
+
+
+def check_answers_file(path: str | Path, has_items: bool) -> Path:
+    """Refuse a file of answers that could not be written, before anything is asked.
+
+    Parameters
+    ----------
+    path : str or Path
+    has_items : bool
+        Whether the table to write has answers to items.
+
+    Returns
+    -------
+    Path
+        The path, with its extension in lower case.
+
+    Raises
+    ------
+    ParameterError
+        As for :func:`write_answers`.
+
+    Examples
+    --------
+    >>> check_answers_file("scores.irw.csv", has_items=False)
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.ParameterError: scores.irw.csv: the table has no answers to items; ...
+    """
+    path = check_file(path, (".csv", ".json", ".parquet", ".sav"))
+    if path.name.lower().endswith((".wide.csv", ".irw.csv")) and not has_items:
+        raise ParameterError(f"{path}: the table has no answers to items; end its name in .csv.")
+    if path.suffix == ".sav":
+        library("pyreadstat", f"{path.name}: an SPSS file")
+    return path
 
 
 def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
@@ -449,10 +500,11 @@ def _irw(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -> None:
-    """Write an SPSS file, whose variable names may contain only letters, digits and _."""
-    pyreadstat = library("pyreadstat", f"{path.name}: an SPSS file")
-    names = {name: "".join(c if c.isalnum() else "_" for c in name)[:64] for name in table.columns}
-    texts = dict.fromkeys(names.values(), "")
+    """Write an SPSS file; a column whose name is no variable's is labelled with its name."""
+    import pyreadstat
+
+    names = _spss_names(table.columns)
+    texts = {name: "" if name == column else str(column)[:250] for column, name in names.items()}
     labels = {}
     for questionnaire in questionnaires:
         for item in questionnaire.items:
@@ -462,6 +514,40 @@ def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -
                 labels[names[item.id]] = options
 
     table = table.rename(columns=names)
-    pyreadstat.write_sav(
-        table, str(path), column_labels=list(texts.values()), variable_value_labels=labels
-    )
+    column_labels: list[str | None] = list(texts.values())
+    try:
+        with writing(path), replacing(path) as part:
+            pyreadstat.write_sav(
+                table, str(part), column_labels=column_labels, variable_value_labels=labels
+            )
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError) as error:
+        mend = "free some space, correct the column, or name another file"
+        raise ParameterError(f"{path} cannot be written ({error}): {mend}.") from None
+
+
+def _spss_names(columns: Iterable[str]) -> dict[str, str]:
+    """Return distinct names of variables: letters, digits and _, at most 64 bytes, no keyword.
+
+    Examples
+    --------
+    >>> _spss_names(["a.b", "a_b", "1a", "with"])
+    {'a.b': 'a_b', 'a_b': 'a_b_2', '1a': 'v1a', 'with': 'vwith'}
+    """
+    names: dict[str, str] = {}
+    taken = set()
+    for column in columns:
+        plain = "".join(sign if sign.isalnum() else "_" for sign in str(column))
+        if not plain[:1].isalpha() or plain.upper() in _SPSS_KEYWORDS:
+            plain = f"v{plain}"
+
+        name = plain.encode()[:64].decode(errors="ignore")
+        for number in itertools.count(2):
+            if name.upper() not in taken:  # SPSS ignores case
+                break
+            end = f"_{number}"
+            name = plain.encode()[: 64 - len(end)].decode(errors="ignore") + end
+
+        taken.add(name.upper())
+        names[column] = name
+
+    return names

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -17,10 +18,17 @@ from typing import Any
 
 import pandas as pd
 
-from ..data import text_table
+from ..data import (
+    check_cells,
+    check_size,
+    read_text,
+    split_headers,
+    text_table,
+    with_formulas,
+)
 from ..endpoints.client import is_filtered
 from ..endpoints.completions import read_message
-from ..exceptions import DataError, ParameterError
+from ..exceptions import DataError, ParameterError, PsychometricsError
 from ..modes.conversations import ENDED_WITHOUT_ANSWER
 
 # Extensions of readable files.
@@ -28,6 +36,7 @@ _ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet",
            ".dta", ".json", ".jsonl", ".eval")  # fmt: skip
 _SPREADSHEETS = {".xlsx": "openpyxl", ".xls": "xlrd", ".ods": "odf"}
 _STATISTICS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
+_WRITE_ROWS = "write rows, as pandas does with reset_index() and to_json(orient='records')."
 _IMPORT_ID = '{"importid"'
 
 
@@ -49,6 +58,8 @@ class _AnswerTable:
         The labels of each column's numbers.
     replies : bool
         Whether the cells may be whole replies of models.
+    others : list of dict
+        For each row by its name, further replies to read if its own cannot be read, in this order.
     notes : list of str
         Decisions made while the file was read.
     """
@@ -59,6 +70,7 @@ class _AnswerTable:
     texts: dict[str, str] = field(default_factory=dict)
     labels: dict[str, dict[Any, str]] = field(default_factory=dict)
     replies: bool = False
+    others: list[dict[str, str | None]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -122,9 +134,8 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
     ['E1', 'E2']
     """
     if isinstance(source, pd.DataFrame):
-        frame = source.reset_index(drop=True)
         rows = [f"row {name}" for name in source.index]
-        return _tidy_headers(_AnswerTable(frame, rows, "the frame"))
+        return _tidy_headers(_AnswerTable(_with_index(source, "the frame"), rows, "the frame"))
 
     if not isinstance(source, str | Path):
         said = f"Answers must be a file or a DataFrame, got {type(source).__name__}"
@@ -134,12 +145,14 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
     ending = path.suffix.lower()
     if ending not in _ENDINGS:
         raise ParameterError(f"{path}: save answers as one of {', '.join(_ENDINGS)}.")
-    if not os.path.isfile(path):  # Path.is_file raises an error for a long name
-        raise DataError(f"{str(path)[:200]} is not a file: name a table of answers.")
-
+    check_size(path)
     if ending in (".csv", ".tsv", ".tab", ".txt"):
-        cells = text_table(path)
-        table = _AnswerTable(cells, [f"line {n}" for n in cells.attrs.pop("lines")], path.name)
+        notes: list[str] = []
+        cells = text_table(path, notes=notes)
+        rows = [f"line {n}" for n in cells.attrs.pop("lines")]
+        if {*cells} >= {"respondent_id", "run"} or list(cells)[:3] == ["id", "item", "resp"]:
+            cells = with_formulas(cells)  # written by write_answers
+        table = _AnswerTable(cells, rows, path.name, notes=notes)
     elif ending in (".json", ".jsonl"):
         table = _json_table(path)
     elif ending == ".eval":
@@ -207,12 +220,27 @@ def library(name: str, needed_for: str) -> ModuleType:
         ) from None
 
 
+def _with_index(frame: pd.DataFrame, place: str) -> pd.DataFrame:
+    """Keep an index as columns, unless it only numbers the rows."""
+    names = list(frame.index.names)
+    if names == [None] and (pd.api.types.is_integer_dtype(frame.index.dtype) or frame.empty):
+        return frame.reset_index(drop=True)
+
+    twice = [name for name in names if name in frame]
+    if twice:
+        said = f"{place} has a column and an index that are called '{twice[0]}'"
+        raise ParameterError(f"{said}: rename or drop one.")
+    return frame.reset_index()
+
+
 def _binary_table(path: Path, ending: str) -> _AnswerTable:
     """Read a spreadsheet, a Parquet file, or a file of a statistics program."""
+    from pyarrow.parquet import read_metadata
+
     texts = {}
     labels = {}
     notes = []
-    first = 1
+    above = 0
     if ending in _SPREADSHEETS:
         library(_SPREADSHEETS[ending], f"{path.name}: a spreadsheet")
 
@@ -222,59 +250,109 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
 
     try:
         if reader is not None:
+            _, about = reader(str(path), metadataonly=True)
+            check_cells(path.name, about.number_rows or 0, about.number_columns)
             cells, about = reader(str(path))
             texts = {name: text for name, text in about.column_names_to_labels.items() if text}
             labels = dict(about.variable_value_labels)
         elif ending == ".parquet":
-            cells = pd.read_parquet(path)
+            size = read_metadata(path)
+            check_cells(path.name, size.num_rows, size.num_columns)
+            cells = _with_index(pd.read_parquet(path), path.name)
         else:
-            sheets = pd.read_excel(path, sheet_name=None, dtype=object, header=None)
-            sheet, cells = next(iter(sheets.items()))
-            first, cells = _below_headers(cells)
-            if len(sheets) > 1:
-                rest = ", ".join(list(sheets)[1:])
-                notes.append(f"the sheet '{sheet}' is read; left out: {rest}")
+            with pd.ExcelFile(path) as book:
+                sheet, *others = book.sheet_names
+                above, cells = split_headers(_sheet_rows(book, path.name))
+            if others:
+                notes.append(f"the sheet '{sheet}' is read; left out: {', '.join(others)}")
+    except PsychometricsError:
+        raise
     except Exception as error:  # each library has its own errors
-        said = " ".join(str(error).split())[:200]
+        said = " ".join(str(error).split())[:200] or type(error).__name__
         raise DataError(f"{path} cannot be read ({said}): save the table as CSV.") from None
 
-    if first > 2:
-        notes.append(f"{several(first - 2, 'row')} above the headers left out")
+    if above:
+        notes.append(f"{several(above, 'row')} above the headers left out")
 
-    cells = cells.reset_index(drop=True)
+    first = above + 2 if ending in _SPREADSHEETS else 1
     rows = [f"row {number + first}" for number in range(len(cells))]
     return _AnswerTable(cells, rows, path.name, texts, labels, notes=notes)
 
 
-def _below_headers(sheet: pd.DataFrame) -> tuple[int, pd.DataFrame]:
-    """Take the first row with enough cells as headers; return the next row's number and the rows.
+def _sheet_rows(book: pd.ExcelFile, place: str) -> list[list[Any]]:
+    """Return the rows of a workbook's first sheet, after checking how far it reaches."""
+    name = book.sheet_names[0]
+    if book.engine == "openpyxl":
+        sheet = book.book[name]
+        sheet.reset_dimensions()  # programs may declare wrong ones
+        return _filled_rows(sheet.iter_rows(values_only=True), place)
 
-    Enough means more than half as many cells as the fullest row has; a title above a table has
-    fewer. If pandas read the headers, it would rename the second *item 1* to *item 1.1*, which
-    resembles item 11.
-    """
-    filled = sheet.notna().sum(axis=1).tolist()
-    top = next((row for row, count in enumerate(filled) if 2 * count > max(filled)), 0)
-    names = [] if sheet.empty else sheet.iloc[top].tolist()
-    names = [f"column {n}" if pd.isna(name) else name for n, name in enumerate(names, start=1)]
-    return top + 2, sheet.iloc[top + 1 :].set_axis(names, axis=1)
+    if book.engine == "xlrd":
+        sheet = book.book.sheet_by_name(name)
+        check_cells(place, sheet.nrows, sheet.ncols)
+    else:
+        _check_open_sheet(book.book, place)
+
+    cells = pd.read_excel(book, name, header=None, dtype=object, keep_default_na=False)
+    rows: list[list[Any]] = cells.to_numpy().tolist()
+    return rows
+
+
+def _filled_rows(rows: Iterable[tuple[Any, ...]], place: str) -> list[list[Any]]:
+    """Return rows without the empty cells at their ends and the empty rows at the table's end."""
+    filled: list[list[Any]] = []
+    width = 0
+    gap = 0
+    for row in rows:
+        last = max((n for n, cell in enumerate(row, start=1) if cell is not None), default=0)
+        if not last:
+            gap += 1
+            continue
+
+        width = max(width, last)
+        check_cells(place, len(filled) + gap + 1, width)
+        filled += [[] for _ in range(gap)]
+        gap = 0
+        # a whole number may be saved with decimals
+        filled.append([int(c) if type(c) is float and c % 1 == 0 else c for c in row[:last]])
+
+    return filled
+
+
+def _check_open_sheet(document: Any, place: str) -> None:
+    """Check the size of an OpenDocument's first sheet, whose cells and rows may be repeated."""
+    tables = library("odf.table", place)
+    rows = columns = row = 0
+    for line in document.getElementsByType(tables.Table)[0].getElementsByType(tables.TableRow):
+        row += int(line.getAttribute("numberrowsrepeated") or 1)
+        column = 0
+        for cell in line.childNodes:
+            column += int(cell.getAttribute("numbercolumnsrepeated") or 1)
+            if cell.childNodes or cell.getAttribute("valuetype"):
+                rows = row
+                columns = max(columns, column)
+
+        check_cells(place, rows, columns)
 
 
 def _json_table(path: Path) -> _AnswerTable:
     """Read JSON (a list, or an object per line), also from lm-evaluation-harness or a batch API."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    if path.suffix.lower() == ".json":
-        content = _decoded(text, path, 1)
-        numbered = list(enumerate(content if isinstance(content, list) else [content], start=1))
-    else:
-        lines = enumerate(text.splitlines(), start=1)
+    notes: list[str] = []
+    text = read_text(path, notes)
+    unit = "row" if path.suffix.lower() == ".json" else "line"
+    if unit == "row":
+        numbered = list(enumerate(_json_rows(_decoded(text, path, 1), path), start=1))
+    else:  # str.splitlines would split at signs that a text may contain
+        lines = enumerate(text.split("\n"), start=1)
         numbered = [(n, _decoded(line, path, n)) for n, line in lines if line.strip()]
 
     stray = [number for number, row in numbered if not isinstance(row, dict)]
     if stray:
-        raise DataError(f"{path}, row {stray[0]}: is not a JSON object; write one.")
+        raise DataError(
+            f"{path}, {unit} {stray[0]}: is not a JSON object; write rows, as pandas does with "
+            "to_json(orient='records')."
+        )
 
-    notes = []
     first = numbered[0][1] if numbered else {}
     if {"doc", "filtered_resps"} <= set(first):
         kind = "samples of lm-evaluation-harness"
@@ -286,7 +364,9 @@ def _json_table(path: Path) -> _AnswerTable:
         if len(filters) > 1:
             notes.append(f"of the filters {', '.join(map(str, filters))}, only the first is read")
 
-        rows = [_harness_row(row, model) for _, row in numbered]
+        samples = [(n, _harness_rows(row, model, f"{path}, line {n}")) for n, row in numbered]
+        numbered = [(n, row) for n, sample in samples for row in sample]
+        rows = [row for _, row in numbered]
     elif "custom_id" in first and isinstance(
         first.get("response", first.get("result", "")), dict | None
     ):
@@ -299,8 +379,46 @@ def _json_table(path: Path) -> _AnswerTable:
     if kind:
         notes.insert(0, f"read as {kind}")
 
-    places = [f"line {number}" for number, _ in numbered]
+    check_cells(path.name, len(rows), len({name for row in rows for name in row}))
+    places = [f"{unit} {number}" for number, _ in numbered]
     return _AnswerTable(pd.DataFrame(rows), places, path.name, replies=bool(kind), notes=notes)
+
+
+def _json_rows(content: Any, path: Path) -> list[Any]:
+    """Return the rows of a JSON file in any of the forms that pandas writes."""
+    if not isinstance(content, dict):
+        return content if isinstance(content, list) else [content]
+
+    names = content.get("columns")
+    data = content.get("data")
+    if isinstance(names, list) and isinstance(data, list):  # the form "split"
+        index = content.get("index", [])
+        if len({*map(str, names)}) < len(names) or {*map(type, index)} - {int}:
+            raise DataError(f"{path}: has columns twice, or names in its index; {_WRITE_ROWS}")
+        if any(not isinstance(row, list) or len(row) != len(names) for row in data):
+            raise DataError(f"{path}: has rows of other lengths than its columns; {_WRITE_ROWS}")
+        return [dict(zip(map(str, names), row, strict=True)) for row in data]
+
+    if isinstance(content.get("schema"), dict) and isinstance(data, list):  # the form "table"
+        return data
+
+    columns = list(content.values())
+    if columns and all(isinstance(column, list) for column in columns):
+        if len({*map(len, columns)}) > 1 or any(isinstance(c, dict) for c in columns[0]):
+            raise DataError(f"{path}: has lists that are not columns; {_WRITE_ROWS}")
+        return [dict(zip(content, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    if not columns or not all(isinstance(column, dict) for column in columns):
+        return [content]
+
+    keys = list({key: None for column in columns for key in column})
+    numbers_rows = [all(map(str.isdecimal, names)) for names in (keys, content)]
+    if numbers_rows == [True, False]:  # the form "columns"
+        check_cells(path.name, len(keys), len(columns))
+        return [{name: column.get(key) for name, column in content.items()} for key in keys]
+    if numbers_rows == [False, True]:  # the form "index"
+        return columns
+    raise DataError(f"{path}: may be written column by column or row by row; {_WRITE_ROWS}")
 
 
 def _flat(value: object) -> object:
@@ -320,21 +438,36 @@ def _decoded(text: str, path: Path, line: int) -> object:
         raise DataError(f"{path}, line {line}: too nested or too long; write flat rows.") from None
 
 
-def _harness_row(row: dict[str, Any], model: str) -> dict[str, Any]:
-    """Return the fields of a sample's document, with the continuation or text that was chosen."""
-    doc = row["doc"] if isinstance(row["doc"], dict) else {"text": row["doc"]}
+def _harness_rows(row: dict[str, Any], model: str, place: str) -> list[dict[str, Any]]:
+    """Return the fields of a sample's document with the option that is likeliest, or each text."""
+    doc = row.get("doc")
+    doc = doc if isinstance(doc, dict) else {"text": doc}
     fields = {name: value for name, value in doc.items() if isinstance(value, str | int | float)}
-    responses = row["filtered_resps"]
-    if len(responses) == 1 and isinstance(responses[0], list) and len(responses[0]) == 1:
-        responses = responses[0]
+    fields |= {"model": model}
+    responses = row.get("filtered_resps")
+    requests = responses if isinstance(responses, list) else [responses]
+    scores = [_log_likelihood(one) for one in requests]
+    known = [score for score in scores if score is not None]
 
-    if len(responses) > 1:
-        scores = [float(one[0] if isinstance(one, list | tuple) else one) for one in responses]
-        answer: Any = _continuations(row)[scores.index(max(scores))]
-    else:
-        answer = responses[0] if responses else None
+    if known:
+        options = _continuations(row.get("arguments"))
+        if (
+            len({len(known), len(options), len(scores)}) > 1
+            or len(known) < 2
+            or any(map(math.isnan, known))
+        ):
+            raise DataError(
+                f"{place}: has {len(known)} log-likelihoods for {len(options)} options, or one "
+                "that is not a number; write the samples again."
+            )
+        likeliest = [
+            text for text, score in zip(options, known, strict=True) if score == max(known)
+        ]
+        return [fields | {"response": likeliest[0] if len(likeliest) == 1 else None}]
 
-    return fields | {"model": model, "response": _choice(answer, doc.get("choices"))}
+    # a text, or the texts of repeated requests
+    texts = [text for one in requests for text in (one if isinstance(one, list) else [one])]
+    return [fields | {"response": _choice(text, doc.get("choices"))} for text in texts or [None]]
 
 
 def _choice(answer: object, choices: object) -> object:
@@ -347,12 +480,24 @@ def _choice(answer: object, choices: object) -> object:
     return texts[place]
 
 
-def _continuations(row: dict[str, Any]) -> list[str]:
+def _log_likelihood(response: Any) -> float | None:
+    """Return the log-likelihood in a pair that also says whether the text is the likeliest."""
+    is_pair = isinstance(response, list) and len(response) == 2
+    if not is_pair or str(response[1]) not in ("True", "False"):
+        return None
+    try:
+        score = float(response[0])
+    except (TypeError, ValueError):
+        return None
+    return None if score > 0 else score
+
+
+def _continuations(arguments: Any) -> list[str]:
     """Return the texts appended to a prompt for each option of a multiple-choice sample."""
-    arguments = row["arguments"]
     if isinstance(arguments, dict):  # format of newer versions
-        arguments = [list(one.values()) for one in arguments.values()]
-    return [str(one[1]).strip() for one in arguments]
+        arguments = [list(one.values()) for one in arguments.values() if isinstance(one, dict)]
+    pairs = [one for one in arguments or [] if isinstance(one, list) and len(one) > 1]
+    return [str(pair[1]).strip() for pair in pairs]
 
 
 def _batch_rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -391,37 +536,43 @@ def _inspect_log(path: Path) -> _AnswerTable:
         said = " ".join(str(error).split())[:200]
         raise DataError(f"{path} cannot be read ({said}): write the log again.") from None
 
-    rows = list(_inspect_rows(content))
-    places = [f"sample {row['id']}" for row in rows]
-    cells = pd.DataFrame(rows).rename(columns={"id": "sample"})
+    samples = content.samples or []
+    repeated = len({sample.epoch for sample in samples}) > 1
+    places = [f"sample {s.id}, epoch {s.epoch}" if repeated else f"sample {s.id}" for s in samples]
     notes = ["read as an inspect log"]
+    scorers = dict.fromkeys(name for sample in samples for name in sample.scores or {})
+    if scorers:
+        notes.append(
+            f"the answer of the scorer {' or else '.join(scorers)} is read, or else the completion"
+        )
     if content.status in ("error", "cancelled"):
         notes.append(f"the log's status is {content.status}: it may lack samples")
 
-    return _AnswerTable(cells, places, path.name, replies=True, notes=notes)
+    replies = [_inspect_replies(sample, list(scorers)) for sample in samples]
+    others = [dict(zip(places, texts, strict=True)) for texts in zip(*replies, strict=True)]
+    rows = [_inspect_row(sample, content.eval.model) for sample in samples]
+    cells = pd.DataFrame(rows).assign(response=list(others[0].values()) if others else None)
+    return _AnswerTable(cells, places, path.name, replies=True, others=others[1:], notes=notes)
 
 
-def _inspect_rows(content: Any) -> Iterator[dict[str, Any]]:
-    for sample in content.samples or []:
-        asked = sample.input
-        if not isinstance(asked, str):
-            asked = asked[-1].text if asked else ""
+def _inspect_replies(sample: Any, scorers: list[str]) -> list[object]:
+    """Return the answer that each scorer extracted (or the first there is), and the completion."""
+    scores = sample.scores or {}
+    answers = [scores[name].answer if name in scores else None for name in scorers]
+    replies = [*answers, sample.output.completion]
+    replies[0] = next(filter(None, replies), None)
+    return [_choice(reply, sample.choices) for reply in replies]
 
-        answers = [score.answer for score in (sample.scores or {}).values() if score.answer]
-        details = {
-            name: value
-            for name, value in (sample.metadata or {}).items()
-            if isinstance(value, str | int | float)
-        }
-        yield details | {
-            "id": sample.id,
-            "model": content.eval.model,
-            "epoch": sample.epoch,
-            "input": asked,
-            "response": _choice(
-                answers[0] if answers else sample.output.completion, sample.choices
-            ),
-        }
+
+def _inspect_row(sample: Any, model: str) -> dict[str, Any]:
+    asked = sample.input
+    if not isinstance(asked, str):
+        asked = asked[-1].text if asked else ""
+
+    metadata = sample.metadata or {}
+    details = {k: value for k, value in metadata.items() if isinstance(value, str | int | float)}
+    own = {"sample": sample.id, "model": model, "epoch": sample.epoch, "input": asked}
+    return details | own
 
 
 def _tidy_headers(table: _AnswerTable) -> _AnswerTable:

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 from filelock import FileLock
 
-from ..data import text_table
+from ..data import text_table, with_formulas, write_csv
 from ..endpoints.masking import mask_conditions
-from ..exceptions import ParameterError, RespondentError, writing
-from ..files import replacing
+from ..exceptions import ParameterError, RespondentError
 from ..modes import mode_named
 from ..modes.mode import Identity, Mode
 from ..questionnaires import Questionnaire, load_questionnaires
@@ -283,7 +282,7 @@ class _Failures:
             raise ParameterError(f"{self._path} is not a file: name a .csv file.")
 
         try:
-            rows = pd.read_csv(self._path, dtype=str, keep_default_na=False)
+            rows = with_formulas(pd.read_csv(self._path, dtype=str, keep_default_na=False))
         except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
             raise ParameterError(f"{self._path}: unreadable ({error}); delete the file.") from None
 
@@ -294,5 +293,4 @@ class _Failures:
     def _write(self, rows: pd.DataFrame) -> None:
         if self._path is None:
             return
-        with writing(self._path), replacing(self._path) as part:
-            rows.to_csv(part, index=False)
+        write_csv(rows, self._path)

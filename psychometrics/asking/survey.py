@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ..checks import check_columns, check_numbers
-from ..exceptions import ParameterError, check_file, writing
+from ..data import write_csv, write_text
+from ..exceptions import ParameterError, check_file
 from ..modes.messages import attention_text
 from ..questionnaires import Item, Option, Questionnaire, load_questionnaire
 from ..questionnaires.answers import IDENTITY, check_loaded
@@ -107,20 +108,19 @@ def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
     9
     """
     path = check_file(path, (".html", ".csv"))
-    with writing(path):
-        if path.suffix == ".html":
-            path.write_text(_page(questionnaire), encoding="utf-8")
-            return
+    if path.suffix == ".html":
+        write_text(path, _page(questionnaire))
+        return
 
-        rows = [
-            {
-                "item_id": item.id,
-                "item": _asked(questionnaire, item),
-                "options": _listed(questionnaire.choices(item)),
-            }
-            for item in questionnaire.items
-        ]
-        pd.DataFrame(rows).to_csv(path, index=False)
+    rows = [
+        {
+            "item_id": item.id,
+            "item": _asked(questionnaire, item),
+            "options": _listed(questionnaire.choices(item)),
+        }
+        for item in questionnaire.items
+    ]
+    write_csv(pd.DataFrame(rows), path)
 
 
 def screen(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tempfile
 import unicodedata
 import warnings
@@ -13,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..checks import check_choice, check_flags
-from ..data import text_table
+from ..data import text_table, write_text
 from ..exceptions import ParameterError, QuestionnaireError, writing
 from ..questionnaires.library import load_questionnaire
 from .wording import LANGUAGES, RULES, _sided_words
@@ -166,9 +165,9 @@ def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
         except QuestionnaireError as error:
             raise QuestionnaireError(_in_table(str(error), written, source, rows)) from None
 
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(written, path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, text)
 
 
 def _identity(title: str) -> str:

@@ -22,7 +22,8 @@ import yaml
 from ..asking.ask import ask
 from ..asking.population import population, population_table
 from ..checks import check_columns, check_names, check_numbers
-from ..exceptions import ParameterError, RespondentError, writing
+from ..data import write_csv, write_text
+from ..exceptions import ParameterError, RespondentError, check_file
 from ..measures.intervals import mean_interval
 from ..measures.normalisation import pss
 from ..measures.validity import term_silhouettes
@@ -99,10 +100,9 @@ class _Improved:
         head = _HEAD.format(**said, date=date, seed=self.seed, limit=TOLERANCE)
         body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
 
-        with writing(path):
-            path.write_text(head + body, encoding="utf-8")
-            if report is not None:
-                self.candidates.to_csv(Path(report).expanduser(), index=False, float_format="%.4f")
+        write_text(path, head + body)
+        if report is not None:
+            write_csv(self.candidates, Path(report).expanduser(), decimals=4)
 
         return path
 
@@ -342,8 +342,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
         place = Path(file).expanduser()
         if place.exists():
             raise ParameterError(f"{file} exists and is not overwritten: name another file.")
-        if not place.absolute().parent.is_dir():
-            raise ParameterError(f"{file}: there is no folder {place.parent}; make it first.")
+        check_file(place, (".yaml", ".csv"))
 
         if not os.access(place.absolute().parent, os.W_OK):
             raise ParameterError(f"{file} cannot be written: name a file in another folder.")

@@ -16,8 +16,8 @@ from tqdm import tqdm
 from .. import modes
 from ..asking.population import population_table
 from ..checks import check_kinds
-from ..data import NLI_LABELS
-from ..exceptions import ParameterError, RespondentError, check_file, writing
+from ..data import NLI_LABELS, write_text
+from ..exceptions import ParameterError, RespondentError, check_file
 from ..models.hub import check_listed
 
 if TYPE_CHECKING:
@@ -117,9 +117,7 @@ def new_population(
         content, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
     )
 
-    with writing(path):
-        path.write_text(_HEADER.format(name=path.name) + text, encoding="utf-8")
-
+    write_text(path, _HEADER.format(name=path.name) + text)
     return population_table(path)
 
 

@@ -11,8 +11,9 @@ import typer
 
 import psychometrics as pm
 
-from ..exceptions import ParameterError, writing
-from .options import _conditions_in
+from ..data import write_csv
+from ..exceptions import ParameterError
+from .options import _conditions_in, _reading_settings_in
 
 
 def _collect_answers(
@@ -31,7 +32,7 @@ def _collect_answers(
             "leave --dry-run out, or name --mode chat or options."
         )
 
-    conditions = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})
+    conditions = _conditions_in(condition, mode) | ({"dry_run": True} if dry_run else {})
     own = {"questionnaires", "respondents", "mode", *more} & conditions.keys()
     if own:
         raise ParameterError(f"{min(own)} is not a condition: use the command's own option.")
@@ -58,31 +59,19 @@ def _read_answers(file: Path, questionnaires: list, respondents: str, mode: str,
         raise ParameterError("--answers replaces asking: leave out respondents and mode.")
 
     read = pm.asking.answer_files.read_all
-    return read(file, questionnaires, progress=True, **_conditions_in(condition))
+    return read(file, questionnaires, progress=True, **_reading_settings_in(condition))
 
 
 def _write_table(
     table, output: Path | None = None, as_json: bool = False, questionnaires: list = ()
 ) -> None:
     """Write a table in the format of the file's extension, or print it."""
-    if output is not None and output.name.endswith((".parquet", ".sav", ".wide.csv", ".irw.csv")):
-        return pm.write_answers(table, output, questionnaires)
-    with writing(output):
-        if as_json or (output is not None and output.suffix == ".json"):
-            table.to_json(output or sys.stdout, orient="records", indent=2)
-        else:
-            table = _without_formulas(table)
-            table.to_csv(output or sys.stdout, index=False, float_format="%.6f")
-
-
-def _without_formulas(table):
-    """Put a ' before each text that a spreadsheet would evaluate as a formula."""
-
-    def plain(value: object) -> object:
-        formula = isinstance(value, str) and re.match(r"[=@\t\r]|[+-](?![\d.]+$)", value)
-        return f"'{value}" if formula else value
-
-    return table.map(plain)
+    if output is None and as_json:
+        table.to_json(sys.stdout, orient="records", indent=2)
+    elif output is None or re.search(r"(?<!\.wide)(?<!\.irw)\.csv$", output.name, re.IGNORECASE):
+        write_csv(table, output or sys.stdout, decimals=6)
+    else:
+        pm.write_answers(table, output, questionnaires)
 
 
 def _exit_with_status(answers) -> None:

@@ -24,6 +24,7 @@ from .options import (
     Store,
     _conditions_in,
     _names_in,
+    _reading_settings_in,
     app,
 )
 
@@ -36,7 +37,6 @@ _Plot = Annotated[
     Path | None,
     Option(help="Also plot the scores (a compass for two axes) to a .png, .svg or .pdf file."),
 ]
-_TABLES = (".csv", ".json", ".parquet", ".sav")
 
 
 @app.command("ask", rich_help_panel=_PANEL)
@@ -73,7 +73,8 @@ def _ask(
     more = {"engine": engine, "failures": failures, "store": store}
 
     if output is not None:
-        pm.exceptions.check_file(output, _TABLES)
+        answers_items = pm.modes.mode_named(mode).answers == "items" and not dry_run
+        output = pm.asking.answer_files.check_answers_file(output, answers_items)
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
 
     answers = _collect_answers(
@@ -123,9 +124,11 @@ def _scores(
     items can also be written as .wide.csv or .irw.csv.
     --temperature affects the normalisation; -c temperature=T sets how a chat model is sampled.
     """
-    for path, endings in ((plot, (".png", ".svg", ".pdf")), (output, _TABLES)):
-        if path is not None:
-            pm.exceptions.check_file(path, endings)
+    if plot is not None:
+        pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
+    if output is not None:
+        in_items = answer_file is not None or pm.modes.mode_named(mode).answers == "items"
+        output = pm.asking.answer_files.check_answers_file(output, items and in_items)
 
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
@@ -188,6 +191,7 @@ def _survey(
     took.
     """
     form = pm.asking.survey.survey(questionnaire)
+    settings = _reading_settings_in(condition)
     if not files:
         if output is None:
             raise ParameterError("survey: no file is named; name a page or table with --output.")
@@ -195,7 +199,9 @@ def _survey(
         typer.echo(f"{output}: {len(form.items)} items, including attention checks")
         return
 
-    answers, screened = pm.asking.survey.read_survey(files, form, **_conditions_in(condition))
+    if output is not None:
+        output = pm.asking.answer_files.check_answers_file(output, has_items=True)
+    answers, screened = pm.asking.survey.read_survey(files, form, **settings)
     _write_table(screened)
     typer.echo(f"{screened['kept'].sum()} of {len(screened)} people are kept", err=True)
     if output is not None:
@@ -225,10 +231,10 @@ def _behaviour(
     from statsmodels.stats.proportion import proportion_confint
 
     if output is not None:
-        pm.exceptions.check_file(output, _TABLES)
+        output = pm.asking.answer_files.check_answers_file(output, has_items=False)
 
     study = pm.studies.behaviour
-    how = {"store": store, **_conditions_in(condition)}
+    how = {"store": store, **_conditions_in(condition, "chat")}
     taken = {name: name for name in _names_in(roles)}
     asked = study.facts_in(facts), study.requests_in(requests)
     found = [study.known(model, asked[0], taken, **how)]

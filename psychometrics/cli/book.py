@@ -32,7 +32,7 @@ def _run(
     ] = None,
 ) -> None:
     """Execute a notebook with one or many sets of parameters; write a file or a folder of files."""
-    values = pm.checks.parse_parameters(parameter or [])
+    values = pm.checks.parse_parameters(parameter or [], pm.runs.parameter_kinds(notebook))
     if device is not None:
         pm.models.devices.resolve_device(device)  # refuse it before a kernel starts
         os.environ["PSYCHOMETRICS_DEVICE"] = device  # the kernel inherits it

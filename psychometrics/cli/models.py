@@ -11,9 +11,8 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
-from ..data import NLI_LABELS
+from ..data import NLI_LABELS, write_csv
 from ..exceptions import ParameterError, PsychometricsError
-from .answers import _without_formulas
 from .options import _names_in, app
 
 _PANEL = "Ask and score"
@@ -26,7 +25,7 @@ def _population(
     ] = "embedded",
 ) -> None:
     """Print the table of the embedded population, or of a population's file."""
-    _without_formulas(pm.population_table(file)).to_csv(sys.stdout, index=False)
+    write_csv(pm.population_table(file), sys.stdout)
 
 
 @app.command("new-population", rich_help_panel=_PANEL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer import Argument, Option
@@ -60,9 +60,18 @@ def _names_in(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _conditions_in(condition: list[str] | None) -> dict:
-    """Parse conditions, each written as ``name=value``; refuse the key of an endpoint."""
-    conditions = pm.checks.parse_parameters(condition or [])
+def _conditions_in(condition: list[str] | None, mode: str = "nli") -> dict:
+    """Parse conditions of asking, each written as ``name=value``; refuse an endpoint's key."""
+    kinds = get_type_hints(pm.ask) | {"personas": str}
+    for name, field in pm.modes.mode_named(mode).conditions_type.model_fields.items():
+        kinds[name] = type(field.default) if field.annotation is Any else field.annotation
+
+    conditions = pm.checks.parse_parameters(condition or [], kinds)
     if "api_key" in conditions:  # other users of the machine, and pages, would see it
         raise ParameterError("api_key is not a condition: set OPENAI_API_KEY in the environment.")
     return conditions
+
+
+def _reading_settings_in(condition: list[str] | None) -> dict:
+    """Parse settings for reading a table of answers, each written as ``name=value``."""
+    return pm.checks.parse_parameters(condition or [], get_type_hints(pm.read_answers))

@@ -6,15 +6,15 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_type_hints
 
 import typer
 from typer import Argument, Option
 
 import psychometrics as pm
 
-from ..exceptions import ParameterError, PsychometricsError, writing
-from .answers import _without_formulas
+from ..data import write_csv
+from ..exceptions import ParameterError, PsychometricsError
 from .options import Conditions, Mode, Output, QuestionnaireName, Respondents, _conditions_in, app
 
 _PANEL = "Questionnaires"
@@ -32,7 +32,7 @@ def _new_questionnaire(
     and optionally scale, reverse (yes), options (0=Not at all; 1=Often), source and inverse terms
     (separated by semicolons), premise and hypothesis.
     """
-    output = output or table.with_suffix(".yaml")
+    output = output or Path(f"{table.with_suffix('') if table.name else 'draft'}.yaml")
     with warnings.catch_warnings(record=True) as left_out:
         warnings.simplefilter("always")
         path = pm.authoring.drafts.draft(table, output, language=language)
@@ -137,17 +137,13 @@ def _prompts(
             "options, or add templates and terms."
         )
 
-    table = pm.modes.mode_named(mode).preview(loaded, _conditions_in(condition))
+    if output is not None:
+        output = pm.exceptions.check_file(output, (".csv", ".parquet"))
+    table = pm.modes.mode_named(mode).preview(loaded, _conditions_in(condition, mode))
     if output is None:
-        return _without_formulas(table).to_csv(sys.stdout, index=False)
+        return write_csv(table, sys.stdout)
 
-    pm.exceptions.check_file(output, (".csv", ".parquet"))
-    with writing(output):
-        if output.suffix == ".csv":
-            _without_formulas(table).to_csv(output, index=False)
-        else:
-            table.to_parquet(output, index=False)
-
+    pm.write_answers(table, output)
     requests = table["request"].nunique() if "request" in table else len(table)
     typer.echo(f"{output}: {requests} {'requests' if 'request' in table else 'prompts'}")
 
@@ -173,7 +169,7 @@ def _questionnaires() -> None:
         whole = {"questionnaire": name, "items": len(loaded.items), "reversed": 0, "groups": 0}
         rows += [whole | {"scale": part, "mode": "category"} for part in loaded.categories]
 
-    pd.DataFrame(rows).to_csv(sys.stdout, index=False)
+    write_csv(pd.DataFrame(rows), sys.stdout)
 
 
 @app.command("improve", rich_help_panel=_PANEL)
@@ -196,7 +192,7 @@ def _improve(
     output = output or beside.with_name(f"{loaded.id}_improved.yaml")
     report = output.with_name(f"{output.stem}_candidates.csv")
     pm.improving.check_new(output, report)
-    how = pm.checks.parse_parameters(condition or [])
+    how = pm.checks.parse_parameters(condition or [], get_type_hints(pm.ask))
     with pm.models.devices.computing_on(how.get("device")):
         found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
 

@@ -23,6 +23,7 @@ from .options import (
     Store,
     _conditions_in,
     _names_in,
+    _reading_settings_in,
     app,
 )
 
@@ -157,7 +158,7 @@ def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | 
         "questionnaires": _names_in(questionnaires),
         "against": None if against == "nobody" else against,
         "mode": mode,
-        "conditions": _conditions_in(condition),
+        "conditions": _conditions_in(condition, mode),
     }
 
 
@@ -192,7 +193,8 @@ def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] 
 
     names = _names_in(questionnaires)
     answers = _read_answers(file, names, "embedded", mode, condition)
-    asked = {"answers": str(file.expanduser().absolute()), "settings": _conditions_in(condition)}
+    settings = _reading_settings_in(condition)
+    asked = {"answers": str(file.expanduser().absolute()), "settings": settings}
     return answers, asked | {"questionnaires": names}
 
 
@@ -281,9 +283,10 @@ def _study_run(
     -c takes settings that the plan leaves open: the device and the endpoint's settings; max_cost
     limits the whole run. A study in mode file asks no respondents: its answers are in --answers.
     """
-    how = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})
-    if answer_file is not None:
-        how["answers"] = answer_file
+    if answer_file is None:
+        how = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})
+    else:
+        how = _reading_settings_in(condition) | {"answers": answer_file}
 
     summary = pm.study.run_study(study, store, **how)
 

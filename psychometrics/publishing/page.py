@@ -6,11 +6,14 @@ import base64
 import hashlib
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..checks import check_choice, check_kinds
+from ..data import write_text
 from ..exceptions import ParameterError, writing
+from ..files import replacing
 from .printing import _check_output, _print_page
 from .prose import FOR_THE_PUBLISHED_RUN, _prose_of
 
@@ -108,14 +111,14 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     text = re.sub(r"HELD[0-9a-f]{24}", lambda match: held.get(match[0], match[0]), text)
     text = _without_surrogates(text)
 
-    with writing(output):
-        if output.suffix == ".pdf":
-            with tempfile.TemporaryDirectory() as folder:
-                printed_from = Path(folder) / "page.html"
-                printed_from.write_text(text, encoding="utf-8")
-                _print_page(printed_from.as_uri(), output.absolute(), Path(folder) / "browser")
-        else:
-            output.write_text(text, encoding="utf-8")
+    if output.suffix != ".pdf":
+        write_text(output, text)
+        return output
+
+    with writing(output), replacing(output) as part, tempfile.TemporaryDirectory() as folder:
+        printed_from = Path(folder) / "page.html"
+        printed_from.write_text(text, encoding="utf-8")
+        _print_page(printed_from.as_uri(), part.absolute(), Path(folder) / "browser")
 
     return output
 
@@ -224,8 +227,15 @@ def _few_brackets(text: str) -> str:
 
 def _slides(cells: list) -> list:
     """Return a slide for each output, under its headline, with the following text as notes."""
-    from nbformat.v4 import new_markdown_cell as new
+    from nbformat.v4 import new_markdown_cell
 
+    attachments = {}
+    for number, cell in enumerate(cells):  # two cells may call their pictures image.png
+        for name, picture in cell.get("attachments", {}).items():
+            attachments[f"{number}-{name}"] = picture
+            cell.source = cell.source.replace(f"attachment:{name}", f"attachment:{number}-{name}")
+
+    new = partial(new_markdown_cell, attachments=attachments)
     text = "\n\n".join(c.source for c in cells if "outputs" not in c).partition("# Exercises")[0]
     opening = re.findall(_OPENING, text, re.M)
     made = [("slide", new("\n\n".join(opening)))]

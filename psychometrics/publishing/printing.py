@@ -13,7 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from ..exceptions import ParameterError, PsychometricsError, check_file
+from ..exceptions import ParameterError, PsychometricsError, check_file, writing
+from ..files import replacing
 from ..paths import book_dir
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def _print_page(address: str, output: Path, profile: Path) -> None:
     address : str
         An address such as ``file:///tmp/page.html``.
     output : Path
+        A new file.
     profile : Path
         A folder for the browser's own files, which several calls may share.
 
@@ -72,9 +74,8 @@ def _print_page(address: str, output: Path, profile: Path) -> None:
                "--disable-background-networking", "--disable-component-update", "--disable-sync",
                "--no-pdf-header-footer", "--virtual-time-budget=20000",
                f"--user-data-dir={profile}", f"--print-to-pdf={output}"]  # fmt: skip
-    output.unlink(missing_ok=True)  # so that an earlier print is not mistaken for this one
     subprocess.run([browser, *options, address], check=False, capture_output=True, timeout=300)
-    if not output.is_file():
+    if not output.is_file() or not output.stat().st_size:
         raise PsychometricsError(f"{browser} did not print {address}: try another browser.")
 
 
@@ -127,7 +128,8 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
 
         _link_pages(writer, starts)
         writer.compress_identical_objects()
-        writer.write(output)
+        with writing(output), replacing(output) as part:
+            writer.write(part)
 
     return output
 

@@ -26,6 +26,7 @@ import pandas as pd
 from pydantic import InstanceOf
 
 from ..checks import check_kinds
+from ..data import with_formulas, write_csv
 from ..exceptions import DataError, ParameterError
 from ..paths import book_dir
 
@@ -202,7 +203,7 @@ def read(name: str, runs: str | Path = "book") -> pd.DataFrame:
     """
     chapter, _, table_name = name.partition("/")
     folder = book_dir() / "chapters" if runs == "book" else Path(runs)
-    return pd.read_csv(_path(name, chapter, table_name, folder), index_col=0)
+    return with_formulas(pd.read_csv(_path(name, chapter, table_name, folder), index_col=0))
 
 
 def cell(address: str, runs: Path, chapter: str = "") -> object:
@@ -369,7 +370,7 @@ def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
     _RUN.folder.mkdir(parents=True, exist_ok=True)
     flat = frame.set_axis([_flat(column) for column in frame], axis=1)
     path = _RUN.folder / f"{name}.csv"
-    flat.to_csv(path, index=not _is_default(frame.index))
+    write_csv(flat, path, index=not _is_default(frame.index))
     return path
 
 

@@ -13,11 +13,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from filelock import FileLock, Timeout
 
 from ..checks import check_choice, check_flags, check_kinds, parse_parameters
+from ..data import with_formulas, write_csv, write_text
 from ..exceptions import ParameterError, PsychometricsError, check_file, needed, writing
 from ..paths import notebooks_dir
 from ..store import key_of
@@ -132,6 +134,29 @@ def _folder_beside(output: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+def parameter_kinds(notebook: str) -> dict[str, Any]:
+    """Return the types of a notebook's parameters, as far as they are declared, by name.
+
+    Raises
+    ------
+    ParameterError
+        There is no such notebook.
+
+    Examples
+    --------
+    >>> parameter_kinds("03-assessment")["score"]
+    typing.Literal['entailment', 'contrast']
+    """
+    known = needed("papermill").inspect_notebook(_as_template(_source_of(notebook)))
+    kinds: dict[str, Any] = {
+        name: str for name, about in known.items() if about["default"][:1] in ("'", '"')
+    }
+    if notebook in CHAPTERS:
+        fields = CHAPTERS[notebook].model_fields
+        kinds |= {name: field.annotation for name, field in fields.items()}
+    return kinds
+
+
 def _source_of(name: str) -> Path:
     """Return the path of a notebook."""
     source = notebooks_dir() / f"{name}.ipynb"
@@ -142,13 +167,14 @@ def _source_of(name: str) -> Path:
 
 def _given_parameters(source: Path, parameters: Mapping[str, object]) -> dict[str, object]:
     """Return values for a notebook's parameters, after checking their names and types."""
-    known = needed("papermill").inspect_notebook(str(source))
+    known = needed("papermill").inspect_notebook(_as_template(source))
+    kinds = parameter_kinds(source.stem)
     given = dict(parameters)
     for parameter, value in given.items():
         check_choice(known, parameter=parameter)
         if not isinstance(value, str | int | float | list | dict | None):
             raise ParameterError(f"{parameter}: a notebook accepts no {type(value).__name__}.")
-        if known[parameter]["default"][:1] in ("'", '"') and type(value) in (int, float):
+        if kinds.get(parameter) is str and type(value) in (int, float):
             given[parameter] = str(value)  # a number given for a text, such as one epoch
 
     return given
@@ -198,7 +224,8 @@ def write_report(
     check_parameters(notebook, dict(parameters))
     executed = executed or RUNS / f"{pages[0].stem}.ipynb"
     run_notebook(notebook, dict(parameters), executed, pages=pages, kind="report")
-    return {path.stem: pd.read_csv(path) for path in executed.with_suffix("").glob("tab-*.csv")}
+    files = executed.with_suffix("").glob("tab-*.csv")
+    return {path.stem: with_formulas(pd.read_csv(path)) for path in files}
 
 
 def sweep(
@@ -250,7 +277,7 @@ def sweep(
     """
     check_flags(progress=progress)
     parameters = dict(parameters or {})
-    grid = grid if isinstance(grid, Mapping) else _parse_grid(grid)
+    grid = grid if isinstance(grid, Mapping) else _parse_grid(grid, parameter_kinds(notebook))
     combinations = _combinations(notebook, grid, parameters)
     folder = Path(folder) if folder is not None else RUNS / f"{notebook}-sweep"
     with writing(folder):
@@ -266,7 +293,7 @@ def sweep(
         rows.append(chosen | {"run": name} | row)
 
     runs = pd.DataFrame(rows)
-    runs.to_csv(folder / "runs.csv", index=False)
+    write_csv(runs, folder / "runs.csv")
     about = {"notebook": notebook, "folder": str(folder), "varied": list(grid)}
     executed = run_notebook("sweep", about, folder / "sweep.ipynb", progress=False)
     runs.attrs["page"] = str(write_page(executed, folder / "index.html", "report"))
@@ -292,8 +319,8 @@ def _execute_notebook(
 
     try:
         papermill.execute_notebook(
-            str(source),
-            str(output),
+            _as_template(source),
+            _as_template(output),
             parameters=parameters,
             kernel_name="python3",
             progress_bar=progress,
@@ -301,6 +328,17 @@ def _execute_notebook(
         )
     except PapermillExecutionError as error:
         raise PsychometricsError(f"{name}, {error.ename}: {error.evalue}") from error
+
+
+def _as_template(path: Path) -> str:
+    """Return a path in papermill's syntax, where braces enclose parameters.
+
+    Examples
+    --------
+    >>> _as_template(Path("page {1}.ipynb"))
+    'page {{1}}.ipynb'
+    """
+    return str(path).replace("{", "{{").replace("}", "}}")
 
 
 def _name_of_parameters(parameters: dict[str, object], *more: str) -> str:
@@ -361,7 +399,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
+def _parse_grid(pairs: Sequence[str], kinds: Mapping[str, object]) -> dict[str, list[object]]:
     """Parse ``["temperature=0.5,1", "score=contrast"]`` into values by name."""
     grid: dict[str, list[object]] = {}
     for pair in pairs:
@@ -372,7 +410,7 @@ def _parse_grid(pairs: Sequence[str]) -> dict[str, list[object]]:
         if name in grid:
             raise ParameterError(f"There are two sweeps of {name}: keep one.")
 
-        grid[name] = [parse_parameters([f"{name}={value}"])[name] for value in given]
+        grid[name] = [parse_parameters([f"{name}={value}"], kinds)[name] for value in given]
         if len({str(value) for value in grid[name]}) < len(given):
             raise ParameterError(f"The sweep of {name} has a value twice: keep one.")
 
@@ -387,7 +425,7 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
     if not grid or not all(hasattr(v, "__len__") and len(v) for v in grid.values()):
         raise ParameterError("A sweep needs a parameter and its values: name=value,value.")
 
-    has = list(papermill.inspect_notebook(str(source)))
+    has = list(papermill.inspect_notebook(_as_template(source)))
     for name in [*grid, *parameters]:
         check_choice(has, parameter=name)
 
@@ -432,10 +470,11 @@ def _one(notebook: str, values: dict, path: Path, impossible: str, progress: boo
 
     seconds = time.perf_counter() - began
     if reason:
-        failed.write_text(f"{reason}\n", encoding="utf-8")
+        write_text(failed, f"{reason}\n")
         return {"status": "failed", "seconds": seconds, "reason": reason}
 
     part.with_suffix("").mkdir(exist_ok=True)  # missing if the notebook shows no table
+    _remove(path)  # of an earlier run whose copy was deleted
     part.with_suffix("").rename(path)
     part.rename(done)
     failed.unlink(missing_ok=True)

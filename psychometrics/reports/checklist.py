@@ -12,7 +12,7 @@ import pandas as pd
 
 from .. import __version__
 from ..checks import check_columns
-from ..data import shipped
+from ..data import shipped, write_text
 
 _STATUSES = ("known", "to be added by the author", "missing")
 """The statuses of an item: answered, left to the author, or missing from the record."""
@@ -158,7 +158,7 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
     rows = [list(frame.columns), ["---"] * frame.shape[1], *frame.fillna("").to_numpy().tolist()]
     cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
     lines = [f"| {' | '.join(row)} |" for row in cells]
-    Path(path).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    write_text(Path(path), "\n".join([*lines, ""]))
 
 
 def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:

@@ -21,9 +21,9 @@ from .. import __version__
 from ..asking.answer_files import read_all
 from ..asking.ask import ask
 from ..asking.population import readable_names
+from ..data import write_text
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, PsychometricsError, writing
-from ..files import replacing
 from ..measures.intervals import interval_over_ways, mean_interval, runs_needed, scale_intervals
 from ..measures.items import adjust
 from ..measures.reliability import design_study, reliability_table
@@ -642,8 +642,7 @@ def _read_record(file: Path) -> dict:
 def _write_record(file: Path, record: dict) -> None:
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as part:  # a killed run leaves the record unchanged
-            part.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    write_text(file, json.dumps(record, indent=1))  # a killed run leaves the record unchanged
 
 
 def _now() -> str:
