@@ -93,7 +93,7 @@ def test_a_run_of_one_base_leaves_the_other_alone(study, monkeypatch):
     longer = {name: base._replace(blocks=2) for name, base in study.items()}
     monkeypatch.setattr(bases, "BASES", longer)
     made = []
-    monkeypatch.setattr(bases, "_make", made.append)
+    monkeypatch.setattr(bases, "make", made.append)
     base = next(iter(study))
     bases.run([base])
     assert {member.base for member in made} == {base}
