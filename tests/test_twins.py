@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from psychometrics.paths import data_dir
-from recipes import base_labels, base_members, base_rows, bases, twins, twins_power
+from recipes import base_agreement, base_labels, base_members, base_rows, bases, twins, twins_power
 from recipes.base_labels import ARMS
 from recipes.base_members import Member
 from recipes.bases import Base
@@ -206,3 +206,39 @@ def test_the_test_of_a_share_between_bases_holds_its_level():
     parts = [base[:, [k]] + rng.normal(0, np.sqrt(0.5), (4000, 7)) for k in range(5)]
     p = twins_power.p_of_share(parts)
     assert (p < 0.05).mean() == pytest.approx(0.05, abs=0.015)
+
+
+# --- what the kept rows say
+
+
+def test_kept_tables_of_agreement_placebos_shares_and_signs_come_out_of_the_kept_rows():
+    for name in ("agreement", "placebos", "shares", "signs"):
+        kept = pd.read_csv(base_members.tables_dir() / f"{name}.csv", keep_default_na=False)
+        again = getattr(base_agreement, name)().round(4)
+        for column in kept:
+            values = pd.to_numeric(kept[column], errors="coerce")
+            if values.notna().any():
+                expected = pd.to_numeric(again[column]).to_numpy(float)
+                assert values.to_numpy() == pytest.approx(expected, abs=2e-4, nan_ok=True)
+            else:
+                assert kept[column].tolist() == again[column].tolist()
+
+
+def test_agreement_of_kept_rows_is_the_mean_of_correlations():
+    for base in ("embedded", "gemma-3-270m"):
+        rows = base_rows.kept_rows(base).query("group == 'inference' and head == 'own'")
+        scores = base_rows.item_scores(rows, "source")
+        pairs = np.corrcoef(scores)[np.triu_indices(len(scores), 1)]
+        table = pd.read_csv(base_members.tables_dir() / "agreement.csv").fillna({"less": ""})
+        row = table.query("group == 'inference' and items == 'real' and less == ''")
+        value = row.set_index("base").loc[bases.BASES[base].label, "value"]
+        assert value == pytest.approx(pairs.mean(), abs=1e-4)
+
+
+def test_the_share_between_bases_is_that_of_the_mean_squares():
+    # Means 2 and 6, mean squares 16 between and 2 within, two members in each group.
+    parts = [np.array([1.0, 3.0]), np.array([5.0, 7.0])]
+    assert base_agreement.share_between(parts) == pytest.approx((16 - 2) / (16 + 2))
+    uneven = [np.array([0.0, 2.0, 4.0]), np.array([5.0])]
+    # Mean squares 6.75 and 4; the mean group size is (4 - 10 / 4) / 1 = 1.5.
+    assert base_agreement.share_between(uneven) == pytest.approx(2.75 / (6.75 + 0.5 * 4))

@@ -97,9 +97,8 @@ def relabelled(member: Member, part: str) -> pd.DataFrame:
     The labels are the true ones unless the member belongs to an arm of ``twins.yml``.
     """
     pairs = pool(part)
-    train = pool("train")
     if member.group in base_labels.OF_TEXTS:
-        return pairs.assign(label=base_labels.of_texts(member.group, pairs, train))
+        return pairs.assign(label=base_labels.of_texts(member.group, pairs, pool("train")))
 
     if member.group in base_labels.TEACHERS:
         linear = is_decoder(member.base)
