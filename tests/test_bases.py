@@ -106,7 +106,7 @@ def test_rows_of_another_plan_or_of_other_prompts_are_refused(study, monkeypatch
     for name in base_rows.digests():
         other = base_rows.digests() | {name: "other"}
         with monkeypatch.context() as patch:
-            patch.setattr(base_rows, "digests", lambda other=other: other)
+            patch.setattr(base_rows, "digests", lambda *study, other=other: other)
             with pytest.raises(ValueError, match=f"rows of another {name}"):
                 base_rows.kept_rows(base)
 

@@ -53,7 +53,7 @@ def of_texts(arm: str, pairs: pd.DataFrame, train: pd.DataFrame) -> np.ndarray:
         return _thirds(pairs["hypothesis"].str.len(), train["hypothesis"].str.len())
 
     text = pairs["premise" if arm == "premise sentiment" else "hypothesis"]
-    compound = text.map(_compound).to_numpy()
+    compound = text.map(valence).to_numpy()
     return np.where(compound >= CLEAR, 0, np.where(compound <= -CLEAR, 2, 1))
 
 
@@ -76,7 +76,8 @@ def _overlap(pairs: pd.DataFrame) -> pd.Series:
 
 
 @functools.cache
-def _compound(text: str) -> float:
+def valence(text: str) -> float:
+    """Return VADER's compound score of a text, from -1 to 1."""
     return _vader().polarity_scores(text)["compound"]
 
 
