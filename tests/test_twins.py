@@ -12,7 +12,7 @@ from recipes import base_agreement, base_labels, base_members, base_rows, bases,
 from recipes.base_labels import ARMS
 from recipes.base_members import Member
 from recipes.bases import Base
-from tests.conftest import needs
+from tests.test_data import needs_nli_text
 
 WORDS = ("good", "bad", "calm", "tense", "warm", "cold")
 
@@ -75,7 +75,7 @@ def test_the_pairs_of_an_arm_are_those_of_inference_in_the_same_order(tiny, arm)
     assert other["label"].tolist() != true["label"].tolist()
 
 
-@needs(*NLI_FILES)
+@needs_nli_text
 def test_the_code_repeats_a_kept_member_on_true_labels(tmp_path):
     member = Member("embedded", "inference", 1)
     facts = base_members.make(member, bases.prompted(bases.CRITERION), tmp_path)
