@@ -93,7 +93,7 @@ def test_a_run_of_one_base_leaves_the_other_alone(study, monkeypatch):
     longer = {name: base._replace(blocks=2) for name, base in study.items()}
     monkeypatch.setattr(bases, "BASES", longer)
     made = []
-    monkeypatch.setattr(bases, "_make", made.append)
+    monkeypatch.setattr(bases, "make", made.append)
     base = next(iter(study))
     bases.run([base])
     assert {member.base for member in made} == {base}
@@ -106,7 +106,7 @@ def test_rows_of_another_plan_or_of_other_prompts_are_refused(study, monkeypatch
     for name in base_rows.digests():
         other = base_rows.digests() | {name: "other"}
         with monkeypatch.context() as patch:
-            patch.setattr(base_rows, "digests", lambda other=other: other)
+            patch.setattr(base_rows, "digests", lambda *study, other=other: other)
             with pytest.raises(ValueError, match=f"rows of another {name}"):
                 base_rows.kept_rows(base)
 

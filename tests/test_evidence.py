@@ -19,7 +19,14 @@ from psychometrics import (
     untouched_bases,
 )
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.evidence import evidence, jackknife, profiles, reached, resized
+from psychometrics.measures.evidence import (
+    evidence,
+    jackknife,
+    profile_agreement,
+    profiles,
+    reached,
+    resized,
+)
 from psychometrics.measures.reliability import alpha, omega
 from psychometrics.measures.scoring import keyed_items
 from psychometrics.measures.structure import heterotrait_monotrait
@@ -300,3 +307,61 @@ def test_the_null_of_a_statistic_by_hand_without_the_draws_that_lack_it():
 def test_heads_are_resized_by_a_positive_factor_and_whole_answers_alone(answers, spoil, factor):
     with pytest.raises(ParameterError):
         resized(spoil(answers), answers, factor)
+
+
+# --- agreement of independent respondents
+
+
+def test_agreement_is_the_mean_correlation_over_pairs_with_a_jackknife_interval():
+    # Correlations 1, -1 and 1/2: [1, 2, 3] with [2, 4, 6], [6, 4, 2] and [1, 3, 2].
+    scores = pd.DataFrame([[1, 2, 3], [2, 4, 6], [6, 4, 2], [1, 3, 2]])
+    found = profile_agreement(scores)
+    assert found["value"] == pytest.approx((1 - 1 + 0.5 - 1 + 0.5 - 0.5) / 6)
+    assert found[["respondents", "items"]].tolist() == [4, 3]
+    without = [(-1 + 0.5 - 0.5) / 3, (-1 + 0.5 - 0.5) / 3, (1 + 0.5 + 0.5) / 3, (1 - 1 - 1) / 3]
+    error = np.sqrt(3 / 4 * np.sum((np.array(without) - np.mean(without)) ** 2))
+    half = 3.182446 * error  # Student's t with three degrees of freedom
+    assert found["high"] - found["value"] == pytest.approx(half, rel=1e-6)
+    assert found["value"] - found["low"] == pytest.approx(half, rel=1e-6)
+
+
+@given(st.integers(0, 1000), st.integers(2, 6), st.integers(3, 9))
+def test_agreement_does_not_depend_on_units_order_or_keys_shared_by_all(seed, number, items):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(number, items))
+    expected = np.corrcoef(scores)[np.triu_indices(number, 1)].mean()
+    units = scores * rng.uniform(0.1, 9, (number, 1)) + rng.normal(size=(number, 1))
+    for same in (scores, units, scores[::-1], scores[:, ::-1]):
+        assert profile_agreement(pd.DataFrame(same))["value"] == pytest.approx(expected)
+
+
+def test_agreement_within_scales_ignores_that_one_scale_is_higher_than_another():
+    scores = pd.DataFrame([[1.0, 2.0, 11.0, 12.0], [2.0, 1.0, 15.0, 14.0], [1.0, 2.0, 9.0, 8.0]])
+    scales = pd.Series(["a", "a", "b", "b"])
+    assert profile_agreement(scores)["value"] > 0.9
+    # Without means: [-1, 1, -1, 1], [1, -1, 1, -1] and [-1, 1, 1, -1] in halves.
+    assert profile_agreement(scores, scales)["value"] == pytest.approx((-1 + 0 + 0) / 3)
+
+
+def test_a_head_and_its_negative_disagree_and_two_respondents_have_no_interval():
+    head = np.array([0.2, 0.5, -0.1])
+    found = profile_agreement(pd.DataFrame([head, -head]))
+    assert found["value"] == pytest.approx(-1)
+    assert found[["low", "high"]].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("scores", "scales", "names"),
+    [
+        ([[1, 2, 3]], None, "scores"),
+        ([[1, 2, 3], [1, None, 2]], None, "scores"),
+        ([[1, 2, 3], [2, 2, 2]], None, "scores"),
+        ([[0.1, 0.2, 0.7, 0.7], [1, 2, 3, 4], [0.3, 0.3, 0.4, 0.4]], [*"aabb"], "scores"),
+        ([["low", "high"], ["low", "low"]], None, "scores"),
+        ([[1, 2, 3], [3, 1, 2]], ["a", "b"], "scales"),
+        ([[1, 2, 3], [3, 1, 2]], ["a", "a", None], "scales"),
+    ],
+)
+def test_agreement_of_what_has_none_is_refused_with_the_argument_to_mend(scores, scales, names):
+    with pytest.raises(ParameterError, match=names):
+        profile_agreement(pd.DataFrame(scores), scales and pd.Series(scales))

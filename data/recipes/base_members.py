@@ -1,4 +1,4 @@
-"""The respondents of ``data/plans/six-bases.yml``: their training and the texts they read.
+"""The respondents of ``data/plans/six-bases.yml`` and ``twins.yml``: training, and texts they read.
 
 A member is a base with low-rank adapters in its upper half and a head at the token that its
 family's classifiers read. Its group names the kind of adaptation; within a block everything else is
@@ -34,15 +34,18 @@ from transformers import DataCollatorForLanguageModeling, get_linear_schedule_wi
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.models.vectors import is_decoder, worded
-from psychometrics.paths import data_dir
+from psychometrics.paths import cache_dir, data_dir
 from psychometrics.store import key_of
 
-from . import base_reading, dose
+from . import base_labels, base_reading, dose
+from .base_labels import ARMS
 
 GROUPS = ("inference", "shuffled", "hypotheses", "unlabelled", "untouched")
 """Kinds of adaptation of the base; the members of one block have the same pairs."""
 REFITTED = ("shuffled", "unlabelled", "untouched")
 """Groups whose base also gets a head trained on true labels with the base frozen."""
+OWN_HEAD = ("inference", "shuffled", "hypotheses", *ARMS)
+"""Groups whose head was trained together with the base."""
 WORDING = dose.WORDING
 PAIRS = 2000
 LONGEST = 110
@@ -88,9 +91,44 @@ def pool(part: str) -> pd.DataFrame:
     return pairs if part == "train" else pairs.sample(HELD_OUT, random_state=0)
 
 
+def relabelled(member: Member, part: str) -> pd.DataFrame:
+    """Return the pairs of ``train`` or ``test`` with the labels that a member's rule gives them.
+
+    The labels are the true ones unless the member belongs to an arm of ``twins.yml``.
+    """
+    pairs = pool(part)
+    if member.group in base_labels.OF_TEXTS:
+        return pairs.assign(label=base_labels.of_texts(member.group, pairs, pool("train")))
+
+    if member.group in base_labels.TEACHERS:
+        linear = is_decoder(member.base)
+        vectors = (untouched_vectors(member.base, name) for name in (part, "train"))
+        teacher = base_labels.teacher_number(member.group, member.block)
+        return pairs.assign(label=base_labels.of_teacher(teacher, linear, *vectors))
+
+    return pairs
+
+
+def untouched_vectors(base: str, part: str) -> np.ndarray:
+    """Return the untouched base's vectors of a part of the pool, computed once for each base."""
+    texts = _texts(pool(part))
+    digest = prompts_digest(texts)
+    path = cache_dir() / "bases" / Path(base).name / "pool" / f"{part}-{digest}.safetensors"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        vectors = torch.from_numpy(Adapted(base, 0).reader()(texts))
+        save_file({"pairs": vectors}, path.with_suffix(".part"))
+        path.with_suffix(".part").replace(path)
+
+    return load_file(path)["pairs"].numpy()
+
+
 def drawn(member: Member, pairs: pd.DataFrame, number: int) -> pd.DataFrame:
     """Return the pairs of a member's block, in the form for its group."""
     chosen = pairs.sample(number, random_state=member.block).reset_index(drop=True)
+    if member.group == "noise":
+        return chosen.assign(label=base_labels.half_permuted(chosen["label"], member.block))
+
     if member.group == "shuffled":
         labels = np.random.default_rng(member.block).permutation(chosen["label"].to_numpy())
         return chosen.assign(label=labels)
@@ -313,13 +351,15 @@ def make(
     adapted = Adapted(member.base, member.block)
     facts = {"base": member.base, "group": member.group, "block": member.block, "pairs": PAIRS}
     facts["prompts"] = prompts_digest(prompted)
+    facts["device"] = "cpu"
     facts |= _trained(member, adapted, folder / "member.safetensors")
     trained = time.perf_counter()
     read = adapted.reader()
     vectors = read(prompted) if known is None else known
     facts |= {"training": trained - began, "reading": time.perf_counter() - trained}
     heads = _heads(member, adapted, read)
-    test = pool("test")
+    test = relabelled(member, "test")
+    true = pool("test")["label"].to_numpy()
     held = torch.from_numpy(read(_texts(test)))
     answers = []
 
@@ -329,7 +369,9 @@ def make(
         answers.append(frame.assign(head=name, prompt=range(len(frame))))
         guessed = dose.logits(head, held)[0].argmax(dim=1).numpy()
         facts[f"accuracy, {name}"] = float((guessed == test["label"].to_numpy()).mean())
+        facts[f"accuracy true, {name}"] = float((guessed == true).mean())
 
+    facts["majority"] = float(test["label"].value_counts(normalize=True).max())
     save_file({"prompts": torch.from_numpy(vectors)}, folder / "vectors.safetensors")
     pd.concat(answers or [pd.DataFrame()]).to_parquet(folder / "answers.parquet", index=False)
     facts["seconds"] = time.perf_counter() - began
@@ -347,7 +389,7 @@ def _trained(member: Member, adapted: Adapted, path: Path) -> dict:
     """Train a member, or restore its weights; return its losses."""
     losses_of = path.with_name("losses.json")
     if not path.is_file():
-        pairs = drawn(member, pool("train"), PAIRS)
+        pairs = drawn(member, relabelled(member, "train"), PAIRS)
         rate = learning_rate(member.base)
         untouched = member.group == "untouched"
         losses = [] if untouched else train(member, adapted, pairs, rate)
@@ -364,7 +406,7 @@ def _trained(member: Member, adapted: Adapted, path: Path) -> dict:
 def _heads(member: Member, adapted: Adapted, read) -> dict[str, list[torch.Tensor]]:
     """Return a member's heads: its own, and the head trained on its frozen base."""
     heads = {}
-    if member.group in ("inference", "shuffled", "hypotheses"):
+    if member.group in OWN_HEAD:
         heads["own"] = adapted.head
 
     if member.group in REFITTED:

@@ -1,4 +1,7 @@
-"""Stored rows of the respondents of six bases: ``data/bases/members-*.csv``, one per base.
+"""Stored rows of the respondents of six bases: a table per base and study in ``data/bases/``.
+
+``members-*.csv`` has the respondents of ``data/plans/six-bases.yml``, ``twins-*.csv`` the arms of
+``data/plans/twins.yml``.
 
 Training is long and a user's cache may be lost, so a member's statistics and item scores go into
 the repository's own tables as soon as it has answered. Each row is for a member with one of its
@@ -12,6 +15,7 @@ import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,66 +32,83 @@ from . import base_members, bases, dose
 from .base_criterion import criterion, criterion_prompts
 from .base_members import Member, prompts_digest, tables_dir
 
-PLAN = "plans/six-bases.yml"
+
+class Study(NamedTuple):
+    """A study: its plan, the fields that its digest leaves out, and the name of its tables."""
+
+    plan: str
+    notes: tuple[str, ...]
+    table: str
+
+
+SIX_BASES = Study("plans/six-bases.yml", ("deviations",), "members")
+TWINS = Study("plans/twins.yml", ("committed", "deviations"), "twins")
 COMMON = 1.0
 """Root mean square of the log probabilities to which every respondent is scaled."""
 OWN_HEADS = 20
 KINDS = ("source", "inverse", "silhouette")
 FACTS = ("steps", "rate", "last loss", "training", "reading", "seconds")
-ABOUT = ("base", "group", "block", "head", "plan", "prompts", *FACTS)
+LEARNING = ("accuracy true", "majority", "device")
+"""Further facts of members of the second study."""
+ABOUT = ("base", "group", "block", "head", "plan", "prompts", *FACTS, *LEARNING)
 """Columns that identify a row's respondent; the others are its statistics and its items."""
 
 
 # --- the table of a base
 
 
-def rows_path(base: str) -> Path:
-    """Return the path of the rows of a base's members."""
-    return tables_dir() / f"members-{Path(base).name}.csv"
+def study_of(group: str) -> Study:
+    """Return the study to which a group's members belong."""
+    return TWINS if group in base_members.ARMS else SIX_BASES
+
+
+def rows_path(base: str, study: Study = SIX_BASES) -> Path:
+    """Return the path of the rows of a base's members in a study."""
+    return tables_dir() / f"{study.table}-{Path(base).name}.csv"
 
 
 @functools.cache
-def plan_digest() -> str:
-    """Return a key of everything that the plan decides, without its notes on deviations.
+def plan_digest(study: Study = SIX_BASES) -> str:
+    """Return a key of everything that a plan decides, without its notes.
 
     Examples
     --------
     >>> len(plan_digest())
     32
     """
-    plan = yaml.safe_load((data_dir() / PLAN).read_text(encoding="utf-8"))
-    del plan["deviations"]
-    return key_of(json.dumps(plan, sort_keys=True))
+    plan = yaml.safe_load((data_dir() / study.plan).read_text(encoding="utf-8"))
+    decided = {name: field for name, field in plan.items() if name not in study.notes}
+    return key_of(json.dumps(decided, sort_keys=True))
 
 
-def digests() -> dict[str, str]:
-    """Return the keys of the plan and of the prompts."""
-    return {"plan": plan_digest(), "prompts": prompts_digest(bases.asked_of_members())}
+def digests(study: Study = SIX_BASES) -> dict[str, str]:
+    """Return the keys of a study's plan and of the prompts."""
+    return {"plan": plan_digest(study), "prompts": prompts_digest(bases.asked_of_members())}
 
 
-def kept_rows(base: str) -> pd.DataFrame:
-    """Return the stored rows of a base's members.
+def kept_rows(base: str, study: Study = SIX_BASES) -> pd.DataFrame:
+    """Return the stored rows of a base's members in a study.
 
     Raises
     ------
     ValueError
         The rows come from another plan or from other prompts.
     """
-    path = rows_path(base)
+    path = rows_path(base, study)
     if not path.is_file():
         return pd.DataFrame(columns=["group", "block", "head"])
     table = pd.read_csv(path)
 
-    for name, digest in digests().items():
+    for name, digest in digests(study).items():
         if (table[name] != digest).any():
             raise ValueError(f"{path}: rows of another {name}; move the file away and run again.")
 
     return table
 
 
-def kept_members(base: str) -> set[Member]:
+def kept_members(base: str, study: Study = SIX_BASES) -> set[Member]:
     """Return the members with a row for each head."""
-    heads = kept_rows(base).groupby(["group", "block"])["head"].agg(set)
+    heads = kept_rows(base, study).groupby(["group", "block"])["head"].agg(set)
     return {
         Member(base, group, block)
         for (group, block), found in heads.items()
@@ -96,12 +117,13 @@ def kept_members(base: str) -> set[Member]:
 
 
 def keep(member: Member, folder: Path) -> None:
-    """Add the rows of a member that has answered to the table of its base."""
+    """Add the rows of a member that has answered to the table of its base and study."""
     rows = pd.DataFrame([respondent_row(member, head, folder) for head in heads_of(member.group)])
-    table = kept_rows(member.base)
+    study = study_of(member.group)
+    table = kept_rows(member.base, study)
     is_own = (table["group"] == member.group) & (table["block"] == member.block)
     table = pd.concat([part for part in (table[~is_own], rows) if len(part)])
-    path = rows_path(member.base)
+    path = rows_path(member.base, study)
     path.parent.mkdir(exist_ok=True)
     # Nine digits are as many as answers in float32 have.
     table.to_csv(path.with_suffix(".part"), index=False, float_format="%.9g", lineterminator="\n")
@@ -110,7 +132,7 @@ def keep(member: Member, folder: Path) -> None:
 
 def heads_of(group: str) -> list[str]:
     """Return the heads that the members of a group have."""
-    own = ["own"] if group in ("inference", "shuffled", "hypotheses") else []
+    own = ["own"] if group in base_members.OWN_HEAD else []
     refitted = ["refitted"] if group in base_members.REFITTED else []
     return ["untrained", *own, *refitted]
 
@@ -143,7 +165,7 @@ def respondent_row(member: Member, head: str, folder: Path) -> dict[str, object]
         Folder of the member's answers from :func:`recipes.base_members.make`.
     """
     facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-    if facts["prompts"] != digests()["prompts"]:
+    if facts["prompts"] != prompts_digest(bases.asked_of_members()):
         raise ValueError(f"{folder}: other prompts were asked; remove it and run again.")
 
     logits = _logits(member, head, folder)
@@ -166,8 +188,14 @@ def respondent_row(member: Member, head: str, folder: Path) -> dict[str, object]
         asked = logits[:, end : _number_of_prompts(bases.ASKED)]
         row |= _named_items(scored(asked, names=placebos), placebos)
 
+    study = study_of(member.group)
     about = {"base": bases.BASES[member.base].label, "group": member.group, "block": member.block}
-    return about | {"head": head} | digests() | {name: facts[name] for name in FACTS} | row
+    about |= {"head": head} | digests(study) | {name: facts[name] for name in FACTS}
+    if study == TWINS:
+        about["accuracy true"] = facts.get(f"accuracy true, {head}", np.nan)
+        about |= {name: facts[name] for name in ("majority", "device")}
+
+    return about | row
 
 
 def _logits(member: Member, head: str, folder: Path) -> np.ndarray:

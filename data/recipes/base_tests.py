@@ -182,8 +182,16 @@ def verdict(row: pd.Series) -> str:
     return "equivalent" if -bound < row["low"] and row["high"] < bound else "not shown"
 
 
-def combined(values: np.ndarray, variances: np.ndarray) -> dict[str, float]:
+def combined(values: np.ndarray, variances: np.ndarray, bounded: bool = False) -> dict[str, float]:
     """Return the random-effects mean of bases' effects with Hartung and Knapp's 95 % interval.
+
+    Parameters
+    ----------
+    values, variances : ndarray, shape (bases,)
+        The bases' effects and the squares of their standard errors.
+    bounded : bool, optional
+        Whether the standard error is at least the one that the bases' own errors imply. Without
+        this bound it is smaller where effects happen to agree better than their errors allow.
 
     Returns
     -------
@@ -193,7 +201,8 @@ def combined(values: np.ndarray, variances: np.ndarray) -> dict[str, float]:
 
     References
     ----------
-    Paule and Mandel (1982) for the variance between bases; Hartung and Knapp (2001).
+    Paule and Mandel (1982) for the variance between bases; Hartung and Knapp (2001); Röver, Knapp
+    and Friede (2015) for the bound.
 
     Examples
     --------
@@ -205,6 +214,8 @@ def combined(values: np.ndarray, variances: np.ndarray) -> dict[str, float]:
     freedom = len(values) - 1
     mean = float(found.mean_effect_re)
     error = float(found.sd_eff_w_re_hksj)
+    if bounded:
+        error = max(error, float(found.sd_eff_w_re))
     half = stats.t.ppf(0.975, freedom) * error
     p = 2 * stats.t.sf(abs(mean) / error, freedom)
     between = float(np.sqrt(max(found.tau2, 0)))

@@ -254,14 +254,15 @@ def run(names: Sequence[str] = ()) -> None:
 
         for member in members:
             if member.base in chosen:
-                _make(member)
+                make(member)
 
 
-def _make(member: Member) -> None:
+def make(member: Member) -> None:
     """Train and ask a member and store its rows, unless they are stored."""
     from . import base_rows
 
-    if member in base_rows.kept_members(member.base):
+    study = base_rows.study_of(member.group)
+    if member in base_rows.kept_members(member.base, study):
         return
     known = None
     if member.group == "untouched":

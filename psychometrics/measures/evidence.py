@@ -300,6 +300,80 @@ def rank_correlations(scores: np.ndarray) -> np.ndarray:
     return _standardised(ranks.transpose(0, 2, 1) @ ranks)
 
 
+def profile_agreement(scores: pd.DataFrame, scales: pd.Series | None = None) -> pd.Series:
+    r"""Return how well independent respondents agree about items, with a 95 % interval.
+
+    .. math::
+        A = \frac{2}{R (R - 1)} \sum_{r < s} z_r \cdot z_s
+          = \frac{\lVert \sum_r z_r \rVert^2 - R}{R (R - 1)}
+
+    where :math:`z_r` are the scores of respondent *r*, centred and scaled to length 1. It is the
+    mean correlation over pairs of respondents, from :math:`-1/(R - 1)` to 1. Without learning it
+    is near 0 on any base, because an untrained head and its negative are equally likely.
+
+    Parameters
+    ----------
+    scores : DataFrame, shape (R, items)
+        Item scores of respondents that were trained apart on one base. Several runs of a model are
+        one respondent. The unit of the scores does not matter.
+    scales : Series, optional
+        The scale of each item, in the order of the columns. Each respondent's scale means are then
+        removed first, so that only agreement within scales counts.
+
+    Returns
+    -------
+    Series
+        ``value``, ``low`` and ``high`` (jackknife over respondents, missing for two), and the
+        numbers of ``respondents`` and ``items``.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two respondents, a score is missing, a respondent gives all items the
+        same score, or there is not one scale for each item.
+
+    References
+    ----------
+    Stephenson (1935) for correlations between persons; Efron and Tibshirani (1993), equation 11.5.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 3.0, 2.0]])
+    >>> float(profile_agreement(scores)["value"].round(3))  # the mean of 1, 0.5 and 0.5
+    0.667
+    """
+    values = as_numbers("scores", scores, axes=2)
+    number, items = values.shape
+    if number < 2:
+        raise ParameterError(f"scores: {number} respondents; give at least two, one in a row.")
+    if not np.isfinite(values).all():
+        raise ParameterError("scores: some are missing; leave out these items or respondents.")
+
+    size = np.abs(values).max(axis=1, keepdims=True)
+    if scales is not None:
+        if len(scales) != items or pd.isna(scales).any():
+            raise ParameterError(f"scales: give a scale for each of the {items} items.")
+        by_scale = pd.DataFrame(values.T).groupby(np.asarray(scales))
+        values = values - by_scale.transform("mean").T.to_numpy()
+
+    centred = values - values.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(centred, axis=1, keepdims=True)
+    if (length <= 1e-12 * size).any():  # rounding is all that is left
+        raise ParameterError("scores: a respondent gives all items one score; leave it out.")
+
+    unit = centred / length
+    total = unit.sum(axis=0)
+    value = (total @ total - number) / (number * (number - 1))
+    half = np.nan
+    if number >= _FEWEST:
+        rest = ((total - unit) ** 2).sum(axis=1)
+        without = (rest - (number - 1)) / ((number - 1) * (number - 2))
+        half = float(jackknife_half_width(without))
+
+    ends = {"low": value - half, "high": value + half}
+    return pd.Series({"value": value, **ends, "respondents": number, "items": items})
+
+
 def jackknife(
     statistic: Callable[[pd.DataFrame], pd.Series], table: pd.DataFrame, bases: pd.Series
 ) -> pd.DataFrame:

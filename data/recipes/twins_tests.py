@@ -1,0 +1,458 @@
+"""The tests of ``data/plans/twins.yml``: ``python -m recipes.twins_tests``.
+
+It reads the kept rows when the blocks of all bases are complete, and writes tables into
+``data/bases``: ``twin-levels.csv`` (agreement, silhouettes and learning of each arm),
+``twin-tests.csv`` (comparisons by base), ``twin-over.csv`` (the same over bases),
+``twin-decisions.csv`` (verdicts), ``twin-shares.csv`` and ``twin-between.csv`` (whose a score is).
+With ``--interim`` it writes marked tables of levels and tests of the bases that are complete, but
+never of the held-out ones. The program was written before it read rows of a new arm.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from psychometrics.measures.evidence import profile_agreement
+from psychometrics.measures.intervals import jackknife_half_width
+from psychometrics.questionnaires import load_questionnaire
+
+from . import base_labels, base_rows, bases, twins
+from .base_agreement import PLACEBOS, scales_of, scores_of, share_between
+from .base_members import tables_dir
+from .base_tests import combined
+from .twins_power import p_of_share
+
+REAL = bases.REAL
+TRUE = "inference"
+HELD_OUT = ("qwen2.5-coder-0.5b", "gemma-3-270m")
+"""Bases of whose new arms nothing is looked at before all other bases are analysed."""
+COMPARISONS = (
+    *(
+        ("H1", statistic, TRUE, arm)
+        for statistic in "AS"
+        for arm in ("teacher", "overlap", "length")
+    ),
+    ("H1b", "A", TRUE, "sentiment"),
+    ("H1b", "S", TRUE, "sentiment"),
+    ("H2", "S real less placebos", TRUE, "teacher"),
+    ("H2", "S real less placebos", TRUE, "sentiment"),
+    ("H3", "A real less placebos", TRUE, ""),
+    ("no common target", "A", "own teacher", ""),
+    ("sentiment", "A", "sentiment", "teacher"),
+    ("sentiment", "S", "sentiment", "teacher"),
+    *(
+        ("placebos", f"S {placebo}", arm, "teacher")
+        for placebo in PLACEBOS
+        for arm in (TRUE, "sentiment")
+    ),
+    ("noise", "A", "noise", "hypotheses"),
+    ("noise", "S", "noise", "hypotheses"),
+    ("premise", "A", "premise sentiment", "sentiment"),
+    ("premise", "S", "premise sentiment", "sentiment"),
+    ("training", "A", TRUE, "shuffled"),
+    ("training", "S", TRUE, "shuffled"),
+    ("between arms", "A with true labels", "sentiment", "teacher"),
+)
+"""Hypothesis or secondary question, statistic, first arm, and the arm that is subtracted."""
+BOUNDS = {"A": 0.15, "S": 0.10, "A real less placebos": 0.10, "S real less placebos": 0.10}
+TRUE_MAJORITY = 0.35
+"""Share of the most frequent true label of the test pairs, which rows of six bases lack."""
+LEARNED = 0.05
+"""By how much the accuracy of an arm must exceed the share of the most frequent class."""
+FORMS = ("planned", "within scales", "scale means removed", "scale and key means removed",
+         "without keys", "both kinds of terms", "ranks")  # fmt: skip
+PERMUTATIONS = 9999
+
+Arms = Mapping[tuple[str, str], pd.DataFrame]
+"""Rows of members with their own heads, one per block, by base and arm."""
+
+
+# --- rows
+
+
+def kept_arms(names: Sequence[str]) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return the kept rows of all arms of bases, with own heads."""
+    arms = {}
+    for base in names:
+        tables = [
+            base_rows.kept_rows(base, study) for study in (base_rows.SIX_BASES, base_rows.TWINS)
+        ]
+        rows = pd.concat([table for table in tables if len(table)])
+        rows = rows.assign(majority=rows.get("majority", np.nan))
+        for arm in twins.arms(base):
+            own = rows[(rows["group"] == arm) & (rows["head"] == "own")]
+            if len(own):
+                arms[base, arm] = own.sort_values("block").set_index("block")
+
+    return arms
+
+
+def is_complete(base: str) -> bool:
+    """Return whether the rows of all planned members of a base are stored."""
+    kept = {
+        member
+        for study in (base_rows.SIX_BASES, base_rows.TWINS)
+        for member in base_rows.kept_members(base, study)
+    }
+    return set(twins.order(base)) <= kept
+
+
+# --- statistics
+
+
+def agreement(rows: pd.DataFrame, names: Sequence[str] = REAL, form: str = "planned") -> float:
+    """Return agreement A of members about the items of questionnaires, in one of its forms."""
+    if form == "within scales":
+        return float(np.mean([agreement(rows, [name]) for name in names]))
+
+    scores = scores_of(rows, names)
+    scales = scales_of(names)
+    keys = [item.keying for name in names for item in load_questionnaire(name).items]
+    if form == "without keys":
+        scores = scores * keys
+    elif form == "ranks":
+        scores = scores.rank(axis=1)
+    elif form == "both kinds of terms":
+        scores = (scores.to_numpy() + scores_of(rows, names, "inverse")) / 2
+
+    removed = {
+        "scale means removed": scales,
+        "scale and key means removed": scales + pd.Series(keys).astype(str),
+    }
+    return float(profile_agreement(scores, removed.get(form))["value"])
+
+
+def agreement_between(first: pd.DataFrame, second: pd.DataFrame) -> float:
+    """Return the mean correlation of members of two arms in different blocks."""
+    units = []
+    for rows in (first, second):
+        scores = scores_of(rows).to_numpy()
+        centred = scores - scores.mean(axis=1, keepdims=True)
+        units.append(centred / np.linalg.norm(centred, axis=1, keepdims=True))
+
+    products = units[0] @ units[1].T
+    number = len(products)
+    return float((products.sum() - np.trace(products)) / (number * (number - 1)))
+
+
+def silhouettes(rows: pd.DataFrame, statistic: str) -> pd.Series:
+    """Return each member's silhouette S, or the difference that the statistic names."""
+    real = scores_of(rows, REAL, "silhouette").mean(axis=1)
+    if statistic == "S":
+        return real
+    if statistic == "S real less placebos":
+        return real - scores_of(rows, PLACEBOS, "silhouette").mean(axis=1)
+    return scores_of(rows, [statistic.removeprefix("S ")], "silhouette").mean(axis=1)
+
+
+# --- tests within a base
+
+
+def paired_test(gaps: np.ndarray) -> dict[str, float]:
+    """Return the mean of differences over blocks with its t interval, error and p."""
+    test = stats.ttest_1samp(gaps, 0)
+    low, high = test.confidence_interval()
+    return {"value": gaps.mean(), "low": low, "high": high, "error": stats.sem(gaps),
+            "p": test.pvalue}  # fmt: skip
+
+
+def jackknife_test(statistic: Callable[[list[int]], float], blocks: Sequence[int]) -> dict:
+    """Return a statistic of blocks with its jackknife interval, error and p."""
+    number = len(blocks)
+    value = statistic(list(blocks))
+    without = [statistic([other for other in blocks if other != block]) for block in blocks]
+    half = float(jackknife_half_width(np.array(without)))
+    error = half / stats.t.ppf(0.975, number - 1)
+    p = 2 * stats.t.sf(abs(value) / error, number - 1)
+    return {"value": value, "low": value - half, "high": value + half, "error": error, "p": p}
+
+
+def compare(arms: Arms, base: str, statistic: str, first: str, second: str) -> dict[str, float]:
+    """Return the test of one comparison on one base, over the blocks that both arms have."""
+    one = arms[base, first]
+    other = arms[base, second] if second else one
+    blocks = [int(block) for block in one.index.intersection(other.index)]
+    if statistic.startswith("S"):
+        gaps = silhouettes(one, statistic) - silhouettes(other, statistic)
+        return {"blocks": len(blocks), **paired_test(gaps.loc[blocks].to_numpy())}
+
+    def of_blocks(chosen: list[int]) -> float:
+        if statistic == "A with true labels":
+            true = arms[base, TRUE].loc[chosen]
+            with_first = agreement_between(true, one.loc[chosen])
+            return with_first - agreement_between(true, other.loc[chosen])
+
+        value = agreement(one.loc[chosen])
+        if statistic == "A real less placebos":
+            return value - agreement(one.loc[chosen], PLACEBOS)
+        return value - agreement(other.loc[chosen]) if second else value
+
+    return {"blocks": len(blocks), **jackknife_test(of_blocks, blocks)}
+
+
+def has_learned(rows: pd.DataFrame) -> bool:
+    """Return whether members of an arm are more often right than its most frequent class."""
+    majority = rows["majority"].fillna(TRUE_MAJORITY)
+    return bool(rows["accuracy"].mean() - majority.mean() >= LEARNED)
+
+
+def by_base(arms: Arms) -> pd.DataFrame:
+    """Return all comparisons on all bases.
+
+    Returns
+    -------
+    DataFrame
+        ``question, statistic, first, second, base, blocks, value, low, high, error, p``, and
+        ``learned``, whether all arms that were taught something had learned it.
+    """
+    rows = []
+    for base in dict.fromkeys(base for base, _ in arms):
+        for question, statistic, first, second in COMPARISONS:
+            compared = [arm for arm in (first, second) if arm]
+            if not {(base, arm) for arm in compared} <= {*arms}:
+                continue
+            if statistic == "A with true labels":
+                compared.append(TRUE)
+            taught = [arm for arm in compared if arm != "shuffled"]
+            about = {"question": question, "statistic": statistic, "first": first, "second": second}
+            rows.append(
+                about
+                | {"base": base}
+                | compare(arms, base, statistic, first, second)
+                | {"learned": all(has_learned(arms[base, arm]) for arm in taught)}
+            )
+
+        rows += _valence_rows(arms, base)
+
+    return pd.DataFrame(rows)
+
+
+def valence_of_items() -> pd.Series:
+    """Return VADER's difference between premises with inverse and with source terms, by item."""
+    names = bases.ASKED
+    table = bases.dose.templates(tuple(names))[0]
+    cases = table.drop_duplicates(["item_id", "template", "polarity", "term"])
+    scores = cases.assign(valence=cases["premise"].map(base_labels.valence))
+    means = scores.groupby(["item_id", "polarity"], sort=False)["valence"].mean().unstack()
+    items = [item.id for name in names for item in load_questionnaire(name).items]
+    return (means[-1] - means[1]).loc[items]
+
+
+def _valence_rows(arms: Arms, base: str) -> list[dict[str, object]]:
+    """Return rank correlations of gains in silhouette with the valence of items, on a base."""
+    rows = []
+    size = valence_of_items().abs().to_numpy()
+    for arm in (TRUE, "sentiment"):
+        if not {(base, arm), (base, "teacher")} <= {*arms}:
+            continue
+        first, second = (
+            scores_of(arms[base, name], bases.ASKED, "silhouette") for name in (arm, "teacher")
+        )
+        gain = (first - second).dropna().mean().to_numpy()
+        rho = float(stats.spearmanr(gain, size).statistic)
+        about = {"question": "valence of items", "statistic": "rank correlation", "first": arm}
+        about |= {"second": "teacher", "base": base, "blocks": len(first)}
+        learned = has_learned(arms[base, arm]) and has_learned(arms[base, "teacher"])
+        rows.append(about | {"value": rho, "learned": learned})
+
+    return rows
+
+
+# --- over bases
+
+
+def over_bases(tests: pd.DataFrame, fewest_blocks: int = 4) -> pd.DataFrame:
+    """Return every comparison over the bases that have a say, with the plan's decisions.
+
+    Silhouettes are combined as in the study of six bases, with the bound on the error; agreement
+    and rank correlations by the unweighted mean with Student's t over bases.
+    """
+    rows = []
+    counted = tests[tests["learned"] & (tests["blocks"] >= fewest_blocks)]
+    keys = ["question", "statistic", "first", "second"]
+    for key, part in counted.groupby(keys, sort=False):
+        if len(part) < 2:
+            continue
+        values = part["value"].to_numpy()
+        if key[1].startswith("S"):
+            row = combined(values, part["error"].to_numpy() ** 2, bounded=True)
+        else:
+            row = paired_test(values) | {"between": values.std(ddof=1)}
+            if part["error"].notna().all():
+                weighted = combined(values, part["error"].to_numpy() ** 2)
+                row |= {f"weighted {name}": weighted[name] for name in ("value", "low", "high")}
+
+        rows.append(dict(zip(keys, key, strict=True)) | {"bases": len(part)} | row)
+
+    return pd.DataFrame(rows)
+
+
+def decisions(over: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """Return the confirmed hypotheses with Holm's correction, and the equivalences.
+
+    Parameters
+    ----------
+    over : DataFrame
+        As :func:`over_bases` returns it.
+    shares : DataFrame
+        As :func:`share_tests` returns it.
+    """
+    family = {}
+    for statistic in "AS":
+        part = over[(over["question"] == "H1") & (over["statistic"] == statistic)]
+        if len(part):
+            worst = part.loc[part["p"].idxmax()]
+            family[f"H1, {statistic}"] = {"p": worst["p"], "value": part["value"].min()}
+
+    for _, row in over[over["question"] == "H2"].iterrows():
+        family[f"H2, {row['second']}"] = {"p": row["p"], "value": row["value"]}
+
+    for _, row in shares.iterrows():
+        family[f"H4, {row['scale']}"] = {"p": row["p"], "value": row["share"] - 0.5}
+
+    table = pd.DataFrame(family).T
+    table["holm"] = multipletests(table["p"], method="holm")[1]
+    shown = np.where(table["value"] > 0, "higher", "lower")
+    table["verdict"] = np.where(table["holm"] < 0.05, shown, "not shown")
+
+    for _, row in over[over["question"].isin(["H1b", "H3", "no common target"])].iterrows():
+        name = f"{row['question']}, {row['statistic']}"
+        table.loc[name, ["p", "value"]] = row[["p", "value"]].to_numpy(float)
+        table.loc[name, "verdict"] = interval_verdict(row)
+
+    return table.rename_axis("hypothesis").reset_index()
+
+
+def interval_verdict(row: pd.Series) -> str:
+    """Return what the 95 % interval of an equivalence says.
+
+    Examples
+    --------
+    >>> interval_verdict(pd.Series({"statistic": "A", "low": -0.05, "high": 0.14}))
+    'equivalent'
+    """
+    bound = BOUNDS[row["statistic"]]
+    if -bound < row["low"] and row["high"] < bound:
+        return "equivalent"
+    if row["low"] > 0:
+        return "higher"
+    return "lower" if row["high"] < 0 else "not shown"
+
+
+def share_tests(arms: Arms) -> pd.DataFrame:
+    """Return the share of a scale score's variance between bases, and p of at most one half."""
+    rows = []
+    parts = [rows for (_, arm), rows in arms.items() if arm == TRUE]
+    for scale in REAL:
+        values = [scores_of(part, [scale]).mean(axis=1).to_numpy()[None] for part in parts]
+        share = share_between([value[0] for value in values])
+        rows.append((scale, len(parts), share, float(p_of_share(values)[0])))
+
+    return pd.DataFrame(rows, columns=["scale", "bases", "share", "p"])
+
+
+def between_bases(arms: Arms) -> dict[str, float]:
+    """Return agreement of members of different bases without scale means, and two tests of it.
+
+    The interval is the jackknife over bases. ``p permuted`` is the share of 9,999 permutations of
+    each base's items within scales whose value is at least as large.
+    """
+    profiles = {}
+    for (base, arm), rows in arms.items():
+        if arm == TRUE:
+            scores = scores_of(rows)
+            means = scores.T.groupby(scales_of().to_numpy()).transform("mean").T
+            centred = (scores - means).to_numpy()
+            unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+            profiles[base] = unit.mean(axis=0)
+
+    def mean_product(vectors: np.ndarray) -> float:
+        products = vectors @ vectors.T
+        return float(products[np.triu_indices(len(vectors), 1)].mean())
+
+    vectors = np.stack(list(profiles.values()))
+    places = range(len(vectors))
+    test = jackknife_test(lambda chosen: mean_product(vectors[chosen]), places)
+    rng = np.random.default_rng(0)
+    scales = scales_of().to_numpy()
+    drawn = []
+    for _ in range(PERMUTATIONS):
+        shuffled = vectors.copy()
+        for scale in REAL:
+            items = np.flatnonzero(scales == scale)
+            shuffled[:, items] = rng.permuted(vectors[:, items], axis=1)
+        drawn.append(mean_product(shuffled))
+
+    reach = (1 + np.sum(np.array(drawn) >= test["value"])) / (1 + PERMUTATIONS)
+    return {"bases": len(vectors), **test, "p permuted": float(reach)}
+
+
+def levels(arms: Arms) -> pd.DataFrame:
+    """Return agreement in all forms, silhouettes, accuracy and decisiveness of each arm."""
+    rows = []
+    for (base, arm), table in arms.items():
+        about = {"base": base, "arm": arm, "blocks": len(table)}
+        for name, items in {"A": REAL, "A placebos": PLACEBOS}.items():
+            result = profile_agreement(scores_of(table, items))
+            rows.append(about | {"statistic": name} | result[["value", "low", "high"]].to_dict())
+
+        for form in FORMS[1:]:
+            row = {"statistic": f"A, {form}", "value": agreement(table, form=form)}
+            rows.append(about | row)
+
+        for name in ("S", "S real less placebos", *(f"S {placebo}" for placebo in PLACEBOS)):
+            test = paired_test(silhouettes(table, name).to_numpy())
+            ends = {end: test[end] for end in ("value", "low", "high")}
+            rows.append(about | {"statistic": name} | ends)
+
+        for name in ("accuracy", "accuracy true", "majority", "decisiveness"):
+            if name in table:
+                rows.append(about | {"statistic": name, "value": table[name].mean()})
+
+    return pd.DataFrame(rows)
+
+
+# --- tables
+
+
+def write(interim: bool = False) -> None:
+    """Write the tables of all complete bases, or an interim look at those that may be shown."""
+    complete = [base for base in twins.BASES if is_complete(base)]
+    names = [base for base in complete if base not in HELD_OUT] if interim else complete
+    if not interim and len(complete) < len(twins.BASES):
+        lacking = ", ".join(sorted(set(twins.BASES) - set(complete)))
+        raise ValueError(f"{lacking}: blocks are missing; train them, or use --interim.")
+
+    arms = kept_arms(names)
+    mark = "interim-" if interim else ""
+    tests = by_base(arms)
+    _save(levels(arms), f"{mark}twin-levels")
+    _save(tests, f"{mark}twin-tests")
+    if not interim:
+        over = over_bases(tests)
+        shares = share_tests(arms)
+        _save(over, "twin-over")
+        _save(decisions(over, shares), "twin-decisions")
+        _save(shares, "twin-shares")
+        _save(pd.DataFrame([between_bases(arms)]), "twin-between")
+
+
+def _save(table: pd.DataFrame, name: str) -> None:
+    path = tables_dir() / f"{name}.csv"
+    table.to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--interim", action="store_true")
+    write(parser.parse_args().interim)
+
+
+if __name__ == "__main__":
+    _main()

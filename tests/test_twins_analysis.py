@@ -1,0 +1,191 @@
+"""The analysis of the twin test on simulated rows, before it reads rows of new arms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from psychometrics import load_questionnaire
+from recipes import bases, twins, twins_tests
+from recipes.twins_tests import TRUE
+
+ITEMS = [item.id for name in bases.ASKED for item in load_questionnaire(name).items]
+REAL_ITEMS = 29
+
+
+def _rows(rng, blocks, agreement, silhouette, profile, accuracy=0.6, placebo=0.2):
+    """Rows of members that share a profile in part, with given mean silhouettes."""
+    own = rng.normal(size=(blocks, len(ITEMS)))
+    source = np.sqrt(agreement) * profile + np.sqrt(1 - agreement) * own
+    width = np.where(np.arange(len(ITEMS)) < REAL_ITEMS, silhouette, placebo)
+    width = width + rng.normal(0, 0.03, size=(blocks, len(ITEMS)))
+    kinds = {"source": source, "inverse": source, "silhouette": width}
+    columns = {
+        f"{kind}: {item}": values[:, place]
+        for kind, values in kinds.items()
+        for place, item in enumerate(ITEMS)
+    }
+    rows = pd.DataFrame(columns).assign(accuracy=accuracy, majority=0.4, decisiveness=0.5)
+    return rows.assign(**{"accuracy true": 0.35}).set_axis(range(1, 1 + blocks))
+
+
+def _arms(seed, levels, names=twins.BASES):
+    """Simulated arms of bases; members of an arm have one profile, true and sentiment the same."""
+    rng = np.random.default_rng(seed)
+    arms = {}
+    for base in names:
+        shared = rng.normal(size=len(ITEMS))
+        for arm in twins.arms(base):
+            agreement, silhouette = levels.get(arm, (0.05, 0.1))
+            profile = shared if arm in (TRUE, "sentiment") else rng.normal(size=len(ITEMS))
+            blocks = bases.BASES[base].blocks
+            arms[base, arm] = _rows(rng, blocks, agreement, silhouette, profile)
+
+    return arms
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return _arms(1, {TRUE: (0.9, 0.5), "sentiment": (0.9, 0.5)})
+
+
+@pytest.fixture(scope="module")
+def tests(planted):
+    return twins_tests.by_base(planted)
+
+
+@pytest.fixture(scope="module")
+def over(tests):
+    return twins_tests.over_bases(tests)
+
+
+def test_every_comparison_of_the_plan_is_made_on_every_base(tests):
+    made = tests.groupby(["question", "statistic", "first", "second"])["base"].agg(set).to_dict()
+    everywhere = [one for one in twins_tests.COMPARISONS if one[0] != "premise"]
+    assert all(made[one] == {*twins.BASES} for one in everywhere)
+    assert made["premise", "A", "premise sentiment", "sentiment"] == {"embedded"}
+    assert made["valence of items", "rank correlation", TRUE, "teacher"] == {*twins.BASES}
+
+
+def test_planted_agreement_and_silhouettes_are_recovered(over):
+    found = over.set_index(["question", "statistic", "first", "second"])["value"]
+    for arm in ("teacher", "overlap", "length"):
+        assert found["H1", "A", TRUE, arm] == pytest.approx(0.85, abs=0.07)
+        assert found["H1", "S", TRUE, arm] == pytest.approx(0.4, abs=0.02)
+
+    assert found["H1b", "A", TRUE, "sentiment"] == pytest.approx(0, abs=0.03)
+    assert found["H2", "S real less placebos", TRUE, "teacher"] == pytest.approx(0.4, abs=0.03)
+    assert found["H2", "S real less placebos", TRUE, "sentiment"] == pytest.approx(0, abs=0.03)
+    assert found["between arms", "A with true labels", "sentiment", "teacher"] > 0.8
+    assert found["no common target", "A", "own teacher", ""] == pytest.approx(0.05, abs=0.07)
+
+
+def test_decisions_name_what_was_planted(planted, over):
+    table = twins_tests.decisions(over, twins_tests.share_tests(planted)).set_index("hypothesis")
+    verdict = table["verdict"]
+    assert set(verdict[["H1, A", "H1, S", "H2, teacher"]]) == {"higher"}
+    assert verdict["H2, sentiment"] == "not shown"
+    assert set(verdict[["H1b, A", "H1b, S", "H3, A real less placebos"]]) == {"equivalent"}
+    assert table["holm"].notna().sum() == 7
+
+
+def test_one_arm_as_high_as_true_labels_overthrows_the_first_hypothesis():
+    arms = _arms(2, {TRUE: (0.9, 0.5), "overlap": (0.9, 0.5)})
+    over = twins_tests.over_bases(twins_tests.by_base(arms))
+    table = twins_tests.decisions(over, twins_tests.share_tests(arms)).set_index("hypothesis")
+    assert set(table.loc[["H1, A", "H1, S"], "verdict"]) == {"not shown"}
+
+
+def test_a_base_where_an_arm_was_not_learned_or_blocks_are_few_has_no_say(tests):
+    one = (tests["question"] == "H2") & (tests["second"] == "teacher")
+    unlearned = tests.assign(learned=~(one & (tests["base"] == "mpnet")))
+    few = tests.assign(blocks=np.where(one & (tests["base"] == "smollm2"), 3, tests["blocks"]))
+    for changed in (unlearned, few):
+        over = twins_tests.over_bases(changed)
+        counts = over.set_index(["question", "second"])["bases"]
+        assert counts["H2", "teacher"] == 4
+        assert counts["H2", "sentiment"] == 5
+
+
+def test_an_arm_is_learned_that_is_more_often_right_than_its_most_frequent_class():
+    rows = pd.DataFrame({"accuracy": [0.46, 0.5], "majority": [0.4, 0.4]})
+    assert twins_tests.has_learned(rows)
+    assert not twins_tests.has_learned(rows.assign(majority=0.45))
+    assert twins_tests.has_learned(rows.assign(majority=np.nan))
+
+
+def test_agreement_between_arms_is_the_mean_correlation_in_different_blocks(planted):
+    first, second = (planted["mpnet", arm].iloc[:3] for arm in (TRUE, "sentiment"))
+    both = np.corrcoef(*(twins_tests.scores_of(rows).to_numpy() for rows in (first, second)))
+    across = both[:3, 3:]
+    expected = across[~np.eye(3, dtype=bool)].mean()
+    assert twins_tests.agreement_between(first, second) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("form", twins_tests.FORMS)
+def test_forms_of_agreement_stay_high_where_members_share_a_profile(planted, form):
+    assert 0.7 < twins_tests.agreement(planted["mpnet", TRUE], form=form) < 1
+    assert abs(twins_tests.agreement(planted["mpnet", "length"], form=form)) < 0.35
+
+
+def test_agreement_between_bases_is_found_where_bases_share_a_profile():
+    rng = np.random.default_rng(0)
+    profile = rng.normal(size=len(ITEMS))
+    shared = {(base, TRUE): _rows(rng, 6, 0.8, 0.5, profile) for base in twins.BASES}
+    found = twins_tests.between_bases(shared)
+    scores = pd.concat([twins_tests.scores_of(rows) for rows in shared.values()])
+    centred = scores - scores.T.groupby(twins_tests.scales_of().to_numpy()).transform("mean").T
+    base = np.repeat(np.arange(len(shared)), 6)
+    is_apart = base[:, None] != base
+    assert found["value"] == pytest.approx(np.corrcoef(centred)[is_apart].mean())
+    assert found["value"] > 0.6
+    assert found["low"] > 0
+    assert found["p permuted"] < 0.001
+
+    apart = {
+        (base, TRUE): _rows(rng, 6, 0.8, 0.5, rng.normal(size=len(ITEMS))) for base in twins.BASES
+    }
+    found = twins_tests.between_bases(apart)
+    assert abs(found["value"]) < 0.2
+    assert found["p permuted"] > 0.01
+
+
+def test_shares_between_bases_are_tested_against_one_half():
+    rng = np.random.default_rng(0)
+    arms = {}
+    for base in twins.BASES:
+        rows = _rows(rng, 8, 0.0, 0.5, np.zeros(len(ITEMS)))
+        gad7 = [name for name in rows if name.startswith("source: gad7")]
+        rows[gad7] += 5 * rng.normal()
+        arms[base, TRUE] = rows
+
+    shares = twins_tests.share_tests(arms).set_index("scale")
+    assert shares.loc["gad7", "p"] < 0.01
+    assert shares.loc[["phq9", "soc13"], "p"].gt(0.2).all()
+
+
+def test_valence_of_items_is_that_of_the_plan():
+    valence = twins_tests.valence_of_items()
+    assert len(valence) == 43
+    assert valence[[f"weather_{n}" for n in range(1, 8)]].mean() == pytest.approx(0.048, abs=5e-4)
+    assert valence[[f"defects_{n}" for n in range(1, 8)]].mean() == pytest.approx(0.277, abs=5e-4)
+
+
+def test_held_out_bases_are_not_looked_at_before_all_are_complete(monkeypatch, tmp_path):
+    read = []
+    monkeypatch.setattr(twins_tests, "tables_dir", lambda: tmp_path)
+    monkeypatch.setattr(twins_tests, "is_complete", lambda base: base != "mpnet")
+
+    def kept_arms(names):
+        read.extend(names)
+        return _arms(3, {}, names)
+
+    monkeypatch.setattr(twins_tests, "kept_arms", kept_arms)
+    with pytest.raises(ValueError, match="mpnet"):
+        twins_tests.write()
+    assert read == []
+    twins_tests.write(interim=True)
+    assert set(read) == {"embedded", "smollm2"}
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"interim-twin-levels.csv", "interim-twin-tests.csv"}
