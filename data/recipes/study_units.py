@@ -15,7 +15,7 @@ import yaml
 from psychometrics.measures.intervals import crossed_interval
 from psychometrics.paths import data_dir
 
-STUDIES = 4000
+STUDIES = 1000
 _SHOWN = ["items", "ways", "sd_of_respondents", "respondents"]
 
 
