@@ -112,7 +112,7 @@ class _Comparison:
             f"and ratios rest on differences between respondents; fewer than {FEWEST_RESPONDENTS} "
             "on one base rarely show any."
             for kind in counts.index
-            if kind not in self.enough
+            if kind not in self.enough and kind != _UNKNOWN
         ]
 
         if (self.found["verdict"] == _UNJUDGED).any():
@@ -233,9 +233,12 @@ def _untouched(names: pd.Index, respondents: str) -> pd.DataFrame:
 
 
 def _too_few(base: pd.Series) -> list[str]:
-    """Return the bases with too few respondents and, if there are any, the mean over bases."""
+    """Return the bases with too few respondents and, if there are any, the mean over bases.
+
+    Respondents of unknown bases may not share one.
+    """
     counts = base.value_counts()
-    kinds = list(counts.index[counts < FEWEST_RESPONDENTS])
+    kinds = list(counts.index[(counts < FEWEST_RESPONDENTS) | (counts.index == _UNKNOWN)])
     return [*kinds, "both"] if kinds else []
 
 
