@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from psychometrics import (
     ask,
@@ -33,8 +34,14 @@ from psychometrics.measures.structure import heterotrait_monotrait
 from psychometrics.measures.validity import term_silhouettes
 from psychometrics.paths import data_dir
 from psychometrics.studies.untrained import EXPECTED as SIGNS
-from psychometrics.studies.untrained import PLACEBOS, compare
+from psychometrics.studies.untrained import (
+    PLACEBOS,
+    _verdicts,
+    _with_intervals_over_bases,
+    compare,
+)
 from recipes.null_populations import centred
+from tests.families import save_family
 
 TWO = ("challenges", "gad7")
 EXPECTED = {TWO: 1}
@@ -220,8 +227,52 @@ def test_two_members_are_compared_with_heads_in_their_silhouettes_alone():
     }  # fmt: skip
     judged = known["verdict"].groupby(level="label").agg(set)
     assert judged["items"] == {"not printed"}
-    assert judged["terms"] <= {"depends on the size", "not separated", "–"}
+    assert judged["terms"] == {"too few populations to say"}
+    assert found.found["p"].isna().all()
     assert any("encoders (2)" in remark for remark in found.remarks)
+
+
+def test_a_p_value_of_five_per_cent_needs_thirty_nine_populations():
+    rows = pd.MultiIndex.from_product([["start", "matched"], ["a"], ["silhouette"]],
+                                      names=["size", "base", "evidence"])  # fmt: skip
+    verdicts = {}
+    for number in (20, 38, 39, 200):
+        draws = pd.DataFrame({"silhouette": np.linspace(0, 0.1, number)})
+        row = reached(pd.Series({"silhouette": 0.5}), draws).iloc[0]
+        table = pd.DataFrame([row, row]).set_axis(rows).assign(low=0.4, high=0.6)
+        verdicts[number] = _verdicts(table)["a", "silhouette"]
+    few = "too few populations to say"
+    assert verdicts == {20: few, 38: few, 39: "higher", 200: "higher"}
+
+
+def test_models_are_compared_with_heads_on_their_own_bases_or_are_not_judged(tmp_path, tiny_model):
+    models = [save_family(tmp_path, family) for family in ("bert", "roberta", "qwen")]
+    names = ",".join(map(str, [*models, tiny_model]))
+    found = compare(names, populations=40)
+    bases = {model.name: f"{model.name}-base" for model in models}
+    assert found.base.to_dict() == bases | {tiny_model.name: "others"}
+    own = found.found.xs("silhouette", level="evidence")
+    heads = null_answers(found.questionnaires, "random-heads", 40, base=str(models[0]) + "-base")
+    drawn = profiles(heads, found.questionnaires)["silhouette"].iloc[:, :29].mean(axis=1)
+    shown = found.draws.loc[("start", "bert-base"), "silhouette"]
+    np.testing.assert_allclose(shown, drawn, atol=1e-6)
+    for kind in ("others", "both"):  # the mean has a base without heads
+        assert own.loc[kind, "verdict"] == "cannot be judged here"
+        assert own.loc[kind, ["null", "null high", "p"]].isna().all()
+    assert own.loc[list(bases.values()), "p"].notna().all()
+    assert any("manifest.json" in remark for remark in found.remarks)
+
+
+def test_means_over_bases_have_intervals_with_bases_as_the_sample():
+    bases = pd.Series(["a", "b", "c", "c"])
+    index = pd.MultiIndex.from_product([["matched"], ["a", "b", "c", "both"], ["silhouette"]],
+                                       names=["size", "base", "evidence"])  # fmt: skip
+    observed, null = np.array([0.5, 0.6, 0.4, 0.475]), np.array([0.1, 0.3, 0.2, 0.2])
+    table = pd.DataFrame({"observed": observed, "null": null, "low": np.nan, "high": np.nan}, index)
+    row = _with_intervals_over_bases(table, bases).xs("both", level="base").iloc[0]
+    apart, weights = np.array([0.4, 0.3, 0.2]), np.array([1, 1, 2]) / 4
+    variance = 3 / 2 * (weights**2 * (apart - apart @ weights) ** 2).sum()
+    assert row["high"] - 0.475 == pytest.approx(stats.t.ppf(0.975, 2) * variance**0.5)
 
 
 def test_noise_in_single_precision_moves_no_kind_of_evidence():

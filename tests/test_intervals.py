@@ -13,6 +13,7 @@ from psychometrics.measures import intervals, norms, reliability
 from psychometrics.measures.items import item_rest
 from psychometrics.measures.scoring import item_scores
 from psychometrics.questionnaires import load_questionnaire
+from recipes.study_units import share_of_false_findings
 from tests.test_scoring import filled_in, own_questionnaire
 
 
@@ -264,16 +265,41 @@ def test_items_and_ways_that_are_both_drawn_give_five_false_alarms_in_a_hundred(
     assert alarms["items alone", 1.0] > 0.2  # a wording that shifts all items is taken for more
 
 
-def test_two_ways_or_items_leave_a_single_degree_of_freedom():
+def test_the_widest_of_the_intervals_over_crossed_samples_counts():
     values = np.array([[1.0, 2, 3], [2, 3, 4]])
-    half = 12.7062 * (1 / 3 + 0.5 / 2) ** 0.5  # variances of item and way means over their numbers
-    for table in (values, values.T):
-        low, high, _ = intervals.crossed_interval(table)
-        assert (low, high) == pytest.approx((2.5 - half, 2.5 + half), abs=1e-3)
+    # Way means 2 and 3: s^2 / n is 1/4 with one degree of freedom, t = 12.7062. Items alone (1/3,
+    # two degrees, t = 4.3027) and both (7/12, 2.88 degrees, t = 3.26) give 2.48 and 2.49.
+    for table in (values, values.T, values[None], values[:, None]):
+        low, high, p = intervals.crossed_interval(table)
+        assert (low, high) == pytest.approx((2.5 - 6.3531, 2.5 + 6.3531), abs=1e-3)
+        assert p == pytest.approx(2 * stats.t.sf(5, 1))
 
 
-@pytest.mark.parametrize("values", [[1, 2, 3], [[1, 2, 3]], [[1], [2]], [[1, np.nan], [2, 3]]])
-def test_items_in_one_way_or_with_gaps_have_no_interval_over_ways(values):
+def test_three_samples_add_their_variances_and_freedoms():
+    rng = np.random.default_rng(0)
+    effects = [4 * rng.normal(size=8), 5 * rng.normal(size=7), rng.normal(size=9)]
+    values = effects[0][:, None, None] + effects[1][:, None] + effects[2]
+    parts = np.array([one.var(ddof=1) / len(one) for one in effects])
+    freedom = parts.sum() ** 2 / (parts**2 / [7, 6, 8]).sum()
+    halves = stats.t.ppf(0.975, [7, 6, 8, freedom]) * np.sqrt([*parts, parts.sum()])
+    low, high, _ = intervals.crossed_interval(values)
+    assert (high - low) / 2 == pytest.approx(halves.max())
+    assert halves.argmax() == 3, "all samples together"
+
+
+def test_missing_answers_are_left_out_of_the_means_of_crossed_samples():
+    values = np.array([[1.0, 2, 3], [2, np.nan, 4], [3, 4, 5]])
+    parts = [np.var([2, 3, 4], ddof=1) / 3, np.var([2, 3, 4], ddof=1) / 3]
+    low, high, _ = intervals.crossed_interval(values)
+    assert (low + high) / 2 == pytest.approx(3)
+    assert (high - low) / 2 == pytest.approx(stats.t.ppf(0.975, 2) * parts[0] ** 0.5)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1, 2, 3], [[1, 2, 3]], [[1], [2]], [[1, np.nan], [2, np.nan]], [[1, np.inf], [2, 3]]],
+)
+def test_one_sample_or_a_row_without_a_value_has_no_crossed_interval(values):
     with pytest.raises(ParameterError):
         intervals.crossed_interval(np.array(values))
 
@@ -299,13 +325,21 @@ def test_the_interval_of_a_share_stays_within_0_and_1(hits):
     assert 0 <= row["low"] <= row["mean"] <= row["high"] <= 1
 
 
+@pytest.mark.parametrize("respondents", [2, 3])
+@pytest.mark.parametrize("ways", [1, 3])
+def test_models_that_shift_all_items_are_not_taken_for_an_effect(respondents, ways):
+    cell = {"respondents": respondents, "items": 20, "ways": ways, "sd_of_respondents": 1}
+    cell |= {"sd_of_ways": 0.5 if ways > 1 else 0, "share_of_items": 0.5}
+    assert share_of_false_findings(cell, studies=600) <= 0.08
+
+
 def test_an_infinite_value_has_no_interval():
     with pytest.raises(ParameterError):
         intervals.mean_interval(np.array([1.0, 2.0, np.inf]))
 
 
 def test_a_condition_in_which_all_ways_agree_leaves_the_widest_interval_as_it_is():
-    values = np.array([[1.0, 2, 3], [2, 3, 4], [4, 3, 5]])
+    values = np.array([[[1.0, 2, 3], [2, 3, 4], [4, 3, 5]]])
     ways = np.array([["chat"], ["options"], ["prompts"]])
     constant = np.column_stack([ways, ["english"] * 3])
     alone = intervals.interval_over_ways(values, ways)

@@ -301,6 +301,37 @@ def test_differences_are_paired_over_items_and_compared_with_those_of_random_hea
     assert 0 <= row["null"] <= 1
 
 
+def test_two_random_heads_differ_no_more_clearly_than_random_heads():
+    questionnaire = pm.load_questionnaire("gad7")
+    heads = pm.item_scores(pm.null_answers(questionnaire, "random-heads", 100))
+    names = heads["respondent_id"].unique()
+    flag = pd.DataFrame({"check": ["terms"], "words": ["distinguishable from random heads"]})
+    verdicts = []
+    for first, second in zip(names[:40:2], names[1:40:2], strict=True):
+        null = heads[~heads["respondent_id"].isin([first, second])]
+        found = {
+            name: {
+                "items": heads[heads["respondent_id"] == name],
+                "null_items": null,
+                "flags": flag,
+            }
+            for name in (first, second)
+        }
+        row = differences(found, questionnaire).iloc[0]
+        verdicts.append(row["verdict"])
+        assert (row["verdict"] == "no difference shown") == (row["low"] <= 0 <= row["high"])
+        assert row["verdict"] != "differ" or row["null"] <= 0.05
+    assert verdicts.count("differ") <= 2
+    assert verdicts.count("no clearer than between random heads") >= 5, "items are not independent"
+
+
+def test_a_difference_of_models_on_unknown_bases_is_not_judged(store, tiny_model, save_tiny_model):
+    other = save_tiny_model(store / "other", seed=3)
+    names = {name: assess(name, "gad7", against=None, store=store) for name in (tiny_model, other)}
+    for row in differences(names, "gad7").itertuples():
+        assert row.verdict.startswith(("cannot be judged", "no difference shown"))
+
+
 def test_a_failing_model_is_named_and_others_compared(
     command, tmp_path, tiny_model, save_tiny_model
 ):

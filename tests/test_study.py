@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy import stats
 from typer.testing import CliRunner
 
 import psychometrics as pm
@@ -96,6 +97,7 @@ def test_a_plan_with_alpha_a_correction_and_a_smallest_effect_is_held_to_them(st
     expected = STUDY.partition("    - says")[2].partition("questionnaires:")[0]
     again = "    - says" + expected.replace("neuroticism", "extraversion")
     stated = "  alpha: 0.01\n  correction: holm\n  smallest_effect: 2.0\n  stopping: one run\n"
+    stated += "  spread_of_respondents: 0.1\n"
     study.write_text(STUDY.replace("questionnaires: [", again + stated + "questionnaires: [", 1))
     shown = CliRunner().invoke(app, ["study", "check", str(study)], catch_exceptions=False)
     assert re.search("smallest effect of interest: ([0-9]+%, )[0-9]+%", shown.stdout)
@@ -105,7 +107,6 @@ def test_a_plan_with_alpha_a_correction_and_a_smallest_effect_is_held_to_them(st
     tables = study_tables(study)
     found = tables["expectations"]
     assert (found["p corrected"] >= found["p"]).all()
-    assert not found["verdict"].str.startswith("✓").any(), "flips of four signs cannot give p < .01"
     assert tables["plan"].loc["stopping", "value"] == "one run"
     shown = CliRunner().invoke(app, ["study", "report", str(study)], catch_exceptions=False)
     assert shown.exit_code == 0
@@ -272,10 +273,15 @@ def test_ways_of_asking_count_as_drawn_where_there_are_several():
 WAYS = "conditions: {choose: [argmax, expected]"
 
 
-def _power(folder, effect: float, ways: str = "", spread: float = 0.5) -> float:
-    """Return the simulated power of ten items whose ways of asking shift them."""
-    planned = f"  smallest_effect: {effect}\n  spread_of_ways: {spread}\nquestionnaires: ["
+def _power(
+    folder, effect: float, ways: str = "", spread: float = 0.5, models: tuple[float, int] = (0, 3)
+) -> float:
+    """Return the simulated power of ten items that models and ways of asking shift."""
+    spread_of_models, number = models
+    planned = f"  smallest_effect: {effect}\n  spread_of_ways: {spread}\n"
+    planned += f"  spread_of_respondents: {spread_of_models}\nquestionnaires: ["
     text = STUDY.replace("questionnaires: [", planned, 1).replace(WAYS, WAYS + ways)
+    text = re.sub(r"respondents: \[.*\]", f"respondents: {pm.population('all')[:number]}", text)
     text = text.replace("2026-11-22", "'2026-11-22'")
     text = text.replace("ipip20", "ipip50").replace("scale: neuroticism", "scale: extraversion")
     (share,) = Study.model_validate(yaml.safe_load(text)).power(folder)
@@ -300,15 +306,78 @@ def test_power_counts_ways_as_drawn_as_the_report_does(tmp_path):
     alone = _power(tmp_path, 1)
     assert _power(tmp_path, 1, ", wording: [a, b, c]", spread=0) == pytest.approx(alone, abs=0.05)
     assert _power(tmp_path, 1, ", wording: [a, b, c]") < alone - 0.2
-    assert _power(tmp_path, 1, ", wording: [a, b]", spread=0) < 0.2, "one degree of freedom"
+    assert _power(tmp_path, 1, ", wording: [a, b]") < 0.2, "one degree of freedom"
     assert _power(tmp_path, 1, ", wording: [a]") == alone
+
+
+def test_power_counts_models_as_drawn_and_asks_how_much_they_differ(study):
+    folder = study.parent
+    alone = _power(folder, 1, models=(1, 1))
+    assert _power(folder, 1, models=(0, 3)) == pytest.approx(alone, abs=0.05), "no model differs"
+    few, many = (_power(folder, 1, models=(1, number)) for number in (3, 12))
+    assert few < 0.5 * alone
+    assert few < many < alone
+    study.write_text(STUDY.replace("questionnaires: [", "  smallest_effect: 1\nquestionnaires: ["))
+    shown = CliRunner().invoke(app, ["study", "check", str(study)], catch_exceptions=False)
+    assert "spread_of_respondents" in shown.stdout
+    assert "simulated power" not in shown.stdout
+
+
+def _scored(shifts: dict[str, dict[str, float]], questionnaire, scale) -> pd.DataFrame:
+    """Item scores that rise at x = 1 by the model's shift of an item, or by its shift of "all"."""
+    keys = questionnaire.keys(scale)
+    rows = [
+        (model, "ipip50", item.id,
+         3 + side * keys.get(item.id, 0) * of_items.get(item.id, of_items["all"]),
+         json.dumps({"x": side}))
+        for model, of_items in shifts.items() for item in questionnaire.items for side in (0, 1)
+    ]  # fmt: skip
+    columns = ["respondent_id", "questionnaire", "item_id", "score", "_combination"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_one_model_of_six_that_rises_is_no_effect_in_models():
+    questionnaire = load_questionnaire("ipip50")
+    scale = questionnaire.scale("extraversion")
+    items = list(questionnaire.keys(scale))
+    shifts = {"a": {"all": 2.0}, "e": {"all": 0.0}, "f": {"all": 0.0}}
+    shifts |= {model: {"all": 0.0, item: -1.0} for model, item in zip("bcd", items, strict=False)}
+    found = _difference(_scored(shifts, questionnaire, scale), questionnaire, scale,
+                        {"x": 1}, {"x": 0})  # fmt: skip
+    means = np.array([2, 0, 0, -0.1, -0.1, -0.1])
+    theirs = stats.ttest_1samp(means, 0)
+    assert found["difference"] == pytest.approx(means.mean())
+    assert found["respondents"] == 6
+    assert found["p"] == pytest.approx(theirs.pvalue, abs=0.01)
+    assert found["low"] == pytest.approx(theirs.confidence_interval().low)
+
+
+def test_an_answer_that_one_model_lacks_leaves_the_others_in():
+    questionnaire = load_questionnaire("ipip50")
+    scale = questionnaire.scale("extraversion")
+    first = next(iter(questionnaire.keys(scale)))
+    shifts = {"a": {"all": 1.0, first: np.nan}, "b": {"all": 2.0}, "c": {"all": np.nan}}
+    found = _difference(_scored(shifts, questionnaire, scale), questionnaire, scale,
+                        {"x": 1}, {"x": 0})  # fmt: skip
+    assert found["respondents"] == 2, "c answered nothing"
+    assert found["difference"] == pytest.approx((9 + 20) / 19)
+
+
+def test_a_verdict_about_one_respondent_says_so(of_a_table):
+    path, table = of_a_table
+    path.write_text(path.read_text().replace("[a, b, c]", "[a]"))
+    run_study(path, progress=False, answers=table)
+    (row,) = study_tables(path)["expectations"].to_dict("records")
+    assert row["respondents"] == 1
+    assert row["verdict"] == "✓ as expected, this model only"
 
 
 def test_a_record_of_an_older_version_keeps_its_plan(study):
     run_study(study, progress=False)
     file = study.with_suffix("") / "record.json"
     record = json.loads(file.read_text())
-    del record["study"]["planned"]["spread_of_ways"]
+    for name in ("spread_of_ways", "spread_of_respondents"):
+        del record["study"]["planned"][name]
     file.write_text(json.dumps(record))
     assert run_study(study, progress=False)["plan"] is True
 

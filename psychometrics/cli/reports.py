@@ -245,6 +245,11 @@ def _study_check(
     if power:
         shares = ", ".join(f"{share:.0%}" for share in power)
         typer.echo(f"simulated power for the smallest effect of interest: {shares}")
+    elif loaded.lacks_spread(study.parent):
+        typer.echo(
+            "power is not simulated: add spread_of_respondents to planned, the SD between models "
+            "of the difference, in points of an item"
+        )
 
     if (width is None) != (answer_file is None):
         raise ParameterError("--width and a pilot in --answers need each other: give both.")

@@ -187,7 +187,7 @@ class _Assessment(_PromptDesign, of="03-assessment"):
 
 
 class _Evidence(_Scored):
-    populations: Annotated[int, Field(ge=2, le=_MOST)] = 20
+    populations: Annotated[int, Field(ge=2, le=_MOST)] = 200
 
 
 class _Consistency(_Evidence, of="04-consistency"):

@@ -36,7 +36,7 @@ def _own_null(
     model: str, base: str | Path | None, loaded: list[Questionnaire], left_out: dict[str, str]
 ) -> tuple[dict, pd.DataFrame]:
     """Return a model's base, and random heads on this base or else on the embedded base."""
-    stand = _base_of(model, base)
+    stand = untouched_base(model, base)
     null = None
     with _leaving_out(left_out, "its own base"):
         null = _random_heads(loaded, stand)
@@ -66,8 +66,34 @@ def _random_heads(loaded: list[Questionnaire], stand: dict) -> pd.DataFrame:
     return null_answers(loaded, "random-heads", heads, **reads)
 
 
-def _base_of(model: str, named: str | Path | None = None) -> dict:
-    """Return the untouched base on which to build a model's random heads, with a description."""
+def untouched_base(model: str, named: str | Path | None = None) -> dict:
+    """Return the untouched base on which to build a model's random heads.
+
+    Parameters
+    ----------
+    model : str
+        A member of the embedded population, a folder or a hub id.
+    named : str or Path, optional
+        The base, if it is known; by default a member's base, or the base in the manifest of a model
+        that was trained by this package.
+
+    Returns
+    -------
+    dict
+        ``base, layers, wording``, as :func:`psychometrics.asking.nulls.null_answers` accepts them;
+        ``own``, whether the base is the model's own or, if that is not known, the embedded encoder;
+        ``said``, a description.
+
+    Raises
+    ------
+    ParameterError
+        The model cannot have been trained from the named base.
+
+    Examples
+    --------
+    >>> untouched_base("minilm-snli-l3-s17")["said"]
+    'on its own untouched base, MiniLM with 3 layers'
+    """
     own = {"layers": None, "own": True, "wording": find(model).recipe.get("wording")}
     if named is not None:
         _check_base(model, str(named))

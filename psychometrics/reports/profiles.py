@@ -24,7 +24,7 @@ from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .own_base import _HEADS, _beside_bases, _leaving_out, _own_null
-from .rules import _item_means, flags, verdict
+from .rules import _is_rare, _item_means, flags, verdict
 
 _ERROR = 0.05  # probability that a know-nothing respondent passes on a page
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
@@ -159,8 +159,10 @@ def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd
     DataFrame
         One row per scale and model after the first: ``questionnaire, scale, model``; the
         ``difference`` from the first model with its 95 % interval ``low, high``, paired over the
-        ``n`` items; and ``null``, for answers to prompts: the share of pairs of random heads whose
-        interval also excludes 0.
+        ``n`` items; ``null``, for answers to prompts: the share of pairs of random heads that
+        differ at least as clearly, in standard errors; and the ``verdict``. Models *differ* if the
+        interval excludes 0 and at most 5 % of pairs of random heads on their own bases differ as
+        clearly. Answers to items have no random heads, so their models differ *on these items*.
     """
     (_, one), *rest = found.items()
     to_prompts = "terms" in set(one["flags"]["check"])
@@ -180,17 +182,48 @@ def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd
                     row |= {"difference": apart.mean(), "low": low, "high": high}
 
                 row |= {"n": len(apart), "null": np.nan}
+                is_rare = True
                 if len(apart) and to_prompts:
-                    nulls = (
+                    first, second = (
                         _keyed(both["null_items"], questionnaire, scale).to_numpy(dtype=float)
                         for both in (one, tables)
                     )
-                    row["null"] = _differing(*nulls)
+                    # pair with the next head, as heads of the same number are equal on one base
+                    drawn = _clearness(first - np.roll(second, 1, axis=0))
+                    row["null"] = float((drawn >= _clearness(apart)).mean())
+                    is_rare = _is_rare(_clearness(apart), drawn)
 
+                both_own = not any(_is_strange(both) for both in (one, tables))
+                row["verdict"] = _verdict_on_difference(row, to_prompts, is_rare, both_own)
                 rows.append(row)
 
     columns = ["questionnaire", "scale", "model", "difference", "low", "high", "n", "null"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=[*columns, "verdict"])
+
+
+def _clearness(apart: np.ndarray) -> np.ndarray:
+    """Return how many standard errors the means over the last axis are from 0."""
+    size = np.abs(apart.mean(axis=-1))
+    error = apart.std(axis=-1, ddof=1) / np.sqrt(apart.shape[-1])
+    without_error = np.where(size > 0, np.inf, 0.0)
+    return np.divide(size, error, out=without_error, where=error > 0)
+
+
+def _is_strange(tables: dict[str, pd.DataFrame]) -> bool:
+    """Return whether a model's random heads are built on another base."""
+    return tables["flags"]["words"].str.startswith(_STRANGE).any()
+
+
+def _verdict_on_difference(row: dict, to_prompts: bool, is_rare: bool, both_own: bool) -> str:
+    if np.isnan(row["low"]):
+        return "cannot be tested"
+    if row["low"] <= 0 <= row["high"]:
+        return "no difference shown"
+    if not to_prompts:
+        return "differ on these items"
+    if not both_own:
+        return "cannot be judged: no random heads on their own bases"
+    return "differ" if is_rare else "no clearer than between random heads"
 
 
 def _assessed(
@@ -246,13 +279,6 @@ def _part_of(frame: pd.DataFrame | None, questionnaire: Questionnaire) -> pd.Dat
     if frame is None or frame.empty:
         return None
     return frame[frame["questionnaire"] == questionnaire.id]
-
-
-def _differing(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the share of pairs of random heads whose paired interval excludes 0."""
-    # pair with the next head, since heads of the same number are equal for a shared base
-    low, high = mean_interval(first - np.roll(second, 1, axis=0))
-    return float(((low > 0) | (high < 0)).mean())
 
 
 def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:

@@ -22,11 +22,12 @@ from ..measures.validity import term_silhouettes
 from ..publishing.record import number
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 
-FEWEST_RESPONDENTS = 10
-"""The fewest respondents for which the page of a study prints an alpha.
+FEWEST_RESPONDENTS = 8
+"""The fewest respondents on a base whose alpha and correlations are printed, by power.
 
-With 3 respondents and 7 items, Feldt's 95 % interval of an alpha of .80 reaches from -.02 to .99;
-with 10 it reaches from .53 to .94. With 8 or fewer, the interval of such a scale includes .50.
+With 8 respondents a correlation of .85 is significant in 86 of 100 samples (ranks: 74), with 6 in
+67 (54). The power for smaller effects is low: alpha of .90 against .75 in untrained heads is found
+in 61 of 100 samples of 8, .85 in 25.
 """
 ENOUGH_RESPONDENTS = 30
 """The number of respondents below which an alpha is marked as too uncertain.

@@ -197,13 +197,13 @@ def study_tables(
 
     Notes
     -----
-    An expectation is tested on the differences between two combinations for each item of the scale,
-    averaged over respondents and seeds. If the other conditions yield several ``ways`` of asking,
-    such as wordings, the interval and the p value treat items and ways as samples
-    (:func:`~psychometrics.measures.intervals.interval_over_ways`); with several such conditions,
-    the widest interval counts. With a single way, the interval and the p value treat only items as
-    a sample, with a p value from 9,999 random sign flips: a wording that shifts all items together
-    then looks like an effect. An expectation is met if the interval excludes zero on the expected
+    An expectation is tested on the differences between two combinations, averaged over seeds. The
+    interval and the p value treat respondents, items and ways of asking, such as wordings, as
+    samples (:func:`~psychometrics.measures.intervals.interval_over_ways`); the widest interval
+    counts. A single respondent or way is not a sample: a model, or a wording, that shifts all items
+    together then looks like an effect. So a verdict about one respondent ends with *this model
+    only*. With a single respondent and a single way, the p value is from 9,999 random sign flips of
+    the items' differences. An expectation is met if the interval excludes zero on the expected
     side.
 
     Examples
@@ -329,36 +329,42 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
     """Return keyed answers, respondents by items, or an empty table if all respondents failed."""
     items = _own(scored, questionnaire, chosen)
-    return pd.DataFrame() if items.empty else keyed_items(items, questionnaire, scale)
+    if items.empty:
+        return pd.DataFrame()
+    keyed = keyed_items(items, questionnaire, scale)
+    return keyed.set_axis(keyed.index.get_level_values("respondent_id"))
 
 
 def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str, float]:
-    """Return the mean difference of items, its interval, its p value and the number of ways.
+    """Return a mean difference, its interval, its p value and the numbers of respondents and ways.
 
-    With several ways, items and ways are both samples, as in
-    :func:`psychometrics.measures.intervals.interval_over_ways`. With one way, the interval is over
-    items and the p value from sign flips, and both hold only for this way.
+    Respondents, ways of asking and items are samples, as in
+    :func:`psychometrics.measures.intervals.interval_over_ways`. With one respondent and one way,
+    the interval is over items and the p value from sign flips.
     """
-    rows = _differences_by_way(scored, questionnaire, scale, of, than)
-    values = rows.to_numpy(dtype=float)
+    values, ways = _differences(scored, questionnaire, scale, of, than)
+    counts = {"ways": values.shape[1], "respondents": values.shape[0]}
+    if values.shape[2] < 2:
+        return dict.fromkeys(("difference", "low", "high", "p"), np.nan) | counts
+    if max(counts.values()) > 1:
+        return interval_over_ways(values, ways) | {"respondents": counts["respondents"]}
 
-    if values.shape[1] < 2 or not len(values):
-        return dict.fromkeys(("difference", "low", "high", "p"), np.nan) | {"ways": len(values)}
-    if len(values) > 1:
-        return interval_over_ways(values, np.array(rows.index.codes).T)
-
-    low, high = map(float, mean_interval(values[0]))
-    signs = np.random.default_rng(0).choice([-1, 1], size=(9999, values.shape[1]))
-    extreme = np.abs((signs * values).mean(axis=1)) >= abs(values.mean()) - 1e-12
+    low, high = map(float, mean_interval(values[0, 0]))
+    mean = float(values.mean())
+    signs = np.random.default_rng(0).choice([-1, 1], size=(9999, values.size))
+    extreme = np.abs((signs * values[0, 0]).mean(axis=1)) >= abs(mean) - 1e-12
     p = (extreme.sum() + 1) / (len(signs) + 1)
 
-    return {"difference": values.mean(), "low": low, "high": high, "p": p, "ways": 1}
+    return {"difference": mean, "low": low, "high": high, "p": p} | counts
 
 
-def _differences_by_way(scored, questionnaire, scale, of: dict, than: dict) -> pd.DataFrame:
-    """Return each item's mean difference over respondents, with a row per way of asking.
+def _differences(
+    scored, questionnaire, scale, of: dict, than: dict
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return differences by respondent, way and item, and the levels of each way's conditions.
 
-    The index holds the conditions that are the same on both sides, as JSON.
+    Differences of questions that were not answered on both sides are missing; respondents and items
+    without any difference are left out.
     """
     combinations = [json.loads(name) for name in scored["_combination"].unique()]
     compared = {*of, *than}
@@ -369,15 +375,19 @@ def _differences_by_way(scored, questionnaire, scale, of: dict, than: dict) -> p
     rows = {}
     for way in [way for place, way in enumerate(ways) if way not in ways[:place]]:
         first, second = (_matrix(scored, questionnaire, scale, way | side) for side in (of, than))
-        both = first.index.intersection(second.index)
-        if len(both):
-            labels = tuple(json.dumps(value) for value in way.values())
-            rows[labels] = (first.loc[both] - second.loc[both]).mean(axis=0)
+        apart = (first - second).dropna(how="all")
+        if len(apart):
+            rows[tuple(json.dumps(value) for value in way.values())] = apart
 
-    table = pd.DataFrame(list(rows.values())).dropna(axis=1)
-    if len(table) > 1:
-        table.index = pd.MultiIndex.from_tuples(rows, names=list(ways[0]))
-    return table
+    if not rows:
+        return np.empty((0, 0, 0)), np.empty((0, 0))
+
+    levels = pd.DataFrame(list(rows)).apply(lambda column: column.factorize()[0])
+    respondents = pd.concat(list(rows.values())).index.unique()
+    by_way = [apart.reindex(respondents).to_numpy(dtype=float) for apart in rows.values()]
+    values = np.stack(by_way, axis=1)
+    answered = ~np.isnan(values).all(axis=(0, 1))
+    return values[:, :, answered], levels.to_numpy()
 
 
 def _words(chosen: dict) -> str:
@@ -406,8 +416,11 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
         rows[f"expectation {number}"] = said
 
     for number, share in enumerate(power, start=1):
-        about = "simulated for the smallest effect, with the interval of the report; where ways of "
-        about += f"asking are drawn, they shift all items by SD {planned.spread_of_ways:g}"
+        about = "simulated for the smallest effect, with the interval of the report; respondents "
+        about += (
+            f"shift all items by SD {planned.spread_of_respondents or 0:g}, and ways of asking "
+        )
+        about += f"by SD {planned.spread_of_ways:g}"
         rows[f"power of expectation {number}"] = f"{share:.0%}, {about}"
 
     stated = {name: value for name, value in rows.items() if value not in (None, "")}
@@ -482,13 +495,20 @@ def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
 def _verdict(row: pd.Series, expected: str, significant: bool, smallest: float | None) -> str:
     if np.isnan(row["p"]):
         return "– not answered"
+
     sides = {"higher": row["low"] > 0, "lower": row["high"] < 0}
     sides["different"] = sides["higher"] or sides["lower"]
     if smallest is not None and max(abs(row["low"]), abs(row["high"])) < smallest:
-        return "✗ smaller than the smallest effect of interest"
-    if sides[expected]:
-        return "✓ as expected" if significant else "! open: p is not below alpha"
-    return "✗ the other way round" if sides["different"] else "! open: the interval includes zero"
+        verdict = "✗ smaller than the smallest effect of interest"
+    elif sides[expected]:
+        verdict = "✓ as expected" if significant else "! open: p is not below alpha"
+    elif sides["different"]:
+        verdict = "✗ the other way round"
+    else:
+        verdict = "! open: the interval includes zero"
+
+    # Items of one model are no evidence about others.
+    return verdict if row["respondents"] > 1 else f"{verdict}, this model only"
 
 
 def _effects(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
@@ -615,7 +635,8 @@ def _changed(path: str | Path, study: Study, record: dict) -> list[str]:
     """Return the names of the parts that have changed since the first run."""
     now = _as_run(path, study, record.get("answers"))
     # The record of an older version lacks what has been added to plans.
-    then = record["study"] | {"planned": {"spread_of_ways": 0.0} | record["study"]["planned"]}
+    added = {"spread_of_ways": 0.0, "spread_of_respondents": None}
+    then = record["study"] | {"planned": added | record["study"]["planned"]}
     return [name for name, value in now.items() if then.get(name) != value]
 
 

@@ -44,6 +44,8 @@ _Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_on
 _Seed = Annotated[int, Field(strict=True, ge=0)]
 # The mode of a study whose answers are read from a table.
 _FILE = "file"
+# Number of simulated studies from which power is computed.
+_STUDIES = 2000
 _ANALYSES = ("scores", "expectations", "effects", "reliability", "evidence")
 
 
@@ -67,6 +69,7 @@ class _Planned(Part):
     correction: Literal["none", "holm", "fdr_bh"] = "none"
     smallest_effect: Annotated[float, Field(gt=0)] | None = None
     spread: Annotated[float, Field(gt=0)] = 1.0
+    spread_of_respondents: Annotated[float, Field(ge=0)] | None = None
     spread_of_ways: Annotated[float, Field(ge=0)] = 0.0
     exclusions: str = ""
     stopping: str = ""
@@ -127,39 +130,56 @@ class Study(Part):
         -------
         list of float
             Shares of 2,000 simulated studies whose interval, computed as in the report, excludes
-            zero on the expected side; empty if the plan does not name a smallest effect.
-            Differences of a scale's items are normally distributed around the smallest effect with
-            the plan's ``spread``. If other conditions have several levels, each level shifts all
-            items by a normal draw with the ``spread_of_ways``. Corrected p values are not
-            simulated.
+            zero on the expected side; empty if the plan does not name a smallest effect, or has
+            several respondents and no ``spread_of_respondents``. Differences of a scale's items are
+            normally distributed around the smallest effect with the plan's ``spread``. Each
+            respondent shifts all items by a normal draw with the ``spread_of_respondents`` and, if
+            other conditions have several levels, each level by one with the ``spread_of_ways``.
+            Corrected p values are not simulated.
         """
-        if self.planned.smallest_effect is None:
+        if self.planned.smallest_effect is None or self.lacks_spread(folder):
             return []
 
+        respondents = len(self.list_respondents(folder))
         questionnaires = {one.id: one for one in self.load_questionnaires(folder)}
         scales = [e.scale_in(questionnaires[e.questionnaire]) for e in self.planned.expectations]
         pairs = zip(self.planned.expectations, scales, strict=True)
-        return [self._power_of(e, len(scale.items)) for e, scale in pairs]
+        return [self._power_of(e, respondents, len(scale.items)) for e, scale in pairs]
 
-    def _power_of(self, expectation: _Expectation, items: int) -> float:
+    def lacks_spread(self, folder: Path) -> bool:
+        """Return whether power needs the ``spread_of_respondents`` and the plan lacks it."""
+        planned = self.planned
+        without = planned.smallest_effect is not None and planned.spread_of_respondents is None
+        return without and len(self.list_respondents(folder)) > 1
+
+    def _power_of(self, expectation: _Expectation, respondents: int, items: int) -> float:
         """Return the power of one expectation; each row of ``ways`` has one way's levels."""
+        if items < 2:  # the report does not test it
+            return 0.0
+
         compared = {*expectation.of, *expectation.than}
         levels = [len(values) for name, values in self.conditions.items() if name not in compared]
         ways = np.array(list(np.ndindex(*[number for number in levels if number > 1])))
         rng = np.random.default_rng(0)
         planned = self.planned
-        values = rng.normal(planned.smallest_effect, planned.spread, (2000, 1, items))
+        lows = []
 
-        for own in ways.T:
-            shifts = rng.normal(0, planned.spread_of_ways, (len(values), own.max() + 1))
-            values = values + shifts[:, own, None]
+        for _ in range(_STUDIES):
+            values = rng.normal(planned.smallest_effect, planned.spread, (1, 1, items))
+            if respondents > 1:
+                spread = planned.spread_of_respondents
+                values = values + rng.normal(0, spread, (respondents, 1, 1))
 
-        if min(values.shape[1:]) < 2:
-            low = mean_interval(values[:, 0])[0]
-        else:
-            low = np.array([interval_over_ways(one, ways)["low"] for one in values])
+            for own in ways.T:
+                shifts = rng.normal(0, planned.spread_of_ways, own.max() + 1)
+                values = values + shifts[own, None]
 
-        return float((low > 0).mean())
+            if values.size == items:
+                lows.append(mean_interval(values[0, 0])[0])
+            else:
+                lows.append(interval_over_ways(values, ways)["low"])
+
+        return float((np.array(lows) > 0).mean())
 
 
 def load_study(path: str | Path, was_run: bool = False) -> Study:
@@ -173,12 +193,13 @@ def load_study(path: str | Path, was_run: bool = False) -> Study:
         conditions ``of`` are ``higher``, ``lower`` or ``different`` (``expect``) ``than`` under
         others, and optionally ``alpha`` (0.05) and a ``correction`` of the expectations' p values
         (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
-        ``spread`` of the items' differences (1) for its power, the ``spread_of_ways`` (0), by how
-        much a wording or a different way of asking shifts all items, and in words ``exclusions``
-        and the ``stopping`` rule; ``questionnaires`` and ``respondents``, as in the commands;
-        ``mode``, or ``file`` to read answers from a table; ``conditions``, each with a list of
-        values, asked in all combinations; ``seeds``; ``analyses``, a selection of scores,
-        expectations, effects, reliability and evidence.
+        ``spread`` of the items' differences (1) for its power, the ``spread_of_respondents``, by
+        how much models differ in the effect (required for the power of several respondents), the
+        ``spread_of_ways`` (0), by how much a wording or a different way of asking shifts all items,
+        and in words ``exclusions`` and the ``stopping`` rule; ``questionnaires`` and
+        ``respondents``, as in the commands; ``mode``, or ``file`` to read answers from a table;
+        ``conditions``, each with a list of values, asked in all combinations; ``seeds``;
+        ``analyses``, a selection of scores, expectations, effects, reliability and evidence.
     was_run : bool
         Whether to refuse a study that was not run.
 

@@ -6,20 +6,32 @@ shipped populations of heads by the same steps.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy import special
 
 from ..asking.ask import ask
 from ..asking.nulls import null_answers
-from ..asking.population import FAMILIES, population, population_table, untouched_bases
+from ..asking.population import FAMILIES, population, population_table, readable_names
 from ..checks import check_numbers
 from ..data import shipped
-from ..measures.evidence import evidence, jackknife, profiles, reached, resized
+from ..exceptions import PsychometricsError
+from ..measures.evidence import (
+    evidence,
+    evidence_of_draws,
+    jackknife,
+    profiles,
+    reached,
+    resized,
+)
+from ..modes import identify
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire
+from ..reports.own_base import untouched_base
 from ..reports.rules import FEWEST_RESPONDENTS
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
@@ -33,6 +45,14 @@ _WORDS = "words"
 """The entry in place of a size for the decoder's random words, which have their own size."""
 _REAL = ("gad7", "phq9", "soc13")
 _BASES = {"MiniLM": "encoders", "SmolLM2": "decoders"}
+_UNKNOWN = "others"
+"""The group of respondents whose untouched base is not known."""
+_UNJUDGED = "cannot be judged here"
+"""The verdict where no heads could be built on a respondent's own base."""
+_FEWEST_POPULATIONS = 39
+"""The fewest populations of heads with which p = 2 / (1 + populations) is at most .05."""
+_HEADS_AT_ONCE = 48
+"""Number of heads whose answers are held in memory together."""
 
 
 @dataclass
@@ -47,7 +67,10 @@ class _Comparison:
         The respondents' answers to all questionnaires, and their
         :func:`psychometrics.measures.evidence.profiles`.
     base : Series
-        *encoders*, *decoders* or *others*, by respondent.
+        By respondent: *encoders* or *decoders* for the book's members, the untouched base's name
+        for respondents from outside the book, or *others* if it is not known.
+    untouched : DataFrame
+        ``base, layers, wording`` by respondent, as :func:`psychometrics.null_answers` accepts them.
     draws : DataFrame
         Evidence of null respondents, one population per row, indexed by size of the heads (or
         *words*, the random words of the decoder) and base. The column ``single`` lists the mean
@@ -56,7 +79,8 @@ class _Comparison:
         Evidence of the respondents, by base.
     found : DataFrame
         The comparison with matched heads, indexed by base and evidence, with 95 % intervals over
-        respondents and the verdict over words and heads of every size. The verdict is within depths
+        respondents (over bases for the mean of three or more bases) and the verdict over words and
+        heads of every size. The verdict is within depths
         if the shipped comparison fits; a different verdict within bases follows in parentheses.
     depth : DataFrame
         The shipped comparison of all members within bases and depths, by size, base and evidence.
@@ -68,6 +92,7 @@ class _Comparison:
     answers: pd.DataFrame
     profiles: pd.DataFrame
     base: pd.Series
+    untouched: pd.DataFrame
     draws: pd.DataFrame
     observed: pd.DataFrame
     found: pd.DataFrame
@@ -83,17 +108,20 @@ class _Comparison:
     def remarks(self) -> list[str]:
         """Return notes on bases with few respondents, and on respondents from outside the book."""
         counts = self.base.value_counts()
-        said = [
+        remarks = [
             f"{kind} ({counts[kind]}): only silhouettes are printed. Alpha, omega, correlations "
-            f"and ratios rest on differences between respondents; with fewer than "
-            f"{_fewest(kind)} on one base, their intervals would be uninformative."
+            f"and ratios rest on differences between respondents; fewer than {FEWEST_RESPONDENTS} "
+            "on one base rarely show any."
             for kind in counts.index
-            if kind not in self.enough
+            if kind not in self.enough and kind != _UNKNOWN
         ]
 
-        if "others" in counts:
-            said.append("others: their untrained heads use the book's encoder, not their own base.")
-        return said
+        if (self.found["verdict"] == _UNJUDGED).any():
+            remarks.append(
+                f"{_UNJUDGED}: the untouched base of a model is not known or cannot be read; name "
+                "it in the model's folder, in manifest.json with the key base."
+            )
+        return remarks
 
     def rows(self, labels: dict[str, str], value: str) -> pd.DataFrame:
         """Return rows of ``found`` by label and base, with the observed values named `value`."""
@@ -110,7 +138,7 @@ def compare(
     score: str = "entailment",
     temperature: float = 1.0,
     dtype: str = "auto",
-    populations: int = 20,
+    populations: int = 200,
     seed: int = 1,
 ) -> _Comparison:
     """Compare respondents' evidence of validity with the evidence from untrained heads.
@@ -122,7 +150,8 @@ def compare(
     score, temperature, dtype
         As in :func:`psychometrics.measures.scoring.item_scores` and :func:`psychometrics.ask`.
     populations : int
-        Number of populations of heads of each size, unless the 2,000 shipped populations fit.
+        Number of populations of heads of each size, unless the 2,000 shipped populations fit. With
+        fewer than 39 no p value can be .05 or smaller, and the verdict says so.
     seed : int
         Seed of the heads.
 
@@ -141,25 +170,28 @@ def compare(
     loaded = [load_questionnaire(name) for name in (*_REAL, *PLACEBOS)]
     answers = ask(loaded, respondents, dtype=dtype, progress=False)
     own = profiles(answers, loaded, **how)
-    families = population_table().set_index("respondent_id")["family"]
-    base = families.reindex(own.index).map(_BASES).fillna("others").rename("base")
+    untouched = _untouched(own.index, respondents)
+    base = untouched["label"].rename("base")
     usual = how == {"score": "entailment", "temperature": 1}
     whole = usual and list(own.index) == population("all")
+    observed = evidence(own, loaded, EXPECTED, base)
     draws = (
         _shipped()
         if whole
-        else _draws(answers, base, loaded, how, range(seed - 1, seed - 1 + populations))
+        else _draws(answers, untouched, observed, loaded, how, populations, seed)
     )
     draws = with_beyond(draws)
-    observed = with_beyond(evidence(own, loaded, EXPECTED, base))
+    observed = with_beyond(observed)
     every_size = {
         (size, kind): reached(observed.loc[kind], draws.loc[[(size, kind)]])
         for size, kind in itertools.product([*SIZES, _WORDS], observed.index)
         if (size, kind) in draws.index
     }
     every_size = pd.concat(every_size, names=["size", "base", "evidence"])
-    ends = _intervals(observed, jackknife(lambda part: _statistics(part, loaded), own, base))
-    every_size = every_size.join(ends, on=["base", "evidence"])
+    half = jackknife(lambda part: _statistics(part, loaded), own, base)
+    half.loc["both", half.drop(index="both").isna().all(axis=1).any()] = np.nan
+    ends = _intervals(observed, half)
+    every_size = _with_intervals_over_bases(every_size.join(ends, on=["base", "evidence"]), base)
 
     depth = pd.read_csv(data_dir() / "within_depth.csv").replace({"base": _BASES}, regex=True)
     depth = depth.set_index(["size", "base", "evidence"])
@@ -177,22 +209,38 @@ def compare(
         found.loc[[(kind, name) for name in hidden], values] = np.nan
         found.loc[[(kind, name) for name in hidden], "verdict"] = "not printed"
 
-    return _Comparison(loaded, answers, own, base, draws, observed, found, depth, how)
+    unjudged = [
+        kind for kind in observed.index if draws.loc[[("matched", kind)], "silhouette"].isna().all()
+    ]
+    found.loc[unjudged, "verdict"] = _UNJUDGED
+    few = found["draws"].between(1, _FEWEST_POPULATIONS - 1)
+    found.loc[few, ["null low", "null high", "p"]] = np.nan
+
+    return _Comparison(loaded, answers, own, base, untouched, draws, observed, found, depth, how)
 
 
-def _fewest(kind: str) -> int:
-    """Return the minimum number of respondents on a base whose differences are reported.
+def _untouched(names: pd.Index, respondents: str) -> pd.DataFrame:
+    """Return each respondent's untouched base, layers and wording, and the label of its base."""
+    models = {name: name for name in names}
+    for model in population(respondents):
+        with contextlib.suppress(PsychometricsError):  # it was not asked either
+            models[identify(model, "nli")["respondent_id"]] = model
 
-    The book's own members on a base are enough, as their intervals are shown.
-    """
-    families = population_table()["family"].map(_BASES)
-    members = int((families == kind).sum())
-    return min(FEWEST_RESPONDENTS, members or FEWEST_RESPONDENTS)
+    families = population_table().set_index("respondent_id")["family"].map(_BASES)
+    table = pd.DataFrame({name: untouched_base(models[name]) for name in names}).T
+    shown = readable_names(table.loc[table["own"].astype(bool), "base"])
+    label = table["base"].map(shown | {"embedded": "MiniLM"}).where(table["own"], _UNKNOWN)
+    table["label"] = families.reindex(names).fillna(label)
+    return table[["base", "layers", "wording", "label"]].rename_axis("respondent_id")
 
 
 def _too_few(base: pd.Series) -> list[str]:
-    """Return the bases with too few respondents and, if there are any, the mean over bases."""
-    kinds = [kind for kind, number in base.value_counts().items() if number < _fewest(kind)]
+    """Return the bases with too few respondents and, if there are any, the mean over bases.
+
+    Respondents of unknown bases may not share one.
+    """
+    counts = base.value_counts()
+    kinds = list(counts.index[(counts < FEWEST_RESPONDENTS) | (counts.index == _UNKNOWN)])
     return [*kinds, "both"] if kinds else []
 
 
@@ -212,17 +260,35 @@ def _intervals(observed: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
     return ends
 
 
+def _with_intervals_over_bases(compared: pd.DataFrame, base: pd.Series) -> pd.DataFrame:
+    """Replace the intervals of means over three or more bases by intervals with bases as sample."""
+    counts = base.value_counts()
+    if len(counts) < 3:
+        return compared
+
+    weights = counts / counts.sum()
+    apart = (compared["observed"] - compared["null"]).unstack("base")[counts.index]
+    away = apart.sub((apart * weights).sum(axis=1, skipna=False), axis=0)
+    variance = ((away * weights) ** 2).sum(axis=1, skipna=False) * len(counts) / (len(counts) - 1)
+    half = special.stdtrit(len(counts) - 1, 0.975) * np.sqrt(variance)
+    both = compared.index.get_level_values("base") == "both"
+    half = half.reindex(compared.index[both].droplevel("base")).to_numpy()
+    compared.loc[both, "low"] = compared.loc[both, "observed"] - half
+    compared.loc[both, "high"] = compared.loc[both, "observed"] + half
+    return compared
+
+
 def _verdicts(compared: pd.DataFrame) -> pd.Series:
     """Return the verdict under the plan, by base and evidence, from comparisons at every size.
 
-    *Higher* or *lower* requires p < .05 in the same direction at all sizes of the heads and for
-    random words, and an interval over respondents that excludes the median of each of these nulls.
-    If only the interval fails, the difference holds for *these members only*.
+    *Higher* or *lower* requires a p of at most .05 in the same direction at all sizes of the heads
+    and for random words, and an interval over respondents that excludes the median of each of these
+    nulls. If only the interval fails, the difference holds for *these members only*.
     """
     above = compared["low"] > compared["null"]
     below = compared["high"] < compared["null"]
     by = compared.assign(
-        clear=compared["p"] < 0.05,
+        clear=compared["p"] <= 0.05,
         higher=compared["observed"] > compared["null"],
         apart=above | below,
         unknown=compared["p"].isna(),
@@ -237,6 +303,8 @@ def _verdicts(compared: pd.DataFrame) -> pd.Series:
         found = found.mask(clear, f"{verdict}, these members only")
         found = found.mask(clear & (share["apart"] == 1), verdict)
 
+    draws = compared["draws"].groupby(level=["base", "evidence"]).min()
+    found = found.mask(draws < _FEWEST_POPULATIONS, "too few populations to say")
     return found.mask(share["unknown"] > 0, "–")
 
 
@@ -259,39 +327,93 @@ def _shipped() -> pd.DataFrame:
     return pd.concat([table, *both]).set_index(["size", "base"])
 
 
-def _draws(answers, base, loaded, how: dict, numbers: range) -> pd.DataFrame:
-    """Return the evidence of populations that have an untrained head in each respondent's place."""
-    bases = untouched_bases(list(base.index))
-    members = len(base)
-    rows = []
-    decoders = base == "decoders"
-    say = untouched_bases(list(base.index[decoders]))
-    items = [item.id for q in loaded[: len(_REAL)] for item in q.items]
+def _draws(
+    answers: pd.DataFrame,
+    untouched: pd.DataFrame,
+    observed: pd.DataFrame,
+    loaded: list[Questionnaire],
+    how: dict,
+    populations: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Return the evidence of populations that have an untrained head in each respondent's place.
 
-    for number in numbers:
-        seed = number * members
-        heads = null_answers(loaded, "random-heads", members, seed=seed, **bases)
+    Each base has its own heads, and no two bases share the number of a head. Rows are missing for
+    bases that are not known or cannot be read, and then for the mean over bases.
+    """
+    sizes = [*SIZES]
+    missing = pd.DataFrame(np.nan, sizes, [*observed.columns, "single"])
+    by_base = {}
+    start = 0
+
+    for kind, stands in untouched.groupby("label", sort=False):
+        # heads take the bases in turn, by their numbers
+        rounds = -(-start // len(stands)) + seed - 1
+        first = rounds * len(stands)
+        start = first + populations * len(stands)
+        by_base[kind] = missing
+        if kind != _UNKNOWN:
+            with contextlib.suppress(PsychometricsError):
+                own = answers[answers["respondent_id"].isin(stands.index)]
+                by_base[kind] = _draws_on_base(own, stands, loaded, how, populations, first)
+
+    counts = untouched["label"].value_counts()
+    tables = {kind: table.loc[sizes, observed.columns] for kind, table in by_base.items()}
+    shares = sum(table.notna() * counts[kind] for kind, table in tables.items())
+    total = sum(table.fillna(0) * counts[kind] for kind, table in tables.items())
+    by_base["both"] = (total / shares.where(shares > 0)).assign(single=np.nan)
+    if any(table["silhouette"].isna().all() for table in tables.values()):
+        by_base["both"] = missing
+
+    return pd.concat(by_base, names=["base", "size"]).swaplevel()
+
+
+def _draws_on_base(
+    answers: pd.DataFrame,
+    stands: pd.DataFrame,
+    loaded: list[Questionnaire],
+    how: dict,
+    populations: int,
+    start: int,
+) -> pd.DataFrame:
+    """Return the evidence of populations of heads on one base, indexed by their size.
+
+    Populations are made in parts, whose answers fit into memory.
+    """
+    members = len(stands)
+    reads = stands[["base", "layers", "wording"]].to_dict("list")
+    items = sum(len(questionnaire.items) for questionnaire in loaded[: len(_REAL)])
+    rows = []
+
+    while populations:
+        number = min(populations, max(1, _HEADS_AT_ONCE // members))
+        like = [
+            answers.assign(respondent_id=f"{k} " + answers["respondent_id"]) for k in range(number)
+        ]
+        heads = null_answers(loaded, "random-heads", number * members, seed=start, **reads)
         tables = {
-            size: heads if factor is None else resized(heads, answers, factor)
+            size: heads if factor is None else resized(heads, pd.concat(like), factor)
             for size, factor in SIZES.items()
         }
+        if stands["label"].iloc[0] == "decoders":
+            tables[_WORDS] = null_answers(
+                loaded, "random-words", number * members, seed=start, **reads
+            )
 
-        if decoders.any():
-            by_words = null_answers(loaded, "random-words", int(decoders.sum()), seed=seed, **say)
-            tables[_WORDS] = by_words
+        for size, table in tables.items():
+            parts = profiles(table, loaded, **how)
+            cubes = [
+                parts[name].to_numpy().reshape(number, members, -1)
+                for name in ("source", "inverse", "silhouette")
+            ]
+            single = cubes[2][:, :, :items].mean(axis=2)
+            draws = evidence_of_draws(*cubes, loaded, EXPECTED)
+            rows.append(draws.assign(single=list(single), size=size))
 
-        for size, table_of_size in tables.items():
-            table = profiles(table_of_size, loaded, **how)
-            of = base[decoders] if size == _WORDS else base
-            single = table["silhouette"][items].mean(axis=1).groupby(of.to_numpy()).agg(list)
-            found = evidence(table, loaded, EXPECTED, of)
+        populations -= number
+        start += number * members
 
-            if size == _WORDS:
-                found = found.drop(index="both")
-
-            rows.append(found.assign(size=size, single=single.reindex(found.index)))
-
-    return pd.concat(rows).rename_axis("base").set_index("size", append=True).swaplevel()
+    return pd.concat(rows).set_index("size")
 
 
 def with_beyond(found: pd.DataFrame) -> pd.DataFrame:
