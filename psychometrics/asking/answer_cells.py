@@ -225,7 +225,7 @@ def _coding(
     sizes = used[~codes.to_numpy()].groupby("item_id").size()
     if any(sizes.get(item) != len(readers[item].values) for item in used["item_id"]):
         raise ParameterError(
-            f"{notes.place}: {doubt}; set numbers={best!r} if they count the options, or "
+            f"{notes.place}: {doubt}, which has two meanings; set numbers={best!r}, or "
             f"numbers={usual!r} if a number outside the options means no answer."
         )
 

@@ -15,7 +15,7 @@ from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import COLUMNS
-from .answer_tables import _AnswerTable, _Notes, listed, shown
+from .answer_tables import _AnswerTable, _Notes, listed, several, shown
 from .item_names import _LONGEST, _ItemNames, _numbered_names, _OptionNames, _plain_name
 
 _MARK = re.compile(r"[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
@@ -172,14 +172,17 @@ def _check_headers(table: _AnswerTable, asked: dict[str, Any]) -> None:
 def _common(table: _AnswerTable, known: Sequence[str]) -> list[str]:
     """Return the table's columns that have one of the usual names, in the order of these names."""
     headers: dict[str, list[str]] = {}
+    described: dict[str, list[str]] = {}
     for header in table.cells.columns:
-        code = str(header).partition(". ")[0]  # LimeSurvey writes "id. Response ID"
-        for name in {_plain_name(code), _plain_name(table.texts.get(header, code))}:
-            headers.setdefault(name, []).append(header)
+        code = header.partition(". ")[0]  # LimeSurvey writes "id. Response ID"
+        headers.setdefault(_plain_name(code), []).append(header)
+        described.setdefault(_plain_name(table.texts.get(header, "")), []).append(header)
 
     common = []
     for name in known:
         alike = headers.get(_plain_name(name), [])
+        if not alike and len(described.get(_plain_name(name), [])) == 1:
+            alike = described[_plain_name(name)]
         if len(alike) > 1 and name not in alike:
             said = f"the columns {listed(alike)} have the same name but for capitals or signs"
             raise ParameterError(f"{table.place}: {said}; rename all but one.")
@@ -209,7 +212,8 @@ def _leave_out_headers(table: _AnswerTable, names: _ItemNames, notes: _Notes) ->
 
     if dropped.any():
         left = int(dropped.sum())
-        notes.add("rows", f"{left:,} rows hold headers or items' texts and are left out", left)
+        said = f"{several(left, 'row')} with headers or items' texts left out"
+        notes.add("rows", said, left)
         _keep_rows(table, ~dropped)
 
 
