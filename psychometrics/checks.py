@@ -285,6 +285,8 @@ def as_numbers(name: str, values: object, axes: int | None = None) -> NDArray[np
     except (TypeError, ValueError):
         array = None
 
+    if isinstance(values, bool | np.bool_ | str):  # a truth value is no number, "1" is a text
+        array = None
     if values is None or array is None or axes not in (None, array.ndim):
         raise ParameterError(f"{name} must be {_SHAPES[axes]}, got {values!r:.60}; correct it.")
     return array
