@@ -16,7 +16,7 @@ from psychometrics import book, profiles, runs
 from psychometrics.exceptions import ParameterError
 from psychometrics.reports.own_base import _by_size, _study_bases
 from psychometrics.reports.profiles import assess, differences
-from psychometrics.reports.rules import flags, rules, verdict
+from psychometrics.reports.rules import HEAD_SIZES, flags, heads_of_sizes, rules, verdict
 
 SMALL = "minilm-mnli-l3-s16"
 
@@ -46,25 +46,26 @@ def _answered(challenges, **signs) -> pd.DataFrame:
     return table.assign(respondent_id="m", entailment=0.5 + 0.1 * sign * table["weight"])
 
 
-def test_of_twenty_random_heads_judged_by_the_others_nineteen_are_not_to_be_interpreted(challenges):
+def test_of_twenty_random_heads_judged_by_the_others_at_most_one_passes(challenges):
     heads = pm.null_answers(challenges, "random-heads", 20, layers=6)
     marks = [
         _marks(flags(own, challenges, heads[heads["respondent_id"] != name]))["terms"]
         for name, own in heads.groupby("respondent_id")
     ]
-    assert sorted(marks) == sorted(["✗"] * 19 + ["✓"])
+    assert marks.count("✓") <= 1
+    assert marks.count("✗") >= 15
 
 
 def test_who_answers_by_the_stance_is_told_from_noise_without_reservation(challenges, noise):
     found = flags(_answered(challenges, stance=True), challenges, noise)
-    assert _marks(found) == {"terms": "✓", "trend": "✓", "agreeing": "✓"}
+    assert _marks(found) == {"terms": "✓", "score": "✓", "trend": "✓", "agreeing": "✓"}
     assert found.set_index("check").loc["terms", "value"] == pytest.approx(1)
-    assert "0 of 40 have as much" in found["words"][0]
+    assert found["words"][0].count("0 of 40 have as much") == 3, "heads of three sizes"
 
 
 def test_who_answers_by_the_frequency_word_alone_is_flagged_by_every_rule(challenges, noise):
     found = flags(_answered(challenges), challenges, noise)
-    assert _marks(found) == {"terms": "✗", "trend": "!", "agreeing": "!"}
+    assert _marks(found) == {"terms": "✗", "score": "!", "trend": "!", "agreeing": "!"}
 
 
 def test_the_count_of_nulls_decides_at_five_per_cent(challenges, noise):
@@ -76,6 +77,41 @@ def test_the_count_of_nulls_decides_at_five_per_cent(challenges, noise):
                      twins[twins["respondent_id"] == "twin 0"]])  # fmt: skip
     assert _marks(flags(own, challenges, one))["terms"] == "✓"
     assert _marks(flags(own, challenges, pd.concat([others, twins])))["terms"] == "✗"
+
+
+def test_a_silhouette_that_only_large_heads_lack_depends_on_the_size_of_the_head(challenges):
+    own = _answered(challenges, stance=True)
+    heads = pm.null_answers(challenges, "random-heads", 40)
+    by_size = {
+        size: pm.validity.term_silhouettes(pm.pss(part))
+        .groupby("respondent_id")["silhouette"]
+        .mean()
+        for size, part in heads_of_sizes(own, heads).items()
+    }
+    start, large = (by_size[size].max() for size in ("at their start", "four times as large"))
+    assert large < start
+    assert large < start
+    signs = np.random.default_rng(0).choice([-1, 1], len(own))
+    for spread in np.linspace(0, 0.3, 200):  # noise lowers the silhouette until it lies between
+        noisy = own.assign(entailment=0.5 + (own["entailment"] - 0.5) * 0.3 + spread * signs / 2)
+        value = pm.validity.term_silhouettes(pm.pss(noisy))["silhouette"].mean()
+        if value < np.sort(by_size["at their start"])[-4]:
+            break
+    found = flags(noisy, challenges, heads)
+    assert _marks(found)["terms"] == "!"
+    mark, words = verdict(found, challenges.scales[0])
+    assert (mark, words.partition(";")[0]) == ("!", "depends on the size of the head")
+
+
+def test_a_score_that_equally_decisive_heads_reach_is_reserved(store):
+    """Chapter 1: the anxiety of this model cannot be separated from the method."""
+    own = assess("minilm-both-l6-s1", "gad7", against=None, store=store)
+    row = own["flags"].set_index("check").loc["score"]
+    nulls = own["nulls"]["score"].abs()
+    share = (1 + (nulls >= abs(own["scores"]["score"].iloc[0])).sum()) / (1 + len(nulls))
+    assert 0.05 < share < 0.25
+    assert row["mark"] == "!"
+    assert "score" in own["scores"]["verdict"].iloc[0]
 
 
 def test_a_good_member_is_told_from_random_heads_and_a_frozen_one_marked(store):
@@ -197,8 +233,10 @@ def test_a_page_about_several_questionnaires_divides_its_error_rate_among_them(s
     assert "99 random heads" in found["asked"].loc["null respondents", "how"]
     terms = found["flags"].query("check == 'terms'")
     for words, mark in zip(terms["words"], terms["mark"], strict=True):
-        far = int(words.partition(" of 99 have")[0].split()[-1])
-        assert (mark == "✓") == ((far + 1) / 100 <= 0.025)
+        far = [int(count) for count in re.findall(r"([0-9]+) of 99 have", words)]
+        passed = [(count + 1) / 100 <= 0.025 for count in far]
+        assert len(passed) == 3
+        assert mark == ("✓" if all(passed) else "!" if any(passed) else "✗")
 
 
 def test_answers_by_chance_are_not_to_be_interpreted(mini):
@@ -445,9 +483,11 @@ def test_a_profile_shows_heads_on_its_base_and_on_the_three_others_nearest_in_si
     found = tables["sizes"]
     assert found["questionnaire"].unique().tolist() == ["gad7"]  # nobody else was asked challenges
     rows = found.set_index("respondents")
-    on_base = "heads on its own base"
+    own = [f"heads on its own base, {size}" for size in HEAD_SIZES]
+    on_base = own[0]
     nearest = ["heads on MPNet", "heads on SmolLM2", "heads on Gemma 3 270M"]
-    assert list(rows.index) == ["this model", on_base, *nearest]
+    assert list(rows.index) == ["this model", *own, *nearest]
+    assert rows.loc[own[1:], "alpha"].isna().all(), "the closed form is of small heads"
 
     # The embedded encoder is one of the bases: other heads, drawn in the same way.
     same = _study_bases().loc[("gad7", "MiniLM, 6 layers")]
@@ -466,7 +506,7 @@ def test_each_base_of_the_study_is_shown_once_and_never_the_models_own():
     others = ["SmolLM2", "Gemma 3 270M"]
     for own, more in (("", "MPNet"), ("mpnet-base", "MiniLM, 6 layers")):
         shown = [more, *others]
-        found = _by_size(loaded, 100.0, flags, None, pd.DataFrame(), own)
+        found = _by_size(loaded, 100.0, flags, pd.DataFrame(), None, pd.DataFrame(), own)
         assert set(found["respondents"]) == {"this model", *(f"heads on {n}" for n in shown)}
 
 

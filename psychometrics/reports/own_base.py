@@ -21,6 +21,7 @@ from ..models.sources import SMOLLM2, find
 from ..modes import load_respondent
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire
+from .rules import HEAD_SIZES, heads_of_sizes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -185,6 +186,7 @@ def _no_base(why: str) -> dict:
 def _beside_bases(
     model: str | Path,
     loaded: list[Questionnaire],
+    answers: pd.DataFrame,
     stand: dict,
     null: pd.DataFrame,
     found: pd.DataFrame,
@@ -203,7 +205,7 @@ def _beside_bases(
             million = _million_parameters(model, **how)
             own_null = null if stand["own"] else None
             own_kernel = tables.get("kernel", pd.DataFrame())
-            own = own_null, own_kernel, _name_of_base(stand)
+            own = answers, own_null, own_kernel, _name_of_base(stand)
             tables["sizes"] = _by_size(known, million, found, *own)
 
     return tables
@@ -230,6 +232,7 @@ def _by_size(
     loaded: list[Questionnaire],
     million: float,
     found: pd.DataFrame,
+    answers: pd.DataFrame,
     null: pd.DataFrame | None,
     own_kernel: pd.DataFrame,
     own_base: str,
@@ -244,13 +247,21 @@ def _by_size(
         name = questionnaire.id
         rows = pd.DataFrame({"silhouette": {"this model": values[name]}})
 
+        heads = {}
         if null is not None:
-            own = profiles(null, [questionnaire])["silhouette"].mean(axis=1)
+            parts = (part[part["questionnaire"] == name] for part in (answers, null))
+            heads = heads_of_sizes(*parts)
+
+        for size, drawn in heads.items():
+            own = profiles(drawn, [questionnaire])["silhouette"].mean(axis=1)
             low, high = np.quantile(own, [0.025, 0.975])
-            alpha = own_kernel.query("statistic == 'alpha' and scale == @name").iloc[0]
             spread = {"silhouette": own.mean(), "silhouette low": low, "silhouette high": high}
-            spread |= {f"alpha{end}": alpha[column] for end, column in _ENDS.items()}
-            rows = pd.concat([rows, pd.DataFrame(spread, index=["heads on its own base"])])
+            if HEAD_SIZES[size] is None:  # the closed form holds for small heads only
+                alpha = own_kernel.query("statistic == 'alpha' and scale == @name").iloc[0]
+                spread |= {f"alpha{end}": alpha[column] for end, column in _ENDS.items()}
+
+            label = f"heads on its own base, {size}"
+            rows = pd.concat([rows, pd.DataFrame(spread, index=[label])])
 
         rows["million parameters"] = million
         of_bases = bases.loc[name].loc[nearest].rename(index="heads on {}".format)

@@ -24,7 +24,7 @@ from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .own_base import _HEADS, _beside_bases, _leaving_out, _own_null
-from .rules import _is_rare, _item_means, flags, verdict
+from .rules import _is_rare, _item_means, flags, heads_of_sizes, verdict
 
 _ERROR = 0.05  # probability that a know-nothing respondent passes on a page
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
@@ -75,9 +75,10 @@ def assess(
         ``kernel``, for answers to prompts :func:`psychometrics.measures.kernels.kernel_statistics`
         on the model's base; ``sizes``, for answers to prompts of GAD-7, PHQ-9 or SOC-13:
         ``questionnaire, respondents, million parameters``, ``silhouette`` and ``alpha`` with ``low,
-        high``, for the model, for random heads on its base, and for random heads on the three bases
-        of ``data/bases`` nearest in size (MiniLM with the nearest number of layers); ``asked``: how
-        the model was asked, with the columns ``what`` and ``how``.
+        high``, for the model, for random heads of three sizes on its base, and for random heads at
+        their start on the three bases of ``data/bases`` nearest in size (MiniLM with the nearest
+        number of layers); ``asked``: how the model was asked, with the columns ``what`` and
+        ``how``.
 
     Raises
     ------
@@ -261,7 +262,9 @@ def _assessed(
 
     if stand:
         asked = {"mode": mode, "dtype": who["dtype"]} | conditions
-        tables |= _beside_bases(model, loaded, stand, null, tables["flags"], left_out, asked)
+        tables |= _beside_bases(
+            model, loaded, answers, stand, null, tables["flags"], left_out, asked
+        )
 
     tables["asked"] = _asked(who, loaded, answers, conditions, stand)
     if len(others):
@@ -322,12 +325,16 @@ def _judged(
     to_prompts = null is not None
     found = flags(answers, questionnaire, null, accuracy, level)
     if not base.get("own", True):
-        judged = found["check"].isin(["terms", "trend"])
+        judged = found["check"].isin(["terms", "score", "trend"])
         found.loc[judged, "words"] = _STRANGE + found.loc[judged, "words"]
         found.loc[judged, "mark"] = "–"
 
     items = _item_means(item_scores(answers))
-    drawn = _item_means(item_scores(null)) if to_prompts else _dealt(items, questionnaire)
+    if to_prompts:  # heads as decisive as the model, since even answers score 0
+        drawn = _item_means(item_scores(heads_of_sizes(answers, null)["as decisive"]))
+    else:
+        drawn = _dealt(items, questionnaire)
+
     scores = []
     clouds = {"others": [], "nulls": []}
 

@@ -1,9 +1,10 @@
 """Rules, the same for all respondents, for when a score must not be interpreted.
 
-The rules were fixed before any profile was examined, except for two: *guessing* was added after
-untrained models had passed without a cross, and *alone* after a scale with meaningful answers had
-made four random scales of the same respondent pass. A rule about alpha over other respondents was
-dropped, since a mark concerns one respondent alone. :func:`flags` applies the rules to one
+The rules were fixed before any profile was examined, with four exceptions: *guessing* was added
+after untrained models had passed without a cross; *alone* after a scale with meaningful answers had
+made four random scales of the same respondent pass; and *score*, and the sizes of random heads in
+*terms*, after the book had found both in its own models. A rule about alpha over other respondents
+was dropped, since a mark concerns one respondent alone. :func:`flags` applies the rules to one
 respondent, :func:`verdict` combines them for one scale, and :func:`rules` lists them.
 """
 
@@ -15,8 +16,8 @@ import pandas as pd
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
 from ..measures.normalisation import pss
-from ..measures.scoring import item_scores
-from ..measures.styles import balanced_pairs, response_styles
+from ..measures.scoring import item_scores, keyed_items
+from ..measures.styles import balanced_pairs, decisiveness, response_styles
 from ..measures.trends import monotony
 from ..measures.validity import term_silhouettes
 from ..publishing.record import number
@@ -34,13 +35,22 @@ ENOUGH_RESPONDENTS = 30
 
 COSMIN rates smaller samples as *poor* (Terwee et al., 2012, Quality of Life Research 21, 651-657).
 """
+HEAD_SIZES = {"at their start": None, "as decisive": 1.0, "four times as large": 4.0}
+"""Sizes of random heads, as multiples of equally decisive ones; None keeps the starting values."""
+_MATCHED = "as decisive"
+_CLASSES = ["entailment", "neutral", "contradiction"]
+_HEADS_TO_MATCH = 25
+_LOG_FACTORS = (-8.0, 8.0)
 _DEALS = 999
 _TO_PROMPTS = {
     "terms": ("✗", "The silhouette of source against inverse terms, a mean over the scale's items, "
               "is no larger than in random heads, of which at most 5 % are larger on any scale of "
-              "the page."),
+              "the page, whether the heads are as they begin, as decisive as the model or four "
+              "times as large. If it is larger at some of these sizes only, the mark is !."),
+    "score": ("!", "More than 5 % of random heads that are as decisive as the model score as far "
+              "from 0."),
     "trend": ("!", "Source and inverse terms diverge over the intensifiers no more regularly than "
-              "in 95 % of random heads."),
+              "in 95 % of random heads as decisive as the model."),
     "agreeing": ("!", "The response common to source and inverse terms exceeds the difference "
                  "between them."),
     "accuracy": ("!", "The interval of the accuracy at inference reaches below .50, where guessing "
@@ -69,11 +79,67 @@ def rules(to_prompts: bool) -> pd.DataFrame:
     Examples
     --------
     >>> rules(to_prompts=True).index.tolist()
-    ['terms', 'trend', 'agreeing', 'accuracy', 'guessing']
+    ['terms', 'score', 'trend', 'agreeing', 'accuracy', 'guessing']
     """
     check_flags(to_prompts=to_prompts)
     listed = _TO_PROMPTS if to_prompts else _TO_ITEMS
     return pd.DataFrame(listed, index=["mark", "when"]).T.rename_axis("check")
+
+
+def heads_of_sizes(answers: pd.DataFrame, nulls: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return null respondents' answers with logits of several sizes, as chapter 1 matches them.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        One respondent's answers to prompts.
+    nulls : DataFrame
+        Answers of null respondents, with the probabilities of three classes.
+
+    Returns
+    -------
+    dict of DataFrame
+        Answers by the sizes of :data:`HEAD_SIZES`. One number multiplies the logits of all heads,
+        so that the mean :func:`psychometrics.measures.styles.decisiveness` of 25 of them equals the
+        respondent's, or comes as near as it can.
+
+    Examples
+    --------
+    >>> from psychometrics import null_answers
+    >>> drawn = null_answers("challenges", "noise", respondents=3)
+    >>> first = drawn["respondent_id"] == drawn["respondent_id"].iloc[0]
+    >>> list(heads_of_sizes(drawn[first], drawn[~first]))
+    ['at their start', 'as decisive', 'four times as large']
+    """
+    goal = decisiveness(pss(answers)).mean()
+    some = nulls[nulls["respondent_id"].isin(nulls["respondent_id"].unique()[:_HEADS_TO_MATCH])]
+
+    def gap(x: float) -> float:
+        return decisiveness(pss(_multiply_logits(some, np.exp(x)))).mean() - goal
+
+    ends = [gap(x) for x in _LOG_FACTORS]
+    if ends[0] < 0 < ends[1]:
+        from scipy.optimize import brentq  # slow to load
+
+        matched = np.exp(brentq(gap, *_LOG_FACTORS, xtol=0.02))
+    else:
+        matched = np.exp(_LOG_FACTORS[int(ends[1] <= 0)])
+
+    return {
+        size: nulls if factor is None else _multiply_logits(nulls, factor * matched)
+        for size, factor in HEAD_SIZES.items()
+    }
+
+
+def _multiply_logits(answers: pd.DataFrame, factor: float) -> pd.DataFrame:
+    entailment = answers["entailment"].to_numpy(dtype=float)
+    shares = answers.reindex(columns=_CLASSES).to_numpy(dtype=float)
+    # two classes: neutral and contradiction share the rest
+    shares = np.where(np.isnan(shares), (1 - entailment)[:, None] / 2, shares)
+    logs = np.log(np.maximum(shares, 1e-300))
+    powers = np.exp(factor * (logs - logs.max(axis=1, keepdims=True)))
+    powers /= powers.sum(axis=1, keepdims=True)
+    return answers.assign(**dict(zip(_CLASSES, powers.T, strict=True)))
 
 
 def flags(
@@ -114,7 +180,8 @@ def flags(
     Notes
     -----
     :func:`rules` lists the rules. *Larger than in random heads* compares a count with the level: if
-    *k* of *n* heads have a value at least as large, (k + 1) / (n + 1) must be at most the level.
+    *k* of *n* heads have a value at least as large, (k + 1) / (n + 1) must be at most the level; if
+    that holds for some sizes of the heads only, the verdict depends on the size of the head.
     For several scales, each head counts with its largest silhouette, in standard deviations of its
     scale, so that the level holds for all scales together. *Alone* tests the scales in the order of
     their p values, each against the smallest p value of the same deals, and deals again among the
@@ -137,7 +204,7 @@ def flags(
     >>> first = drawn["respondent_id"] == drawn["respondent_id"].iloc[0]
     >>> found = flags(drawn[first], load_questionnaire("challenges"), drawn[~first])
     >>> found["check"].tolist()
-    ['terms', 'trend', 'agreeing']
+    ['terms', 'score', 'trend', 'agreeing']
     """
     check_columns(answers, ["respondent_id", "questionnaire"])
     questionnaire = load_questionnaire(questionnaire, texts=False)
@@ -152,9 +219,13 @@ def flags(
     elif nulls is None:
         raise ParameterError("Answers to prompts need null respondents; give some.")
     else:
-        shares = {"own": pss(answers), "null": pss(nulls)}
-        rows = [*_terms(shares, questionnaire, level), *_trend(shares)]
-        rows += _agreeing(answers, nulls, questionnaire)
+        heads = heads_of_sizes(answers, nulls)
+        shares = {size: pss(part) for size, part in heads.items()}
+        own = pss(answers)
+        rows = [*_terms(own, shares, questionnaire, level)]
+        rows += _score(answers, heads[_MATCHED], questionnaire)
+        rows += _trend({"own": own, "null": shares[_MATCHED]})
+        rows += _agreeing(answers, heads[_MATCHED], questionnaire)
 
         if accuracy is not None:
             value, low, high = accuracy[:3]
@@ -201,6 +272,11 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
         return "✗", f"{reason}; do not interpret"
 
     reserved = own.index[own["mark"] == "!"].tolist()
+    if to_prompts and own["mark"]["terms"] == "!":
+        others = [check for check in reserved if check != "terms"]
+        more = f"; with reservations: {', '.join(others)}" if others else ""
+        return "!", f"depends on the size of the head{more}"
+
     if own["mark"].get("terms" if to_prompts else "content") == "–":
         null = "random heads on its own base" if to_prompts else "answers dealt out at random"
         reserved.append(f"not compared with {null}")
@@ -219,49 +295,68 @@ def _item_means(items: pd.DataFrame) -> pd.DataFrame:
     return means.assign(run=1) if "run" in items else means
 
 
-def _terms(shares: dict[str, pd.DataFrame], questionnaire: Questionnaire, level: float):
-    tables = {name: term_silhouettes(part) for name, part in shares.items()}
-    own, null = (
-        pd.DataFrame(
-            {
-                scale.id: part[part["item_id"].isin(scale.items)]
-                .groupby("respondent_id")["silhouette"]
-                .mean()
-                for scale in questionnaire.scales
-            }
-        )
-        for part in (tables["own"], tables["null"])
-    )
-    values = own.iloc[0]
-    both = pd.concat([own, null])  # including its own, so that equal respondents count alike
-    spread = both.std(ddof=0)
-    distances = (both - both.mean()) / spread.where(spread > 0, 1.0)
-    largest = distances.iloc[1:].max(axis=1).dropna().to_numpy()
+def _silhouettes(shares: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return the mean silhouette of each scale's items, respondents by scales."""
+    table = term_silhouettes(shares)
+    by_scale = {
+        scale.id: table[table["item_id"].isin(scale.items)]
+        .groupby("respondent_id")["silhouette"]
+        .mean()
+        for scale in questionnaire.scales
+    }
+    return pd.DataFrame(by_scale)
+
+
+def _terms(
+    own: pd.DataFrame, nulls: dict[str, pd.DataFrame], questionnaire: Questionnaire, level: float
+):
+    """Compare each scale's silhouette with random heads of every size."""
+    values = _silhouettes(own, questionnaire)
+    drawn = {size: _silhouettes(shares, questionnaire) for size, shares in nulls.items()}
+    far = {}
+    for size, null in drawn.items():
+        both = pd.concat([values, null])  # including its own, so that equal respondents count alike
+        spread = both.std(ddof=0)
+        distances = (both - both.mean()) / spread.where(spread > 0, 1.0)
+        far[size] = distances.iloc[0] - 1e-12, distances.iloc[1:].max(axis=1).dropna().to_numpy()
 
     for scale in questionnaire.scales:
-        value = values[scale.id]
-        drawn = null[scale.id].dropna().to_numpy()
-        if np.isnan(value) or not len(drawn):
+        value = values[scale.id].iloc[0]
+        known = {size: null[scale.id].dropna().to_numpy() for size, null in drawn.items()}
+        if np.isnan(value) or not all(map(len, known.values())):
             words = "the terms of its items are of one kind, so there is nothing to compare."
             yield scale.id, "terms", "–", words, value
             continue
 
-        distance = distances[scale.id].iloc[0] - 1e-12
-        told = _is_rare(distance, largest, level)
-        words = (
-            f"{'distinguishable' if told else 'indistinguishable'} from random heads: silhouette "
-            f"of source against inverse terms {number(value, '.2f')}; random heads have "
-            f"{number(float(np.median(drawn)), '.2f')} in the median, and "
-            f"{(drawn >= value).sum()} of {len(drawn)} have as much"
+        passed = [_is_rare(own_far[scale.id], largest, level) for own_far, largest in far.values()]
+        mark = "✓" if all(passed) else "!" if any(passed) else "✗"
+        kinds = {"✓": "distinguishable from random heads of every size",
+                 "!": "distinguishable from random heads of some sizes only",
+                 "✗": "indistinguishable from random heads of every size"}  # fmt: skip
+        words = f"{kinds[mark]}: silhouette of source against inverse terms "
+        words += number(float(value), ".2f")
+        for size, heads in known.items():
+            words += f"; {size} they have {number(float(np.median(heads)), '.2f')} in the median, "
+            words += f"and {(heads >= value).sum()} of {len(heads)} have as much"
+            if len(questionnaire.scales) > 1:
+                own_far, largest = far[size]
+                words += f" ({(largest >= own_far[scale.id]).sum()} on one of the scales)"
+
+        yield scale.id, "terms", mark, f"{words}.", value
+
+
+def _score(answers: pd.DataFrame, nulls: pd.DataFrame, questionnaire: Questionnaire):
+    """Compare the size of each scale score with that of equally decisive random heads."""
+    tables = [_item_means(item_scores(part)) for part in (answers, nulls)]
+    for scale in questionnaire.scales:
+        own, drawn = (
+            keyed_items(part, questionnaire, scale).mean(axis=1, skipna=False).abs().to_numpy()
+            for part in tables
         )
-
-        if null.shape[1] > 1:
-            words += (
-                f"; on one of the {null.shape[1]} scales {(largest >= distance).sum()} "
-                "lie as far above the others"
-            )
-
-        yield scale.id, "terms", "✓" if told else "✗", f"{words}.", value
+        value = own[0] - 1e-12
+        words = f"{(drawn >= value).sum()} of {len(drawn)} random heads that are as decisive score "
+        words += "as far from 0."
+        yield scale.id, "score", "✓" if _is_rare(value, drawn) else "!", words, own[0]
 
 
 def _trend(shares: dict[str, pd.DataFrame]):
