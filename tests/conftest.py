@@ -108,7 +108,7 @@ def needs(*keys: str) -> pytest.MarkDecorator:
 
 def browser_path() -> str | None:
     """Return the path of Chromium or Chrome, None where neither is installed."""
-    from psychometrics.publishing.printing import _find_browser
+    from psychometrics_book.printing import _find_browser
 
     return _find_browser()
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from psychometrics import exceptions
-from psychometrics.interventions import intervention_texts
+from psychometrics_book.studies.interventions import intervention_texts
 from tests.families import FAMILIES, save_family
 
 ONE = {

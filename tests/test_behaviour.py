@@ -11,7 +11,7 @@ import pytest
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.modes.messages import ROLES
-from psychometrics.studies import behaviour
+from psychometrics_book.studies import behaviour
 
 from .endpoint import served
 

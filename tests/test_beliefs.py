@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psychometrics import data
-from psychometrics.authoring.content import rater_agreement
+from psychometrics_book.studies.content import rater_agreement
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import beliefs
 from psychometrics.modes.completions import lexicon, templates

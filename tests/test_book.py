@@ -16,8 +16,8 @@ from psychometrics import book, check_parameters, runs
 from psychometrics.checks import parse_parameters
 from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
-from psychometrics.publishing.parameters import CHAPTERS
-from psychometrics.publishing.record import _mistakes, printed
+from psychometrics_book.parameters import CHAPTERS
+from psychometrics_book.record import _mistakes, printed
 from recipes.datasheets import datasheets
 
 HTML = book_dir() / "_build" / "html"

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics.reports.checklist import _STATUSES
+from psychometrics_book.checklist import _STATUSES
 
 KNOWN, AUTHOR, MISSING = _STATUSES
 

@@ -15,8 +15,8 @@ from scipy import stats
 from psychometrics import claims
 from psychometrics.exceptions import DataError
 from psychometrics.paths import data_dir, notebooks_dir
-from psychometrics.publishing.claims import VERDICTS, published, verdicts
-from psychometrics.publishing.prose import _normal
+from psychometrics_book.claims import VERDICTS, published, verdicts
+from psychometrics_book.prose import _normal
 
 HELD, ASIDE, EMPTY, OPEN, AGAINST, UNTESTED = VERDICTS
 FOUND = ["value", "low", "high", "null", "null_low", "null_high", "p"]
@@ -326,7 +326,7 @@ def test_a_chapter_in_execution_lists_what_it_has_shown(data, runs, tmp_path, mo
     now = tmp_path / "now" / "09-own"
     now.mkdir(parents=True)
     (now / "tab-own.csv").write_text("what,r,r low,r high\nrise,0.6,0.5,0.7\n")
-    monkeypatch.setattr("psychometrics.publishing.record._RUN.folder", now)
+    monkeypatch.setattr("psychometrics_book.record._RUN.folder", now)
     assert claims.scorecard(runs).loc["a", ["value", "verdict"]].tolist() == [0.6, HELD]
 
 

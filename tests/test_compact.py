@@ -10,7 +10,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from psychometrics.paths import book_dir, data_dir
-from psychometrics.publishing.record import _html
+from psychometrics_book.record import _html
 from tests.conftest import needs_browser, wait_until
 
 SPEC = importlib.util.spec_from_file_location("compact", book_dir() / "_ext" / "compact.py")

@@ -112,7 +112,7 @@ def test_every_command_that_computes_refuses_a_device_that_is_not_there_at_once(
     ended, tiny_model, tmp_path, command, monkeypatch
 ):
     refuse = lambda *_: pytest.fail("it was run")  # noqa: E731
-    monkeypatch.setattr("psychometrics.publishing.runs._execute_notebook", refuse)
+    monkeypatch.setattr("psychometrics_book.runs._execute_notebook", refuse)
     study = tmp_path / "study.yaml"
     study.write_text(STUDY % tiny_model, encoding="utf-8")
     words = command.format(model=tiny_model, study=study).split()
@@ -230,7 +230,7 @@ def test_the_device_of_a_run_reaches_its_kernel_and_is_refused_before_it(ended, 
         seen.append(devices.resolve_device(None))
         raise ParameterError("noted.")
 
-    monkeypatch.setattr("psychometrics.publishing.runs.run_notebook", note)
+    monkeypatch.setattr("psychometrics_book.runs.run_notebook", note)
     assert ended("run", "03-assessment", "--device", "cuda:9")[0] == 1
     assert ended("run", "03-assessment", "--device", "cpu")[0] == 1
     assert seen == [CPU]

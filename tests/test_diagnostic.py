@@ -9,7 +9,7 @@ from psychometrics.asking.population import population
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.modes import identify
 from psychometrics.paths import data_dir
-from psychometrics.studies import diagnostic
+from psychometrics_book.studies import diagnostic
 from recipes.diagnostic import build_diagnostic
 from tests.conftest import needs
 

@@ -33,8 +33,8 @@ from psychometrics.measures.scoring import keyed_items
 from psychometrics.measures.structure import heterotrait_monotrait
 from psychometrics.measures.validity import term_silhouettes
 from psychometrics.paths import data_dir
-from psychometrics.studies.untrained import EXPECTED as SIGNS
-from psychometrics.studies.untrained import (
+from psychometrics_book.studies.untrained import EXPECTED as SIGNS
+from psychometrics_book.studies.untrained import (
     PLACEBOS,
     _verdicts,
     _with_intervals_over_bases,

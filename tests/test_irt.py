@@ -226,7 +226,7 @@ def test_perfect_guttman_patterns_have_no_conditional_fit():
 
 def test_a_weak_common_slope_is_not_mistaken_for_none():
     # From a start at 1 alone the search overshoots to zero, where the slope's gradient is zero.
-    from psychometrics.studies import diagnostic
+    from psychometrics_book.studies import diagnostic
 
     for category, least in (("RLS", 0.2), ("PS", 0.3), ("WK", 0.1)):
         x = diagnostic.answers("transformers", category)

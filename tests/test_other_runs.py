@@ -16,7 +16,7 @@ import psychometrics as pm
 from psychometrics import claims, runs
 from psychometrics.modes import nli
 from psychometrics.paths import notebooks_dir
-from psychometrics.publishing.prose import _normal
+from psychometrics_book.prose import _normal
 from tests.tiny import save_tiny_masked_lm
 
 CHAPTERS = {

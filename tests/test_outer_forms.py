@@ -28,7 +28,7 @@ from psychometrics.checks import parse_parameters
 from psychometrics.cli import app
 from psychometrics.data import text_table, with_formulas, write_csv, write_text
 from psychometrics.exceptions import DataError, ParameterError, PsychometricsError
-from psychometrics.publishing import runs
+from psychometrics_book import runs
 
 ITEMS = [f"gad7_{place}" for place in range(1, 8)]
 TEXTS = [item.text for item in pm.load_questionnaire("gad7").items]

@@ -19,8 +19,8 @@ from bs4 import BeautifulSoup
 from psychometrics import claims, page, printing, record
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
-from psychometrics.publishing.prose import _references
-from psychometrics.publishing.record import _kernel_arguments
+from psychometrics_book.prose import _references
+from psychometrics_book.record import _kernel_arguments
 from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
 
 PROSE = """(trial)=

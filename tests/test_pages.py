@@ -20,7 +20,7 @@ from bs4 import BeautifulSoup
 
 from psychometrics.modes import MODES
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
-from psychometrics.publishing.parameters import CHAPTERS
+from psychometrics_book.parameters import CHAPTERS
 from tests.killing import build_book
 
 ROOT = book_dir().parent

@@ -19,7 +19,7 @@ from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
-from psychometrics.studies.untrained import PLACEBOS
+from psychometrics_book.studies.untrained import PLACEBOS
 from recipes.answers import SECOND
 from recipes.decoders import WORDINGS
 from recipes.population import RECIPE

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from psychometrics.authoring.content import content_validity
+from psychometrics_book.studies.content import content_validity
 from psychometrics.exceptions import QuestionnaireError
 from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts

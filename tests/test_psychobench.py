@@ -10,9 +10,9 @@ from scipy import stats
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.norms import compare_means
-from psychometrics.publishing.claims import published
-from psychometrics.studies import psychobench
-from psychometrics.studies.psychobench import published_tests
+from psychometrics_book.claims import published
+from psychometrics_book.studies import psychobench
+from psychometrics_book.studies.psychobench import published_tests
 
 
 def published_tables() -> pd.DataFrame:

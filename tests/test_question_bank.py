@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from psychometrics.publishing.exercises import is_right, listed
+from psychometrics_book.exercises import is_right, listed
 from recipes import question_bank
 
 

@@ -21,7 +21,7 @@ from psychometrics.measures.omega import omega_hierarchical
 from psychometrics.measures.reliability import alpha, omega
 from psychometrics.measures.structure import factor_models
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
-from psychometrics.studies import diagnostic
+from psychometrics_book.studies import diagnostic
 from recipes import invariance
 from tests.test_scoring import own_questionnaire
 from tests.test_validity import THREE, matrix_of, scored, traits

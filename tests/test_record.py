@@ -11,7 +11,7 @@ import pytest
 from psychometrics import record
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.paths import notebooks_dir
-from psychometrics.publishing import plans
+from psychometrics_book import plans
 
 SHOWN = pd.DataFrame(
     {"auc": [0.7312, 0.5], "auc low": [0.6, 0.4], "auc high": [0.86, math.nan],

@@ -17,8 +17,8 @@ import psychometrics as pm
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.reports.study import _difference, _reliability, run_study, study_tables
-from psychometrics.reports.study_files import Study, load_study
+from psychometrics_book.studies.study import _difference, _reliability, run_study, study_tables
+from psychometrics_book.studies.study_files import Study, load_study
 
 STUDY = """
 title: Argmax or expected

@@ -31,7 +31,7 @@ from psychometrics.models.loading import load_tokenizer
 from psychometrics.models.sources import _adapter, find
 from psychometrics.modes import mode_named
 from psychometrics.paths import data_dir, questionnaires_dir
-from psychometrics.publishing.record import _html
+from psychometrics_book.record import _html
 from psychometrics.questionnaires.readers import read
 from tests.test_questionnaires import LIKERT, PSYCHOBENCH
 

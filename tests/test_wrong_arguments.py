@@ -496,7 +496,7 @@ def test_an_intervention_tells_of_a_classifier_before_the_first_measurement(
         assert not work
         return []
 
-    monkeypatch.setattr("psychometrics.interventions._all", begin)
+    monkeypatch.setattr("psychometrics_book.studies.interventions._all", begin)
     loaded = [pm.load_questionnaire("challenges")]
     how = {"measure_at": [0, 1], "store": tmp_path, "masked_lm": str(tiny_model), "epochs": 1}
     with pytest.raises(RespondentError, match="classifier"):

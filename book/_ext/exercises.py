@@ -14,8 +14,8 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from psychometrics.exceptions import PsychometricsError
-from psychometrics.publishing.exercises import answer as known
-from psychometrics.publishing.exercises import hints
+from psychometrics_book.exercises import answer as known
+from psychometrics_book.exercises import hints
 
 
 class Check(SphinxDirective):

@@ -24,7 +24,7 @@ from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
 from psychometrics.measures.normalisation import two_way
 from psychometrics.paths import data_dir
-from psychometrics.publishing.claims import published
+from psychometrics_book.claims import published
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 

@@ -27,7 +27,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from psychometrics.exceptions import DataError
-from psychometrics.publishing.record import printed
+from psychometrics_book.record import printed
 
 LOGGER = logging.getLogger(__name__)
 INCH = 96  # pixels of a page

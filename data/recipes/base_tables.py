@@ -22,7 +22,7 @@ from psychometrics.measures.evidence import evidence_of_draws
 from psychometrics.measures.kernels import kernel_statistics
 from psychometrics.models.vectors import is_decoder
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.studies.untrained import EXPECTED
+from psychometrics_book.studies.untrained import EXPECTED
 
 from . import base_rows, base_tests, bases, dose, kernels
 from .base_members import tables_dir

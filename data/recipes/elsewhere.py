@@ -47,7 +47,7 @@ No chapter computes in bfloat16 or float16: ``make poor`` runs the tests that do
 _LINKED = ("data", "notebooks", "questionnaires", "tests")
 _EXECUTE = """
 from pathlib import Path
-from psychometrics.publishing.book import execute
+from psychometrics_book.build import execute
 execute(Path("book") / "chapters", progress=False)
 """
 

@@ -18,8 +18,8 @@ import pandas as pd
 from psychometrics.asking.ask import ask
 from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import population_table, untouched_bases
-from psychometrics.authoring.candidates import wordings
-from psychometrics.authoring.improving import held_out, improve
+from psychometrics_book.studies.candidates import wordings
+from psychometrics_book.studies.improving import held_out, improve
 from psychometrics.measures.normalisation import pss
 from psychometrics.measures.trends import monotony
 from psychometrics.measures.validity import term_silhouettes

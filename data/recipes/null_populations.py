@@ -37,7 +37,7 @@ from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import key_of
-from psychometrics.studies.untrained import EXPECTED, PLACEBOS, SIZES, with_beyond
+from psychometrics_book.studies.untrained import EXPECTED, PLACEBOS, SIZES, with_beyond
 
 from . import dose
 

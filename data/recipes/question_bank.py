@@ -17,8 +17,8 @@ from markdown_it import MarkdownIt
 
 from psychometrics.exceptions import DataError
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
-from psychometrics.publishing.exercises import answer, hints, listed
-from psychometrics.publishing.record import ROLE, printed
+from psychometrics_book.exercises import answer, hints, listed
+from psychometrics_book.record import ROLE, printed
 
 _BLOCK = r"^(?P<fence>`{{3,}})\{{{kind}\}}(?P<first>[^\n]*)\n(?P<body>.*?)^(?P=fence)$"
 _OPTIONS = re.compile(r"^:[\w-]+:.*\n", re.M)

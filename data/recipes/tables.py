@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
-from psychometrics.publishing.record import external_texts_file
+from psychometrics_book.record import external_texts_file
 
 
 def renew(kept: Path, runs: Path, figures: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ import pandas as pd
 
 from psychometrics.checks import check_numbers
 from psychometrics.exceptions import ParameterError
-from psychometrics.interventions import ARMS, intervention_texts
+from psychometrics_book.studies.interventions import ARMS, intervention_texts
 from psychometrics.modes.messages import messages, option_labels
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import Option, Questionnaire, load_questionnaire
@@ -103,7 +103,7 @@ def talk(
     judge : str or Path
         The NLI respondent that reads the replies.
     arms : sequence of str
-        Arms, as in :func:`psychometrics.interventions.intervention_texts`.
+        Arms, as in :func:`psychometrics_book.studies.interventions.intervention_texts`.
     seeds : sequence of int
         Seeds of the choice and order of sentences, of the adapter's initial weights, and of the
         replies; replies before and after use the same random draws.

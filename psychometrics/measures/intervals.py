@@ -327,7 +327,7 @@ def mean_table(
     Parameters
     ----------
     table : DataFrame
-        A table such as :func:`psychometrics.authoring.content.content_validity` returns.
+        A table such as :func:`psychometrics_book.studies.content.content_validity` returns.
     value : str
         The column to average. The mean of truth values is a share, whose interval stays within 0
         and 1.

@@ -14,12 +14,12 @@ import torch
 from transformers import DataCollatorForLanguageModeling, DataCollatorForPermutationLanguageModeling
 from transformers.models.auto import modeling_auto
 
-from ..exceptions import RespondentError
-from ..files import replacing
-from ..models.embedded import load_masked_lm
-from ..models.loading import load_model
-from ..models.sources import find
-from ..modes.nli import NLIRespondent
+from psychometrics.exceptions import RespondentError
+from psychometrics.files import replacing
+from psychometrics.models.embedded import load_masked_lm
+from psychometrics.models.loading import load_model
+from psychometrics.models.sources import find
+from psychometrics.modes.nli import NLIRespondent
 
 _BATCH = 8
 # Training that a stopped run may lose.

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from .. import __version__
-from ..checks import check_columns
-from ..data import shipped, write_text
+from psychometrics import __version__
+from psychometrics.checks import check_columns
+from psychometrics.data import shipped, write_text
 
 _STATUSES = ("known", "to be added by the author", "missing")
 """The statuses of an item: answered, left to the author, or missing from the record."""
@@ -114,9 +114,9 @@ def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
     Parameters
     ----------
     study : Study
-        The study, as :func:`psychometrics.reports.study_files.load_study` returns it.
+        The study, as :func:`psychometrics_book.studies.study_files.load_study` returns it.
     tables : mapping
-        The tables of :func:`psychometrics.reports.study.study_tables`.
+        The tables of :func:`psychometrics_book.studies.study.study_tables`.
     """
     how = tables["asked"]["how"]
     plan = tables["plan"]["value"]

@@ -16,11 +16,11 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from importlib.metadata import distributions, version
 from pathlib import Path
 
-from ..asking.population import population, population_table
-from ..asking.workers import worker_pool
-from ..exceptions import DataError, PsychometricsError
-from ..files import digest_text, replacing, sha256
-from ..paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
+from psychometrics.asking.population import population, population_table
+from psychometrics.asking.workers import worker_pool
+from psychometrics.exceptions import DataError, PsychometricsError
+from psychometrics.files import digest_text, replacing, sha256
+from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from .claims import VERDICTS, counts, expectations, scorecard
 from .exercises import answer
 from .exercises import listed as exercises

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from pydantic import InstanceOf
 
-from ..checks import check_kinds
-from ..data import with_formulas, write_csv
-from ..exceptions import DataError, ParameterError
-from ..paths import book_dir
+from psychometrics.checks import check_kinds
+from psychometrics.data import with_formulas, write_csv
+from psychometrics.exceptions import DataError, ParameterError
+from psychometrics.paths import book_dir
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..checks import check_choice, check_numbers
-from ..measures.norms import PAPER_LEVEL, compare_means, compare_norms, corrected, norm_table
-from ..paths import data_dir
-from ..questionnaires import psychobench_keys
+from psychometrics.checks import check_choice, check_numbers
+from psychometrics.measures.norms import PAPER_LEVEL, compare_means, compare_norms, corrected, norm_table
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import psychobench_keys
 
 # In standard deviations of people. A difference of this size is "visible to the naked eye" (Cohen,
 # 1988, section 2.2), so scores that are close to people's, or not above them, differ by less.

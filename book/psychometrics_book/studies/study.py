@@ -17,23 +17,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .. import __version__
-from ..asking.answer_files import read_all
-from ..asking.ask import ask
-from ..asking.population import readable_names
-from ..data import write_text
-from ..endpoints.endpoint import Endpoint
-from ..exceptions import ParameterError, PsychometricsError, writing
-from ..measures.intervals import interval_over_ways, mean_interval, runs_needed, scale_intervals
-from ..measures.items import adjust
-from ..measures.reliability import design_study, reliability_table
-from ..measures.scoring import item_scores, keyed_items, scale_scores
-from ..models.devices import computing_on
-from ..modes import identify
-from ..questionnaires import Questionnaire
-from ..store import key_of
-from .profiles import assess, judge_respondents
-from .rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, _item_means
+from psychometrics import __version__
+from psychometrics.asking.answer_files import read_all
+from psychometrics.asking.ask import ask
+from psychometrics.asking.population import readable_names
+from psychometrics.data import write_text
+from psychometrics.endpoints.endpoint import Endpoint
+from psychometrics.exceptions import ParameterError, PsychometricsError, writing
+from psychometrics.measures.intervals import interval_over_ways, mean_interval, runs_needed, scale_intervals
+from psychometrics.measures.items import adjust
+from psychometrics.measures.reliability import design_study, reliability_table
+from psychometrics.measures.scoring import item_scores, keyed_items, scale_scores
+from psychometrics.models.devices import computing_on
+from psychometrics.modes import identify
+from psychometrics.questionnaires import Questionnaire
+from psychometrics.store import key_of
+from psychometrics.reports.profiles import assess, judge_respondents
+from psychometrics.reports.rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, _item_means
 from .study_files import Study, _record_path, load_study
 
 
@@ -124,7 +124,7 @@ def run_study(
     Raises
     ------
     ParameterError
-        As in :func:`~psychometrics.reports.study_files.load_study`, or the record cannot be
+        As in :func:`~psychometrics_book.studies.study_files.load_study`, or the record cannot be
         written.
 
     Examples
@@ -192,7 +192,7 @@ def study_tables(
     Raises
     ------
     ParameterError
-        As in :func:`~psychometrics.reports.study_files.load_study`; or the study was not run, or no
+        As in :func:`~psychometrics_book.studies.study_files.load_study`; or the study was not run, or no
         respondent answered.
 
     Notes

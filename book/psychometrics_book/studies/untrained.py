@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from ..asking.ask import ask
-from ..asking.nulls import null_answers
-from ..asking.population import FAMILIES, population, population_table, readable_names
-from ..checks import check_numbers
-from ..data import shipped
-from ..exceptions import PsychometricsError
-from ..measures.evidence import (
+from psychometrics.asking.ask import ask
+from psychometrics.asking.nulls import null_answers
+from psychometrics.asking.population import FAMILIES, population, population_table, readable_names
+from psychometrics.checks import check_numbers
+from psychometrics.data import shipped
+from psychometrics.exceptions import PsychometricsError
+from psychometrics.measures.evidence import (
     evidence,
     evidence_of_draws,
     jackknife,
@@ -28,11 +28,11 @@ from ..measures.evidence import (
     reached,
     resized,
 )
-from ..modes import identify
-from ..paths import data_dir
-from ..questionnaires import Questionnaire, load_questionnaire
-from ..reports.own_base import untouched_base
-from ..reports.rules import FEWEST_RESPONDENTS
+from psychometrics.modes import identify
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import Questionnaire, load_questionnaire
+from psychometrics.reports.own_base import untouched_base
+from psychometrics.reports.rules import FEWEST_RESPONDENTS
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """The signs of the correlations between the three questionnaires in people."""

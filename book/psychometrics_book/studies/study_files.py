@@ -13,16 +13,16 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, ValidationError
 
-from ..asking.population import population
-from ..checks import check_kinds
-from ..endpoints.secrets import refuse_secrets
-from ..exceptions import ParameterError, PsychometricsError, QuestionnaireError
-from ..measures.intervals import interval_over_ways, mean_interval
-from ..modes import identify, mode_named
-from ..questionnaires import Questionnaire, Scale, load_questionnaire
-from ..questionnaires.checking import checked
-from ..questionnaires.model import Part
-from ..questionnaires.readers import read
+from psychometrics.asking.population import population
+from psychometrics.checks import check_kinds
+from psychometrics.endpoints.secrets import refuse_secrets
+from psychometrics.exceptions import ParameterError, PsychometricsError, QuestionnaireError
+from psychometrics.measures.intervals import interval_over_ways, mean_interval
+from psychometrics.modes import identify, mode_named
+from psychometrics.questionnaires import Questionnaire, Scale, load_questionnaire
+from psychometrics.questionnaires.checking import checked
+from psychometrics.questionnaires.model import Part
+from psychometrics.questionnaires.readers import read
 
 _Value = str | float | int | bool | None
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from ..exceptions import PsychometricsError
-from ..paths import book_dir, data_dir, notebooks_dir
+from psychometrics.exceptions import PsychometricsError
+from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from .claims import SENTENCE_VERDICTS, _chapter_of, judged_sentences, own_parameters
 from .record import ROLE, printed, shown
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..exceptions import ParameterError
-from ..paths import data_dir
+from psychometrics.exceptions import ParameterError
+from psychometrics.paths import data_dir
 from .record import cell
 
 

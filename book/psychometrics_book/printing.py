@@ -13,9 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from ..exceptions import ParameterError, PsychometricsError, check_file, writing
-from ..files import replacing
-from ..paths import book_dir
+from psychometrics.exceptions import ParameterError, PsychometricsError, check_file, writing
+from psychometrics.files import replacing
+from psychometrics.paths import book_dir
 
 if TYPE_CHECKING:
     from pypdf import PdfWriter

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
-from .options import Output, app
+from psychometrics.cli.options import Output, app
 
 _PANEL = "The book"
 

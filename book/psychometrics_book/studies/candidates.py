@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from ..checks import check_flags
-from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire, load_questionnaire
+from psychometrics.checks import check_flags
+from psychometrics.exceptions import ParameterError
+from psychometrics.questionnaires import Questionnaire, load_questionnaire
 
 # Hypotheses that fit any premise in the first person.
 _HYPOTHESES = ("This is {intensifier} true of me.",)

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..checks import check_choice, check_kinds
-from ..data import write_text
-from ..exceptions import ParameterError, writing
-from ..files import replacing
+from psychometrics.checks import check_choice, check_kinds
+from psychometrics.data import write_text
+from psychometrics.exceptions import ParameterError, writing
+from psychometrics.files import replacing
 from .printing import _check_output, _print_page
 from .prose import FOR_THE_PUBLISHED_RUN, _prose_of
 

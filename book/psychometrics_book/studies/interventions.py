@@ -15,23 +15,23 @@ import numpy as np
 import pandas as pd
 import torch
 
-from .asking.workers import worker_pool
-from .checks import check_flags
-from .data import available, fetch, text_table
-from .exceptions import DataError, ParameterError, RespondentError
-from .measures.scoring import scale_scores
-from .models.embedded import embedded_head
-from .models.model_files import read_json
-from .models.sources import SMOLLM2, base_path, find
-from .modes import identify, load_respondent
-from .modes.nli import PROBABILITIES, NLIRespondent
-from .paths import cache_dir, data_dir
-from .questionnaires import Questionnaire
-from .questionnaires.prompts import prompts
-from .store import StoredAnswers, key_of
-from .training.adapting import adapt
-from .training.heads import nli_classifier
-from .training.pairs import mnli_sample, nli_pairs
+from psychometrics.asking.workers import worker_pool
+from psychometrics.checks import check_flags
+from psychometrics.data import available, fetch, text_table
+from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.measures.scoring import scale_scores
+from psychometrics.models.embedded import embedded_head
+from psychometrics.models.model_files import read_json
+from psychometrics.models.sources import SMOLLM2, base_path, find
+from psychometrics.modes import identify, load_respondent
+from psychometrics.modes.nli import PROBABILITIES, NLIRespondent
+from psychometrics.paths import cache_dir, data_dir
+from psychometrics.questionnaires import Questionnaire
+from psychometrics.questionnaires.prompts import prompts
+from psychometrics.store import StoredAnswers, key_of
+from .adapting import adapt
+from psychometrics.training.heads import nli_classifier
+from psychometrics.training.pairs import mnli_sample, nli_pairs
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """The texts that were written for this project, in ``data/texts``."""

@@ -6,8 +6,8 @@ from html import escape
 
 import yaml
 
-from ..exceptions import DataError
-from ..paths import data_dir
+from psychometrics.exceptions import DataError
+from psychometrics.paths import data_dir
 
 
 def plan(name: str) -> None:

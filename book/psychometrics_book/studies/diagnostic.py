@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..asking.population import population
-from ..checks import check_choice, check_flags
-from ..data import NLI_LABELS, fetch
-from ..exceptions import ParameterError, RespondentError
-from ..modes import identify, mode_named
-from ..modes.mode import Asking
-from ..paths import data_dir
-from ..progress import Progress
-from ..questionnaires import Questionnaire
-from ..store import StoredAnswers, key_of
+from psychometrics.asking.population import population
+from psychometrics.checks import check_choice, check_flags
+from psychometrics.data import NLI_LABELS, fetch
+from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.modes import identify, mode_named
+from psychometrics.modes.mode import Asking
+from psychometrics.paths import data_dir
+from psychometrics.progress import Progress
+from psychometrics.questionnaires import Questionnaire
+from psychometrics.store import StoredAnswers, key_of
 
 CATEGORIES = {
     "MN": "morphological negation",

@@ -2,7 +2,7 @@
 
 ``data/claims/*.csv`` lists the claims, one file per study; ``data/expectations.csv`` lists the
 sentences of the book that depend on a number. Both refer to cells of the displayed tables by the
-addresses of :mod:`psychometrics.publishing.record`.
+addresses of :mod:`psychometrics_book.record`.
 
 Claims and sentences share this file, because they are judged by the same rules.
 """
@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..checks import check_kinds
-from ..data import available
-from ..exceptions import DataError
-from ..paths import book_dir, data_dir
+from psychometrics.checks import check_kinds
+from psychometrics.data import available
+from psychometrics.exceptions import DataError
+from psychometrics.paths import book_dir, data_dir
 from .record import _found, _own_folder, _starred, cell, number, with_interval
 
 STUDIES = {

@@ -15,19 +15,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..asking.answer_tables import read_table
-from ..asking.ask import ask
-from ..checks import check_columns, check_numbers
-from ..exceptions import ParameterError, RespondentError
-from ..models.devices import resolve_device
-from ..models.loading import load_model
-from ..models.sources import find
-from ..modes import generation
-from ..modes.chat import model_here
-from ..modes.messages import ROLES
-from ..modes.replies import refuses
-from ..paths import data_dir
-from ..questionnaires import Item, Option, Questionnaire, Scale
+from psychometrics.asking.answer_tables import read_table
+from psychometrics.asking.ask import ask
+from psychometrics.checks import check_columns, check_numbers
+from psychometrics.exceptions import ParameterError, RespondentError
+from psychometrics.models.devices import resolve_device
+from psychometrics.models.loading import load_model
+from psychometrics.models.sources import find
+from psychometrics.modes import generation
+from psychometrics.modes.chat import model_here
+from psychometrics.modes.messages import ROLES
+from psychometrics.modes.replies import refuses
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import Item, Option, Questionnaire, Scale
 
 _AGAIN = "default, again"
 """The null: the default role a second time, with a different random seed."""

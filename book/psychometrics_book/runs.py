@@ -18,11 +18,11 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from ..checks import check_choice, check_flags, check_kinds, parse_parameters
-from ..data import with_formulas, write_csv, write_text
-from ..exceptions import ParameterError, PsychometricsError, check_file, needed, writing
-from ..paths import notebooks_dir
-from ..store import key_of
+from psychometrics.checks import check_choice, check_flags, check_kinds, parse_parameters
+from psychometrics.data import with_formulas, write_csv, write_text
+from psychometrics.exceptions import ParameterError, PsychometricsError, check_file, needed, writing
+from psychometrics.paths import notebooks_dir
+from psychometrics.store import key_of
 from .page import write_page
 from .parameters import CHAPTERS, check_parameters
 from .printing import _check_output
@@ -62,7 +62,7 @@ def run_notebook(
     pages : sequence of str or Path
         Pages to write, each .html or .pdf.
     kind : {"page", "report", "slides"}
-        Kind of the pages, as in :func:`psychometrics.publishing.page.write_page`.
+        Kind of the pages, as in :func:`psychometrics_book.page.write_page`.
 
     Returns
     -------
@@ -243,7 +243,7 @@ def sweep(
     Parameters
     ----------
     notebook : str
-        The notebook's name, as in :func:`psychometrics.publishing.runs.run_notebook`.
+        The notebook's name, as in :func:`psychometrics_book.runs.run_notebook`.
     grid : mapping of str to sequence, or sequence of str
         Values by parameter, or texts such as ``"temperature=0.5,1"``; all combinations are run.
     folder : str or Path, optional

@@ -19,17 +19,17 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from ..asking.ask import ask
-from ..asking.population import population, population_table
-from ..checks import check_columns, check_names, check_numbers
-from ..data import write_csv, write_text
-from ..exceptions import ParameterError, RespondentError, check_file
-from ..measures.intervals import mean_interval
-from ..measures.normalisation import pss
-from ..measures.validity import term_silhouettes
-from ..modes import identify
-from ..questionnaires import Questionnaire, load_questionnaire
-from ..questionnaires.prompts import prompts
+from psychometrics.asking.ask import ask
+from psychometrics.asking.population import population, population_table
+from psychometrics.checks import check_columns, check_names, check_numbers
+from psychometrics.data import write_csv, write_text
+from psychometrics.exceptions import ParameterError, RespondentError, check_file
+from psychometrics.measures.intervals import mean_interval
+from psychometrics.measures.normalisation import pss
+from psychometrics.measures.validity import term_silhouettes
+from psychometrics.modes import identify
+from psychometrics.questionnaires import Questionnaire, load_questionnaire
+from psychometrics.questionnaires.prompts import prompts
 from .candidates import _built_of, _check_candidates, _drawn_by_chance, _present_wordings, wordings
 from .choosing import TOLERANCE, _Choice
 

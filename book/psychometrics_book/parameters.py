@@ -11,18 +11,18 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
-from .. import modes  # a mode's file, and torch with it, is loaded at its first use
-from ..asking.answer_files import read_answers
-from ..asking.population import population
-from ..checks import check_choice, wrong_kind
-from ..endpoints.secrets import refuse_secrets
-from ..exceptions import ParameterError, PsychometricsError, RespondentError
-from ..measures.scoring import item_scores, keyed_items
-from ..models.devices import computing_on
-from ..models.sources import find
-from ..modes import identify, mode_named
-from ..questionnaires import load_questionnaire
-from ..questionnaires.model import Questionnaire
+from psychometrics import modes  # a mode's file, and torch with it, is loaded at its first use
+from psychometrics.asking.answer_files import read_answers
+from psychometrics.asking.population import population
+from psychometrics.checks import check_choice, wrong_kind
+from psychometrics.endpoints.secrets import refuse_secrets
+from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
+from psychometrics.measures.scoring import item_scores, keyed_items
+from psychometrics.models.devices import computing_on
+from psychometrics.models.sources import find
+from psychometrics.modes import identify, mode_named
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics.questionnaires.model import Questionnaire
 
 
 def check_parameters(notebook: str, values: dict[str, object] | None = None) -> None:
@@ -213,7 +213,7 @@ class _Interventions(_Chapter, of="07-interventions"):
     talk: _Text = "shipped"
 
     def check(self) -> None:
-        from ..interventions import intervention_texts  # slow to load, and only for this chapter
+        from .studies.interventions import intervention_texts  # slow to load, and only for this chapter
 
         for arm in set(self.arms.split(",")) - {"hate_speech"}:
             intervention_texts(arm)

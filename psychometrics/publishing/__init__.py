@@ -1,9 +1,0 @@
-"""Execute notebooks, record their numbers, and build pages and the book."""
-
-import pkgutil
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submodules=[module.name for module in pkgutil.iter_modules(__path__)]
-)
