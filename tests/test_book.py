@@ -12,7 +12,7 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook, writes
 
-from psychometrics import book, check_parameters, runs
+from psychometrics_book import build, check_parameters, runs
 from psychometrics.checks import parse_parameters
 from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
@@ -84,7 +84,7 @@ def test_impossible_parameters_are_named(chapter, values, said, monkeypatch):
         check_parameters(next(n for n in CHAPTERS if n[3:] == chapter), values)
 
 
-@pytest.mark.parametrize("name", book._notebook_names())
+@pytest.mark.parametrize("name", build._notebook_names())
 def test_every_parameter_of_a_notebook_is_checked_and_its_own_values_pass(name):
     values = {
         parameter: ast.literal_eval(about["default"])
@@ -126,7 +126,7 @@ def test_a_docstring_or_comment_executes_no_chapter_again_and_code_does(tmp_path
                  'def f():\n    """New."""\n    return 1  # one\n',
                  'def f():\n    """New."""\n    return 2\n'):  # fmt: skip
         program.write_text(text)
-        digests.add(book._digest_of_file(program))
+        digests.add(build._digest_of_file(program))
     assert len(digests) == 2
 
 
@@ -152,5 +152,5 @@ def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_
     for changed, expected in (*again.items(), ("2 + 2", [])):
         two.write_text(two.read_text().replace('"2"', f'"{changed}"'))
         ran.clear()
-        book.execute(tmp_path / "chapters", progress=False)
+        build.execute(tmp_path / "chapters", progress=False)
         assert ran == expected

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics import check_parameters, runs
+from psychometrics_book import check_parameters, runs
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir
 from recipes.talk import without_items

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from psychometrics import claims
+from psychometrics_book import claims
 from psychometrics.exceptions import DataError
 from psychometrics.paths import data_dir, notebooks_dir
 from psychometrics_book.claims import VERDICTS, published, verdicts

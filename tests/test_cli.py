@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics.cli import app
 from psychometrics.endpoints import request_queue
 from psychometrics.modes import MODES
@@ -347,7 +348,7 @@ def test_a_persons_compass_and_the_profiles_of_others_are_drawn_in_one_command(c
 @needs("glue_diagnostic")
 def test_a_person_takes_the_diagnostics_subset_and_is_scored_right_or_wrong(tmp_path, monkeypatch):
     monkeypatch.setenv("PSYCHOMETRICS_STORE", str(tmp_path / "store"))
-    table = pm.studies.diagnostic.item_table()
+    table = book.studies.diagnostic.item_table()
     labels = table.loc[table["asked"] == "MN", "label"]
     right = {"entailment": "1", "neutral": "2", "contradiction": "3"}
     keys = [right[label] for label in labels]

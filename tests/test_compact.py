@@ -127,7 +127,7 @@ def test_a_caption_is_not_read_twice_once_as_code(monkeypatch):
     caption = "Untrained heads reach a high alpha, too. Alpha of the scales with intervals."
     source = (
         'other = "a long text of another kind, which no caption of this cell holds"\n'
-        'pm.book.table(\n    frame, "tab-alpha",\n'
+        'book.table(\n    frame, "tab-alpha",\n'
         '    "Untrained heads reach a high alpha, too. "\n'
         '    "Alpha of the scales with intervals.......",\n)'
     )

@@ -9,7 +9,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import psychometrics as pm
-from psychometrics.authoring import content
+from psychometrics_book.studies import content
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models.embedded import acceptability as judged
 from psychometrics.models.sources import base_path

@@ -12,6 +12,7 @@ import torch
 from transformers import TrainingArguments
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics import training
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models import devices, lengths
@@ -130,7 +131,7 @@ def test_a_study_and_a_profile_compute_on_the_device_that_is_named(
     study = tmp_path / "study.yaml"
     study.write_text(STUDY % tiny_model, encoding="utf-8")
 
-    summary = pm.study.run_study(study, tmp_path / "store", progress=False, device="cpu")
+    summary = book.study.run_study(study, tmp_path / "store", progress=False, device="cpu")
     assert summary["failed"] == {}
     assert summary["asked"] == 192
 

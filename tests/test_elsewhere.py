@@ -11,7 +11,7 @@ def _save_chapter(folder, name: str, table: str, value: str) -> None:
     html = f"<table><tr><th>who</th><th>r</th></tr><tr><td>a</td><td>{value}</td></tr></table>"
     cell = {
         "cell_type": "code",
-        "source": [f'pm.book.table(frame, "{table}", "A caption.")'],
+        "source": [f'book.table(frame, "{table}", "A caption.")'],
         "outputs": [{"data": {"text/html": [html]}}],
     }
     prose = {"cell_type": "markdown", "source": ["no table"]}

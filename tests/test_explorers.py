@@ -25,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psychometrics as pm
-from psychometrics import exercises
+from psychometrics_book import exercises
 from psychometrics.authoring.wording import word_lists, wording
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import score_tables

@@ -18,6 +18,7 @@ from transformers import (
 )
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics import profiles
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.loading import quietly
@@ -242,6 +243,6 @@ def test_a_model_that_refuses_everything_is_a_row_of_page_and_study(ended, tmp_p
         assert (code, said.count("no score: 0 of 4 items answered")) == (0, 5), errors
         assert "0 of 20 answers could be read" in Path("page.html").read_text(encoding="utf-8")
         assert ended("study", "run", "study.yaml")[0] == 0
-        tables = pm.study.study_tables("study.yaml")
+        tables = book.study.study_tables("study.yaml")
     assert tables["evidence"]["verdict"].str.startswith("no score").all()
     assert isinstance(tables["scores"], str) or tables["scores"]["score"].isna().all()

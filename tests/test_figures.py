@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics import figures
 
 mpl.use("Agg")
@@ -116,13 +117,13 @@ def test_people_are_drawn_below_the_score_of_their_scale(ax):
 
 
 def test_the_smallest_label_is_told_at_the_width_of_the_page(monkeypatch, tmp_path):
-    monkeypatch.setattr(pm.record._RUN, "folder", tmp_path)
+    monkeypatch.setattr(book.record._RUN, "folder", tmp_path)
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda _, metadata: shown.append(metadata))
     with plt.style.context("default"):  # other tests of this worker may have set a style
         figure, ax = plt.subplots(figsize=(15, 4))
         ax.set_xlabel("accuracy", fontsize=12)
         ax.text(0.5, 0.5, "small", fontsize=8)
-        pm.record.figure(figure, pd.DataFrame({"x": [1]}), "fig-wide", "A wide one.", "Axes.")
+        book.record.figure(figure, pd.DataFrame({"x": [1]}), "fig-wide", "A wide one.", "Axes.")
     label = shown[0]["record"]["smallest_label"]
     assert 4 <= label <= 5, "about half of 8 points: the figure is nearly twice as wide as the page"

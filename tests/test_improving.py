@@ -15,8 +15,8 @@ import yaml
 from typer.testing import CliRunner
 
 import psychometrics as pm
-from psychometrics import improving
-from psychometrics.authoring import candidates, choosing
+from psychometrics_book.studies import improving
+from psychometrics_book.studies import candidates, choosing
 from psychometrics.cli import app
 from psychometrics.cli.questionnaires import _improve
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError

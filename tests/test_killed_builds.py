@@ -11,7 +11,7 @@ import nbformat
 import psutil
 import pytest
 
-from psychometrics import book, runs
+from psychometrics_book import build, runs
 from psychometrics.asking.workers import worker_pool
 from tests.killing import start_elsewhere
 
@@ -54,10 +54,10 @@ def _noted(folder: Path) -> list[int]:
 
 
 def _execute_two_chapters(folder: Path) -> None:
-    book.notebooks_dir = lambda: folder
-    book._digest_of_what_is_read = str
-    book._write_example = print
-    book.execute(folder / "chapters", progress=False)
+    build.notebooks_dir = lambda: folder
+    build._digest_of_what_is_read = str
+    build._write_example = print
+    build.execute(folder / "chapters", progress=False)
 
 
 def test_a_killed_book_leaves_no_worker_and_no_kernel(tmp_path):

@@ -13,7 +13,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 import psychometrics as pm
-from psychometrics import claims, runs
+import psychometrics_book as book
+from psychometrics_book import claims, runs
 from psychometrics.modes import nli
 from psychometrics.paths import notebooks_dir
 from psychometrics_book.prose import _normal
@@ -94,9 +95,9 @@ def pages(tmp_path_factory, save_tiny_model):
 
 def _short_arms(folder: Path) -> str:
     """Write the first sentences of each arm into a file of its name, and return the files."""
-    files = [folder / f"{arm}.txt" for arm in pm.interventions.ARMS]
+    files = [folder / f"{arm}.txt" for arm in book.interventions.ARMS]
     for file in files:
-        file.write_text("\n".join(pm.interventions.intervention_texts(file.stem)[:24]))
+        file.write_text("\n".join(book.interventions.intervention_texts(file.stem)[:24]))
     return ",".join(map(str, files))
 
 

@@ -23,6 +23,7 @@ from nbformat import v4
 from typer.testing import CliRunner
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics.asking.answer_tables import read_table
 from psychometrics.checks import parse_parameters
 from psychometrics.cli import app
@@ -420,7 +421,7 @@ def _page(path):
     cell = v4.new_markdown_cell("# A page")
     notebook = path.with_suffix(".ipynb")
     nbformat.write(v4.new_notebook(cells=[cell]), notebook)
-    return lambda: pm.page.write_page(notebook, path)
+    return lambda: book.page.write_page(notebook, path)
 
 
 def _writers(path):
@@ -430,7 +431,7 @@ def _writers(path):
     if path.suffix == ".html":
         return _page(path)
     if path.suffix == ".md":
-        return lambda: pm.checklist.to_markdown(pd.DataFrame({"item": ["x" * 3000]}), path)
+        return lambda: book.checklist.to_markdown(pd.DataFrame({"item": ["x" * 3000]}), path)
     if path.suffix == ".png":
         return lambda: pm.figures.draw_scores(answers[:70], [pm.load_questionnaire("gad7")], path)
     return lambda: pm.write_answers(answers, path)
@@ -576,6 +577,6 @@ def test_slides_show_the_attached_pictures_of_each_cell(tmp_path):
         for data, kind in {"Zmlyc3Q=": "image/png", "c2Vjb25k": "image/svg+xml"}.items()
     ]
     nbformat.write(v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
-    page = pm.page.write_page(tmp_path / "a.ipynb", tmp_path / "a.html", "slides").read_text()
+    page = book.page.write_page(tmp_path / "a.ipynb", tmp_path / "a.html", "slides").read_text()
     assert "data:image/png;base64,Zmlyc3Q=" in page
     assert "data:image/svg+xml;base64,c2Vjb25k" in page

@@ -16,7 +16,7 @@ import papermill
 import pytest
 from bs4 import BeautifulSoup
 
-from psychometrics import claims, page, printing, record
+from psychometrics_book import claims, page, printing, record
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
 from psychometrics_book.prose import _references
@@ -57,12 +57,12 @@ It is {num}`tab-found[b, share] :.1f`.
 CODE = """
 print("UserWarning: torn did not answer everything: no weights", file=sys.stderr)
 frame = pd.DataFrame({"share": [n / 7, n / 4]}, index=pd.Index(["a", "b"], name="who"))
-pm.book.table(frame, "tab-found", "Shares of {term}`alpha`.")
+book.table(frame, "tab-found", "Shares of {term}`alpha`.")
 """
 FIGURE = """
 fig, ax = plt.subplots()
 ax.plot([1, n])
-pm.book.figure(fig, frame, "fig-one", "Two **points**.", "A line")
+book.figure(fig, frame, "fig-one", "Two **points**.", "A line")
 """
 
 

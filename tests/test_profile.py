@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics import book, profiles, runs
+import psychometrics_book as book
+from psychometrics import profiles
+from psychometrics_book import build, runs
 from psychometrics.exceptions import ParameterError
 from psychometrics.reports.own_base import _by_size, _study_bases
 from psychometrics.reports.profiles import assess, differences
@@ -434,13 +436,13 @@ def notebook(monkeypatch, tmp_path):
         f"open({str(tmp_path / 'log')!r}, 'a').write(f'{{x}}{{y}} ')\nassert x != 3, 'x is 3'\n"
         "import pandas as pd\nimport psychometrics as pm\n"
         "table = pd.DataFrame({'value': [2 * x, 5]}, index=['double', 'always'])\n"
-        "pm.book.table(table, 'tab-small', 'Two numbers.')"
+        "book.table(table, 'tab-small', 'Two numbers.')"
     )
     code = nbformat.v4.new_code_cell
     cells = [code("x = 1\ny = 'a'", metadata={"tags": ["parameters"]}), code(work)]
     about = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=about), folder / "small.ipynb")
-    shutil.copy(book.notebooks_dir() / "sweep.ipynb", folder)
+    shutil.copy(build.notebooks_dir() / "sweep.ipynb", folder)
     for module in (book, runs):
         monkeypatch.setattr(module, "notebooks_dir", lambda: folder)
     return folder / "small.ipynb"

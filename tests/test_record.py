@@ -8,7 +8,7 @@ import math
 import pandas as pd
 import pytest
 
-from psychometrics import record
+from psychometrics_book import record
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.paths import notebooks_dir
 from psychometrics_book import plans

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from psychometrics import runs
+from psychometrics_book import runs
 from psychometrics.exceptions import ParameterError, PsychometricsError
 
 
@@ -20,7 +20,7 @@ def run(monkeypatch, tmp_path):
     work = (
         "import pandas as pd\nimport psychometrics as pm\n"
         "table = pd.DataFrame({'value': [2 * x]}, index=['double'])\n"
-        "pm.book.table(table, 'tab-small', 'A number.')\n"
+        "book.table(table, 'tab-small', 'A number.')\n"
         "assert x != 3, 'x is 3'"
     )
     code = nbformat.v4.new_code_cell

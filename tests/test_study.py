@@ -14,6 +14,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import load_questionnaire
@@ -451,7 +452,7 @@ def test_a_study_reads_a_table_whose_columns_are_its_conditions(of_a_table):
     assert set(tables["scores"]["respondent"]) == {"a", "b"}
     assert tables["asked"].loc["table of answers", "how"] == "table.csv"
     assert set(tables["evidence"]["mark"]) <= {"✗", "!", "✓", "–"}
-    filled = pm.checklist.of_study(load_study(path), tables)
+    filled = book.checklist.of_study(load_study(path), tables)
     assert filled.loc[["A.1", "N.1", "N.4"], "status"].eq("known").all()
     assert filled.loc[["B.1", "B.3", "C.1", "F.1"], "status"].eq("missing").all()  # others asked
 

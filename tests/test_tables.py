@@ -11,7 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 import psychometrics as pm
-from psychometrics import record
+import psychometrics_book as book
+from psychometrics_book import record
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from recipes.tables import external_texts, moved, not_compared, renew
 from tests.conftest import needs
@@ -190,7 +191,7 @@ def test_chapter_4_says_which_wording_of_the_soc13_its_prompts_are_compared_with
     shown = _sources("04-consistency", "def content_of", '"tab-content"')
     without = f"""
 del os.environ["PSYCHOMETRICS_WORDING"]
-pm.record.write_to({str(runs / "04-consistency")!r})
+book.record.write_to({str(runs / "04-consistency")!r})
 """
     sources = [CONTENT, *shown, without, *shown]
     original, ours = _captions(sources, tmp_path / "04-consistency.ipynb", kept / "04-consistency")

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from psychometrics import check_parameters
+from psychometrics_book import check_parameters
 from psychometrics.exceptions import PsychometricsError, RespondentError
 from psychometrics.models.sources import find
 

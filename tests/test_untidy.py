@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics.exceptions import ParameterError
 from tests.test_validity import THREE, scored, traits
 
@@ -183,7 +184,7 @@ CASES = {
     "htmt": Case(lambda t: pm.structure.heterotrait_monotrait(t, THREE, 5), _three, ("score",)),
     "factor_models": Case(lambda t: pm.structure.factor_models(t, THREE[:2]),
         lambda _: scored(40, traits(40, 0.5)[:2], names=("gad7", "phq9")), ("score",)),
-    "rater_agreement": Case(lambda t: pm.content.rater_agreement(t, ["natural"]), _ratings,
+    "rater_agreement": Case(lambda t: book.content.rater_agreement(t, ["natural"]), _ratings,
         ("natural",)),
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from nbformat import v4
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics import exceptions
 from psychometrics.asking.ask import _KINDS
 from psychometrics.authoring.drafts import draft
@@ -65,7 +66,7 @@ FILES: dict[str, tuple[str, Callable]] = {
     ),
     "likert.json": (json.dumps(LIKERT, indent=0), pm.load_questionnaire),
     "psychobench.json": (json.dumps(PSYCHOBENCH, indent=0), pm.load_questionnaire),
-    "study.yaml": (STUDY, pm.study_files.load_study),
+    "study.yaml": (STUDY, book.study_files.load_study),
     "population.yaml": (POPULATION, lambda file: (pm.population(file), pm.population_table(file))),
     "items.csv": (ITEMS, lambda file: draft(file, file.with_suffix(".yaml"), overwrite=True)),
 }
@@ -342,7 +343,7 @@ def test_what_a_reply_or_a_name_holds_is_text_on_every_page_and_in_every_export(
     ]
     nbformat.write(v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
     for kind in ("page", "slides"):
-        page = pm.page.write_page(tmp_path / "a.ipynb", tmp_path / f"{kind}.html", kind).read_text()
+        page = book.page.write_page(tmp_path / "a.ipynb", tmp_path / f"{kind}.html", kind).read_text()
         body = page[page.index("<body") :]
         assert not re.search(r"onerror=(?!alert\(1\)&gt;)|href=.javascript", body)
         assert "<blockquote>" in body
@@ -362,7 +363,7 @@ def test_what_a_reply_or_a_name_holds_is_text_on_every_page_and_in_every_export(
 def test_what_is_no_notebook_makes_no_slides(text, tmp_path):
     (tmp_path / "a.ipynb").write_text(text, errors="surrogateescape")
     with pytest.raises(exceptions.ParameterError):
-        pm.page.write_page(tmp_path / "a.ipynb", tmp_path / "a.html", "slides")
+        book.page.write_page(tmp_path / "a.ipynb", tmp_path / "a.html", "slides")
 
 
 def test_a_shipped_file_whose_bytes_were_changed_is_refused(tmp_path, monkeypatch):

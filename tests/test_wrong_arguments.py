@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics.exceptions import (
     DataError,
     ParameterError,
@@ -102,8 +103,8 @@ def test_a_contrast_needs_a_value_and_draws_of_its_null(values):
         ("facets", lambda a: pm.reliability.design_study(a, "run", {})),
         ("order", lambda a: pm.groups.congruence(SOLVED, SOLVED, order="abc")),
         ("keys", lambda a: pm.bias.bias_statistics(np.eye(2), 3)),
-        ("criteria", lambda a: pm.content.rater_agreement(a, "natural")),
-        ("by", lambda a: pm.improving.held_out(a, by="questionnaire")),
+        ("criteria", lambda a: book.content.rater_agreement(a, "natural")),
+        ("by", lambda a: book.improving.held_out(a, by="questionnaire")),
         ("names", lambda a: pm.profiles.judge_respondents(a, "ipip20", "minilm")),
     ],
 )
@@ -162,8 +163,8 @@ def test_other_wrong_arguments_are_told(call):
         ("cipher", lambda: pm.messages.messages(LOADED[1], LOADED[1].items, cipher="x")),
         ("orders", lambda: pm.messages.messages(LOADED[1], LOADED[1].items, orders=[(0, 0)])),
         ("gad7", lambda: pm.questionnaires.perturbed("gad7", "order")),
-        ("path", lambda: pm.study.run_study(3)),
-        ("exercise", lambda: pm.exercises.is_right(3, 3)),
+        ("path", lambda: book.study.run_study(3)),
+        ("exercise", lambda: book.exercises.is_right(3, 3)),
         ("names", lambda: pm.readable_names(3)),
         ("names", lambda: pm.readable_names("minilm")),
     ],
@@ -200,7 +201,7 @@ TABLES = {
     "adjust": pm.items.adjust,
     "one_factor": one_factor,
     "omegas": pm.reliability.omegas,
-    "of_answers": pm.checklist.of_answers,
+    "of_answers": book.checklist.of_answers,
     "forest": lambda table: pm.figures.forest(table, "a", "b"),
     "reached": lambda table: pm.evidence.reached(table, SOLVED),
     "jackknife": lambda table: pm.evidence.jackknife(pd.DataFrame.mean, table, list("ab")),
@@ -223,10 +224,10 @@ def test_what_is_no_table_is_refused_where_a_table_belongs(name, wrong):
             respondent_id="a", questionnaire="gad7", item_id="x", score=1), "gad7", draws=n)),
         ("draws", lambda n: pm.beliefs.group_differences(SAID, ["kind"], "gender", "fm", draws=n)),
         ("draws", lambda n: pm.null_distribution(len, "gad7", "noise", draws=n)),
-        ("draws", pm.studies.psychobench.claim_findings),
+        ("draws", book.studies.psychobench.claim_findings),
         ("n_resamples", lambda n: pm.structure.heterotrait_monotrait(SAID, LOADED, n)),
         ("simulations", lambda n: pm.irt.item_fit(SOLVED, pm.irt.fit(SOLVED), n)),
-        ("populations", lambda n: pm.studies.untrained.compare(populations=n)),
+        ("populations", lambda n: book.studies.untrained.compare(populations=n)),
         ("respondents", lambda n: pm.measures.kernels.kernel_statistics(
             pm.nulls.kernel("challenges"), n)),
     ],
@@ -299,9 +300,9 @@ def test_every_measure_refuses_a_row_without_a_name(name, column, answers):
 def test_a_sheet_without_the_name_of_an_item_is_refused():
     sheets = pd.DataFrame({"rater": list("aabb"), "item_id": [1, None] * 2, "natural": [0, 1] * 2})
     with pytest.raises(ParameterError, match="item_id"):
-        pm.content.rater_agreement(sheets, ["natural"])
+        book.content.rater_agreement(sheets, ["natural"])
     whole = sheets.assign(item_id=[1, 2] * 2, natural=[0, 1, 0, None])
-    assert pm.content.rater_agreement(whole, ["natural"])["items"].tolist() == [2]
+    assert book.content.rater_agreement(whole, ["natural"])["items"].tolist() == [2]
 
 
 @pytest.mark.parametrize("ranks", [2, 1000])
@@ -336,17 +337,17 @@ def test_a_column_that_parquet_cannot_hold_is_named(column, tmp_path):
         ("texts", lambda how: pm.load_questionnaire("gad7", **how)),
         ("texts", lambda how: pm.questionnaires.perturbed(LOADED[0], "order", **how)),
         ("measured", lambda how: pm.authoring.wording.wording("challenges", **how)),
-        ("rules", lambda how: pm.improving.improve("challenges", **how)),
+        ("rules", lambda how: book.improving.improve("challenges", **how)),
         ("overwrite", lambda how: pm.authoring.drafts.draft(SAID, "x.yaml", **how)),
         ("to_prompts", lambda how: pm.rules.rules(**how)),
         ("shuffled", lambda how: pm.training.train_nli("minilm", SAID, "x", **how)),
-        ("shipped", lambda how: pm.interventions.trajectories(["m"], LOADED, **how)),
-        ("progress", lambda how: pm.runs.run_notebook("01-first-score", **how)),
-        ("progress", lambda how: pm.runs.sweep("01-first-score", {"item": [1]}, **how)),
+        ("shipped", lambda how: book.interventions.trajectories(["m"], LOADED, **how)),
+        ("progress", lambda how: book.runs.run_notebook("01-first-score", **how)),
+        ("progress", lambda how: book.runs.sweep("01-first-score", {"item": [1]}, **how)),
         ("whole_words", lambda how: pm.modes.completions.mine("embedded", ["a [M]"], **how)),
         ("think", lambda how: pm.messages.messages(LOADED[0], LOADED[0].items, **how)),
-        ("live", lambda how: pm.studies.diagnostic.models(**how)),
-        ("sentences", lambda how: pm.studies.diagnostic.item_table(**how)),
+        ("live", lambda how: book.studies.diagnostic.models(**how)),
+        ("sentences", lambda how: book.studies.diagnostic.item_table(**how)),
     ],
 )
 @pytest.mark.parametrize("value", ["no", "false", 2])
@@ -416,11 +417,11 @@ def test_missing_items_are_told_as_missing_not_as_a_fault_of_the_scale(tmp_path)
 def test_a_notebook_is_not_begun_with_an_impossible_value(monkeypatch, tmp_path):
     monkeypatch.setattr("psychometrics.runs._execute_notebook", pytest.fail)
     with pytest.raises(ParameterError, match="item"):
-        pm.runs.run_notebook("01-first-score", {"item": np.nan}, tmp_path / "x.ipynb")
+        book.runs.run_notebook("01-first-score", {"item": np.nan}, tmp_path / "x.ipynb")
 
 
 def test_an_exercise_takes_a_number_as_well_as_its_text():
-    assert pm.exercises.is_right("ex-self-report-1", 4.5)
+    assert book.exercises.is_right("ex-self-report-1", 4.5)
 
 
 def test_a_folder_of_a_classifier_is_told_before_it_is_loaded(tiny_model, monkeypatch):
@@ -500,7 +501,7 @@ def test_an_intervention_tells_of_a_classifier_before_the_first_measurement(
     loaded = [pm.load_questionnaire("challenges")]
     how = {"measure_at": [0, 1], "store": tmp_path, "masked_lm": str(tiny_model), "epochs": 1}
     with pytest.raises(RespondentError, match="classifier"):
-        pm.interventions.trajectories(["minilm-mnli-l3-s16"], loaded, ["neutral"], **how)
+        book.interventions.trajectories(["minilm-mnli-l3-s16"], loaded, ["neutral"], **how)
 
 
 def test_missing_values_of_pandas_own_and_other_sequences_are_taken():

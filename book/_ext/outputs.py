@@ -1,6 +1,6 @@
 """Outputs of chapters as a page needs them.
 
-What ``pm.book.table`` and ``pm.book.figure`` show gets its number, its caption and a link to its
+What ``book.table`` and ``book.figure`` show gets its number, its caption and a link to its
 CSV; every table can be scrolled where it is wider than the page; every figure links to its full
 size. The role ``num`` prints a cell of such a table and links to it.
 """

@@ -32,16 +32,16 @@ def _run(
     ] = None,
 ) -> None:
     """Execute a notebook with one or many sets of parameters; write a file or a folder of files."""
-    values = pm.checks.parse_parameters(parameter or [], pm.runs.parameter_kinds(notebook))
+    values = pm.checks.parse_parameters(parameter or [], book.runs.parameter_kinds(notebook))
     if device is not None:
         pm.models.devices.resolve_device(device)  # refuse it before a kernel starts
         os.environ["PSYCHOMETRICS_DEVICE"] = device  # the kernel inherits it
 
     if not sweep:
-        _run_once(notebook, values, output or pm.runs.RUNS / f"{notebook}.ipynb")
+        _run_once(notebook, values, output or book.runs.RUNS / f"{notebook}.ipynb")
         return
 
-    runs = pm.runs.sweep(notebook, sweep, output, values)
+    runs = book.runs.sweep(notebook, sweep, output, values)
     for row in runs[runs["status"] == "failed"].itertuples():
         typer.echo(f"psychometrics: {row.run} failed: {row.reason}", err=True)
 
@@ -54,13 +54,13 @@ def _run(
 def _run_once(notebook: str, values: dict, output: Path) -> None:
     """Run a notebook, and list the book's sentences that do not hold for this run."""
     page = output.parent / f"{output.stem}.html"
-    executed = pm.runs.run_notebook(notebook, values, output, pages=[page])
+    executed = book.runs.run_notebook(notebook, values, output, pages=[page])
     typer.echo(f"{executed}; as a page {page}")
-    if not pm.claims.own_parameters(executed):
+    if not book.claims.own_parameters(executed):
         return
 
-    sentences = pm.claims.judged_sentences(executed)
-    holds, published, unknown, fails = pm.claims.SENTENCE_VERDICTS
+    sentences = book.claims.judged_sentences(executed)
+    holds, published, unknown, fails = book.claims.SENTENCE_VERDICTS
     for row in sentences[sentences["verdict"] == fails].itertuples():
         typer.echo(f"{fails}: {row.sentence} ({row.why})")
 
@@ -77,7 +77,7 @@ def _run_once(notebook: str, values: dict, output: Path) -> None:
 @app.command("book", rich_help_panel=_PANEL)
 def _book() -> None:
     """Execute all notebooks and build the book."""
-    typer.echo(f"open {pm.book.build_book()}")
+    typer.echo(f"open {book.build_book()}")
 
 
 @app.command(
@@ -89,8 +89,8 @@ def _check_answer(
 ) -> None:
     """Check the answer to an exercise; exit with status 1 if it is not right yet."""
     said = " ".join(value)
-    if not pm.exercises.is_right(exercise, said):
-        typer.echo(f"Not yet. {pm.exercises.hint(exercise, said)}".rstrip())
+    if not book.exercises.is_right(exercise, said):
+        typer.echo(f"Not yet. {book.exercises.hint(exercise, said)}".rstrip())
         raise typer.Exit(1)
     typer.echo("Right.")
 
@@ -100,7 +100,7 @@ def _pdf(
     output: Annotated[Path, Option("--output", "-o", help="The file.")] = Path("book.pdf"),
 ) -> None:
     """Print the built book to one PDF with Chromium or Chrome."""
-    typer.echo(f"{pm.printing.print_book(output)}")
+    typer.echo(f"{book.printing.print_book(output)}")
 
 
 @app.command("slides", rich_help_panel=_PANEL)
@@ -113,4 +113,4 @@ def _slides(
     if path.suffix != ".ipynb":
         path = pm.paths.book_dir() / "chapters" / f"{chapter}.ipynb"
     output = output or Path(f"{path.stem}-slides.html")
-    typer.echo(f"open {pm.page.write_page(path, output, 'slides')}")
+    typer.echo(f"open {book.page.write_page(path, output, 'slides')}")
