@@ -4,8 +4,22 @@ The stub next to this file lists the public names. Each is imported on first use
 the package is fast.
 """
 
+import warnings
+from importlib.metadata import entry_points
+
 import lazy_loader
 
 __version__ = "1.0.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name):
+    """Import a public name; names of 1.0 that moved to the book's package work with a warning."""
+    moved = () if name.startswith("_") else entry_points(group="psychometrics.moved", name=name)
+    for point in moved:
+        said = f"psychometrics.{name} is {point.value} now, and works here until version 1.2."
+        warnings.warn(said, DeprecationWarning, stacklevel=2)
+        return point.load()
+
+    return _load(name)

@@ -7,14 +7,12 @@ from . import (
     exceptions,
     figures,
     files,
-    interventions,
     measures,
     models,
     modes,
     paths,
     questionnaires,
     store,
-    studies,
     training,
 )
 from .asking import nulls
@@ -22,7 +20,6 @@ from .asking.answer_files import read_answers, write_answers
 from .asking.ask import ask, ask_ways
 from .asking.nulls import null_answers, null_distribution
 from .asking.population import population, population_table, readable_names, untouched_bases
-from .authoring import content, improving
 from .measures import (
     attributions,
     beliefs,
@@ -47,12 +44,10 @@ from .measures.normalisation import pss, two_way
 from .measures.score_tables import score_table
 from .measures.scoring import item_scores, scale_scores
 from .modes import load_respondent, messages, replies
-from .publishing import book, claims, exercises, page, printing, record, runs
-from .publishing.parameters import check_parameters
 from .questionnaires import answers
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
-from .reports import answer_profiles, checklist, profiles, rules, study, study_files
+from .reports import answer_profiles, profiles, rules
 from .store import compact, manifests
 
 __version__: str
@@ -68,26 +63,18 @@ __all__ = [
     "authoring",
     "beliefs",
     "bias",
-    "book",
     "categories",
-    "check_parameters",
-    "checklist",
     "checks",
-    "claims",
     "compact",
-    "content",
     "data",
     "endpoints",
     "evidence",
     "exceptions",
     "files",
-    "exercises",
     "figures",
     "graded",
     "groups",
-    "improving",
     "intervals",
-    "interventions",
     "irt",
     "item_scores",
     "items",
@@ -103,31 +90,24 @@ __all__ = [
     "null_answers",
     "null_distribution",
     "nulls",
-    "page",
     "paths",
     "population",
     "population_table",
     "profiles",
-    "printing",
     "prompts",
     "pss",
     "questionnaire_names",
     "questionnaires",
     "read_answers",
     "readable_names",
-    "record",
     "reliability",
     "replies",
     "rules",
-    "runs",
     "scale_scores",
     "score_table",
     "scoring",
     "store",
     "structure",
-    "studies",
-    "study",
-    "study_files",
     "styles",
     "training",
     "trends",

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psychometrics import data
-from psychometrics_book.studies.content import rater_agreement
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import beliefs
 from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
+from psychometrics_book.studies.content import rater_agreement
 from recipes import beliefs as make
 from tests.conftest import needs
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook, writes
 
-from psychometrics_book import build, check_parameters, runs
 from psychometrics.checks import parse_parameters
 from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
+from psychometrics_book import build, check_parameters, runs
 from psychometrics_book.parameters import CHAPTERS
 from psychometrics_book.record import _mistakes, printed
 from recipes.datasheets import datasheets
@@ -143,10 +143,10 @@ def test_only_chapters_that_changed_or_read_one_that_did_are_executed_again(tmp_
         notebook["metadata"]["papermill"] = {"duration": 1}
         output.write_text(json.dumps(notebook))
 
-    monkeypatch.setattr(book, "notebooks_dir", lambda: sources)
-    monkeypatch.setattr(book, "worker_pool", lambda *_: ThreadPoolExecutor(1))
-    monkeypatch.setattr(book, "_execute_notebook", run)
-    monkeypatch.setattr(book, "_write_example", print)
+    monkeypatch.setattr(build, "notebooks_dir", lambda: sources)
+    monkeypatch.setattr(build, "worker_pool", lambda *_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(build, "_execute_notebook", run)
+    monkeypatch.setattr(build, "_write_example", print)
     two = sources / "02-two.ipynb"
     again = {"2": ["02-two", "01-one", "03-all"], "2 + 2": ["02-two", "03-all"]}
     for changed, expected in (*again.items(), ("2 + 2", [])):

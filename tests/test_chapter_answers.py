@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-from psychometrics_book import check_parameters, runs
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir
+from psychometrics_book import check_parameters, runs
 from recipes.talk import without_items
 
 QUICK = {"10-self-report": {"runs": 2, "wording": "none"}}

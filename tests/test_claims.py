@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from psychometrics_book import claims
 from psychometrics.exceptions import DataError
 from psychometrics.paths import data_dir, notebooks_dir
+from psychometrics_book import claims
 from psychometrics_book.claims import VERDICTS, published, verdicts
 from psychometrics_book.prose import _normal
 
@@ -144,7 +144,12 @@ def test_the_scorecards_first_share_leaves_out_claims_whose_null_is_set_aside():
     short = {ASIDE: "null set aside", EMPTY: "also in the null", UNTESTED: "cannot be tested"}
     table = table.assign(null_low=0.0, null_high=1.0)
     exec(
-        source, {"pm": SimpleNamespace(claims=claims, book=record), "table": table, "short": short}
+        source,
+        {
+            "book": SimpleNamespace(claims=claims, table=record.table),
+            "table": table,
+            "short": short,
+        },
     )
     first, second = shown["tab-verdicts"].iloc[0, :2]
     assert (first, second) == pytest.approx((100 / 3, 200 / 3))

@@ -9,10 +9,10 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import psychometrics as pm
-from psychometrics_book.studies import content
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models.embedded import acceptability as judged
 from psychometrics.models.sources import base_path
+from psychometrics_book.studies import content
 
 RATINGS = ["meaning_kept", "natural", "neutral", "measures_it"]
 

@@ -25,12 +25,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psychometrics as pm
-from psychometrics_book import exercises
 from psychometrics.authoring.wording import word_lists, wording
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import score_tables
 from psychometrics.measures.kernels import kernel_statistics
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
+from psychometrics_book import exercises
 from recipes.beliefs import hit_parts
 from recipes.explorers import multiverse
 from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until

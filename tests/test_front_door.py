@@ -57,7 +57,8 @@ def test_a_package_of_an_extra_that_is_missing_is_named_with_the_extra():
     names = {
         Requirement(one).name for extra in extras for one in PROJECT["optional-dependencies"][extra]
     }
-    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "psychometrics").rglob("*.py")]
+    folders = ROOT / "psychometrics", ROOT / "book" / "psychometrics_book"
+    sources = [path.read_text("utf-8") for folder in folders for path in folder.rglob("*.py")]
     imported = set(re.findall(r"^\s*(?:from|import) (\w+)", "\n".join(sources), re.M))
     optional = {name.replace("-", "_") for name in names} & imported
     assert "papermill" in optional

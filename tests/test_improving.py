@@ -15,12 +15,11 @@ import yaml
 from typer.testing import CliRunner
 
 import psychometrics as pm
-from psychometrics_book.studies import improving
-from psychometrics_book.studies import candidates, choosing
 from psychometrics.cli import app
-from psychometrics.cli.questionnaires import _improve
 from psychometrics.exceptions import ParameterError, QuestionnaireError, RespondentError
 from psychometrics.paths import data_dir
+from psychometrics_book.cli.studies import _improve
+from psychometrics_book.studies import candidates, choosing, improving
 
 OWN = """
 id: tea

@@ -13,13 +13,12 @@ import torch
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 import psychometrics as pm
-from psychometrics_book.studies import interventions
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
-from psychometrics_book.studies.interventions import ARMS, intervention_texts, trajectories
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import data_dir
-from psychometrics_book.studies import adapting
+from psychometrics_book.studies import adapting, interventions
 from psychometrics_book.studies.adapting import adapt
+from psychometrics_book.studies.interventions import ARMS, intervention_texts, trajectories
 from recipes.attributions import integrated_gradients
 from recipes.interventions import MEASURED
 from tests.conftest import needs

@@ -11,8 +11,8 @@ import nbformat
 import psutil
 import pytest
 
-from psychometrics_book import build, runs
 from psychometrics.asking.workers import worker_pool
+from psychometrics_book import build, runs
 from tests.killing import start_elsewhere
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked here")

@@ -14,9 +14,9 @@ from bs4 import BeautifulSoup
 
 import psychometrics as pm
 import psychometrics_book as book
-from psychometrics_book import claims, runs
 from psychometrics.modes import nli
 from psychometrics.paths import notebooks_dir
+from psychometrics_book import claims, runs
 from psychometrics_book.prose import _normal
 from tests.tiny import save_tiny_masked_lm
 

@@ -16,9 +16,9 @@ import papermill
 import pytest
 from bs4 import BeautifulSoup
 
-from psychometrics_book import claims, page, printing, record
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
+from psychometrics_book import claims, page, printing, record
 from psychometrics_book.prose import _references
 from psychometrics_book.record import _kernel_arguments
 from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
@@ -73,7 +73,7 @@ def executed(tmp_path_factory):
     cells = [
         code("n = 1  # a number", metadata={"tags": ["parameters"]}),
         code("import sys\nimport matplotlib.pyplot as plt\nimport pandas as pd\n"
-             "import psychometrics as pm",
+             "import psychometrics_book as book",
              metadata={"tags": ["hide-input"]}),
         nbformat.v4.new_markdown_cell(PROSE),
         code(CODE),

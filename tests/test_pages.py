@@ -109,7 +109,7 @@ def test_a_chapter_has_every_place_that_the_guide_names():
         checks = set(re.findall(r"\{check\} (\S+)", _prose(path)))
         answered = set(exercises.loc[exercises["chapter"] == name, "exercise"])
         places = {
-            "its parameters in psychometrics/publishing/parameters.py": name in CHAPTERS,
+            "its parameters in book/psychometrics_book/parameters.py": name in CHAPTERS,
             "its line in book/_toc.yml": f"chapters/{name}" in contents,
             "its card in book/index.md": f":link: chapters/{name}" in pages["index"],
             "its row in book/teaching.md": f"(chapters/{name}.ipynb)" in pages["teaching"],

@@ -14,11 +14,11 @@ import pytest
 import psychometrics as pm
 import psychometrics_book as book
 from psychometrics import profiles
-from psychometrics_book import build, runs
 from psychometrics.exceptions import ParameterError
 from psychometrics.reports.own_base import _by_size, _study_bases
 from psychometrics.reports.profiles import assess, differences
 from psychometrics.reports.rules import HEAD_SIZES, flags, heads_of_sizes, rules, verdict
+from psychometrics_book import build, runs
 
 SMALL = "minilm-mnli-l3-s16"
 
@@ -434,7 +434,7 @@ def notebook(monkeypatch, tmp_path):
     folder.mkdir()
     work = (
         f"open({str(tmp_path / 'log')!r}, 'a').write(f'{{x}}{{y}} ')\nassert x != 3, 'x is 3'\n"
-        "import pandas as pd\nimport psychometrics as pm\n"
+        "import pandas as pd\nimport psychometrics_book as book\n"
         "table = pd.DataFrame({'value': [2 * x, 5]}, index=['double', 'always'])\n"
         "book.table(table, 'tab-small', 'Two numbers.')"
     )

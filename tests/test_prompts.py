@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from psychometrics_book.studies.content import content_validity
 from psychometrics.exceptions import QuestionnaireError
 from psychometrics.questionnaires import Questionnaire, counts, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
+from psychometrics_book.studies.content import content_validity
 
 TRANSLATED = ("gad7", "phq9", "soc13")
 INTENSIFIERS = {

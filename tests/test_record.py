@@ -8,10 +8,9 @@ import math
 import pandas as pd
 import pytest
 
-from psychometrics_book import record
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.paths import notebooks_dir
-from psychometrics_book import plans
+from psychometrics_book import plans, record
 
 SHOWN = pd.DataFrame(
     {"auc": [0.7312, 0.5], "auc low": [0.6, 0.4], "auc high": [0.86, math.nan],

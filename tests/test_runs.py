@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from psychometrics_book import runs
 from psychometrics.exceptions import ParameterError, PsychometricsError
+from psychometrics_book import runs
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def run(monkeypatch, tmp_path):
     folder = tmp_path / "notebooks"
     folder.mkdir()
     work = (
-        "import pandas as pd\nimport psychometrics as pm\n"
+        "import pandas as pd\nimport psychometrics_book as book\n"
         "table = pd.DataFrame({'value': [2 * x]}, index=['double'])\n"
         "book.table(table, 'tab-small', 'A number.')\n"
         "assert x != 3, 'x is 3'"

@@ -11,9 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 import psychometrics as pm
-import psychometrics_book as book
-from psychometrics_book import record
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
+from psychometrics_book import record
 from recipes.tables import external_texts, moved, not_compared, renew
 from tests.conftest import needs
 
@@ -160,6 +159,7 @@ CONTENT = """
 import os
 import pandas as pd
 import psychometrics as pm
+import psychometrics_book as book
 
 encoder, acceptability_model = "embedded", "embedded"
 real = [pm.load_questionnaire(name) for name in ("gad7", "soc13")]
@@ -207,6 +207,7 @@ book.record.write_to({str(runs / "04-consistency")!r})
 LIVE = """
 import pandas as pd
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics.modes import completions
 
 live_lexicon, group = "auto", "gender"

@@ -6,9 +6,9 @@ import shlex
 
 import pytest
 
-from psychometrics_book import check_parameters
 from psychometrics.exceptions import PsychometricsError, RespondentError
 from psychometrics.models.sources import find
+from psychometrics_book import check_parameters
 
 SMALL = "minilm-mnli-l3-s16"
 

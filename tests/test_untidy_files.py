@@ -32,8 +32,8 @@ from psychometrics.models.loading import load_tokenizer
 from psychometrics.models.sources import _adapter, find
 from psychometrics.modes import mode_named
 from psychometrics.paths import data_dir, questionnaires_dir
-from psychometrics_book.record import _html
 from psychometrics.questionnaires.readers import read
+from psychometrics_book.record import _html
 from tests.test_questionnaires import LIKERT, PSYCHOBENCH
 
 STUDY = """\
@@ -343,7 +343,9 @@ def test_what_a_reply_or_a_name_holds_is_text_on_every_page_and_in_every_export(
     ]
     nbformat.write(v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
     for kind in ("page", "slides"):
-        page = book.page.write_page(tmp_path / "a.ipynb", tmp_path / f"{kind}.html", kind).read_text()
+        page = book.page.write_page(
+            tmp_path / "a.ipynb", tmp_path / f"{kind}.html", kind
+        ).read_text()
         body = page[page.index("<body") :]
         assert not re.search(r"onerror=(?!alert\(1\)&gt;)|href=.javascript", body)
         assert "<blockquote>" in body

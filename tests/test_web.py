@@ -16,9 +16,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from psychometrics_book import printing
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.paths import book_dir
+from psychometrics_book import printing
 from tests.conftest import foreign_sources, loads_from_elsewhere, policy_of, wait_until
 
 HTML = book_dir() / "_build" / "html"

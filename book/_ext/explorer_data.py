@@ -24,9 +24,9 @@ from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
 from psychometrics.measures.normalisation import two_way
 from psychometrics.paths import data_dir
-from psychometrics_book.claims import published
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
+from psychometrics_book.claims import published
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """Sign that the correlation of two scales has in people."""

@@ -1,4 +1,4 @@
-/* Compares a typed answer with that of the exercise, by the rules of psychometrics.publishing.exercises. */
+/* Compares a typed answer with that of the exercise, by the rules of psychometrics_book.exercises. */
 (function () {
   "use strict";
 

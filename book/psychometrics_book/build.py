@@ -16,19 +16,17 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from importlib.metadata import distributions, version
 from pathlib import Path
 
+import psychometrics
 from psychometrics.asking.population import population, population_table
 from psychometrics.asking.workers import worker_pool
 from psychometrics.exceptions import DataError, PsychometricsError
 from psychometrics.files import digest_text, replacing, sha256
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
+
 from .claims import VERDICTS, counts, expectations, scorecard
 from .exercises import answer
 from .exercises import listed as exercises
-from .plans import plan as plan
 from .record import _mistakes
-from .record import figure as figure
-from .record import read as read
-from .record import table as table
 from .runs import _execute_notebook, write_report
 
 
@@ -222,7 +220,8 @@ def _digest_of_what_is_read() -> str:
     root = notebooks_dir().parent
     found = []
     for folder in (
-        Path(__file__).parents[1],
+        Path(psychometrics.__file__).parent,
+        Path(__file__).parent,
         data_dir(),
         questionnaires_dir(),
         root / "tests" / "benchmarks",

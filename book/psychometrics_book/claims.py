@@ -22,6 +22,7 @@ from psychometrics.checks import check_kinds
 from psychometrics.data import available
 from psychometrics.exceptions import DataError
 from psychometrics.paths import book_dir, data_dir
+
 from .record import _found, _own_folder, _starred, cell, number, with_interval
 
 STUDIES = {

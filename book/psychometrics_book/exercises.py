@@ -15,6 +15,7 @@ import pandas as pd
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir
+
 from .record import cell
 
 

@@ -14,6 +14,7 @@ from psychometrics.checks import check_choice, check_kinds
 from psychometrics.data import write_text
 from psychometrics.exceptions import ParameterError, writing
 from psychometrics.files import replacing
+
 from .printing import _check_output, _print_page
 from .prose import FOR_THE_PUBLISHED_RUN, _prose_of
 

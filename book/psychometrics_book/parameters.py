@@ -213,7 +213,9 @@ class _Interventions(_Chapter, of="07-interventions"):
     talk: _Text = "shipped"
 
     def check(self) -> None:
-        from .studies.interventions import intervention_texts  # slow to load, and only for this chapter
+        from .studies.interventions import (
+            intervention_texts,  # slow to load, and only for this chapter
+        )
 
         for arm in set(self.arms.split(",")) - {"hate_speech"}:
             intervention_texts(arm)

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 from psychometrics.exceptions import PsychometricsError
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
+
 from .claims import SENTENCE_VERDICTS, _chapter_of, judged_sentences, own_parameters
 from .record import ROLE, printed, shown
 

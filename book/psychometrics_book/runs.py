@@ -23,6 +23,7 @@ from psychometrics.data import with_formulas, write_csv, write_text
 from psychometrics.exceptions import ParameterError, PsychometricsError, check_file, needed, writing
 from psychometrics.paths import notebooks_dir
 from psychometrics.store import key_of
+
 from .page import write_page
 from .parameters import CHAPTERS, check_parameters
 from .printing import _check_output

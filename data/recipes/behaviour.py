@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from psychometrics_book.studies.content import rater_agreement
 from psychometrics.exceptions import PsychometricsError
 from psychometrics.models.sources import SMOLLM2
 from psychometrics.paths import data_dir
 from psychometrics_book.studies.behaviour import declined, judged, known, requests_in
+from psychometrics_book.studies.content import rater_agreement
 
 
 def agreement(judge: str | Path, store: str | Path | None = None, **how: object) -> pd.DataFrame:

@@ -29,10 +29,10 @@ from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path
 from psychometrics.modes import identify, load_respondent
 from psychometrics.paths import data_dir
-from psychometrics_book.studies.diagnostic import CATEGORIES, ask_diagnostic, item_table
 from psychometrics.training import train_nli
 from psychometrics.training.heads import nli_classifier
 from psychometrics.training.pairs import mnli_sample, nli_pairs
+from psychometrics_book.studies.diagnostic import CATEGORIES, ask_diagnostic, item_table
 
 _SPELLINGS = {"snlli": "snli", "sni+": "snli+", "fintune": "finetune", "conv-bert": "convbert"}
 _RESULT = ["pairs", "accuracy", "low", "high", "seconds"]
@@ -150,7 +150,8 @@ def build_live(
     Returns
     -------
     DataFrame
-        As ``psychometrics_book.studies.diagnostic.models(live=True)``, with ``answers`` (0/1 text in
+        As ``psychometrics_book.studies.diagnostic.models(live=True)``, with ``answers`` (0/1 text
+        in
         the order of the items).
     """
     path = Path(folder or data_dir() / "diagnostic") / "live.csv.gz"

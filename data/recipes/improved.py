@@ -18,14 +18,14 @@ import pandas as pd
 from psychometrics.asking.ask import ask
 from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import population_table, untouched_bases
-from psychometrics_book.studies.candidates import wordings
-from psychometrics_book.studies.improving import held_out, improve
 from psychometrics.measures.normalisation import pss
 from psychometrics.measures.trends import monotony
 from psychometrics.measures.validity import term_silhouettes
 from psychometrics.modes import load_respondent
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
+from psychometrics_book.studies.candidates import wordings
+from psychometrics_book.studies.improving import held_out, improve
 
 QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 SHIPPED = ("improved", "improved_candidates", "improved_words")

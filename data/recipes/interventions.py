@@ -19,10 +19,10 @@ from pathlib import Path
 import pandas as pd
 
 from psychometrics.asking.population import population_table
-from psychometrics_book.studies.interventions import trajectories
 from psychometrics.modes import load_respondent
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics_book.studies.interventions import trajectories
 
 from . import talking
 from .attributions import integrated_gradients

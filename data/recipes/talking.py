@@ -23,12 +23,12 @@ import pandas as pd
 
 from psychometrics.checks import check_numbers
 from psychometrics.exceptions import ParameterError
-from psychometrics_book.studies.interventions import ARMS, intervention_texts
 from psychometrics.modes.messages import messages, option_labels
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import Option, Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 from psychometrics.store import key_of
+from psychometrics_book.studies.interventions import ARMS, intervention_texts
 
 if TYPE_CHECKING:
     import torch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import sys
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
@@ -21,7 +22,6 @@ from . import questionnaires as questionnaires
 from . import asking as asking
 from . import models as models
 from . import reports as reports
-from . import book as book
 
 # isort: on
 
@@ -30,6 +30,11 @@ _OF_FILES = (
     errno.EACCES, errno.EPERM, errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG,
     errno.ENOSPC, errno.EROFS, errno.EDQUOT,
 )  # fmt: skip
+
+
+# Other packages add commands, as the book does.
+for _point in entry_points(group="psychometrics.commands"):
+    _point.load()
 
 
 def _print_version(wanted: bool) -> None:

@@ -13,7 +13,7 @@ import psychometrics as pm
 
 from ..data import write_csv
 from ..exceptions import ParameterError
-from .options import _conditions_in, _reading_settings_in
+from .options import parse_conditions, parse_reading_settings
 
 
 def _collect_answers(
@@ -32,7 +32,7 @@ def _collect_answers(
             "leave --dry-run out, or name --mode chat or options."
         )
 
-    conditions = _conditions_in(condition, mode) | ({"dry_run": True} if dry_run else {})
+    conditions = parse_conditions(condition, mode) | ({"dry_run": True} if dry_run else {})
     own = {"questionnaires", "respondents", "mode", *more} & conditions.keys()
     if own:
         raise ParameterError(f"{min(own)} is not a condition: use the command's own option.")
@@ -45,7 +45,7 @@ def _collect_answers(
 
     if dry_run:
         if planned is not None:
-            _write_table(answers, planned)
+            write_table(answers, planned)
             typer.echo(f"{planned}: the requests that would be sent")
 
         _exit_with_status(answers)
@@ -53,16 +53,16 @@ def _collect_answers(
     return answers
 
 
-def _read_answers(file: Path, questionnaires: list, respondents: str, mode: str, condition):
+def read_answer_file(file: Path, questionnaires: list, respondents: str, mode: str, condition):
     """Read answers to questionnaires from a file, and report what the file contains."""
     if (respondents, mode) != ("embedded", "nli"):
         raise ParameterError("--answers replaces asking: leave out respondents and mode.")
 
     read = pm.asking.answer_files.read_all
-    return read(file, questionnaires, progress=True, **_reading_settings_in(condition))
+    return read(file, questionnaires, progress=True, **parse_reading_settings(condition))
 
 
-def _write_table(
+def write_table(
     table, output: Path | None = None, as_json: bool = False, questionnaires: list = ()
 ) -> None:
     """Write a table in the format of the file's extension, or print it."""

@@ -12,7 +12,7 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError
-from .answers import _collect_answers, _exit_with_status, _read_answers, _write_table
+from .answers import _collect_answers, _exit_with_status, read_answer_file, write_table
 from .options import (
     AnswerFile,
     Conditions,
@@ -22,10 +22,9 @@ from .options import (
     QuestionnaireName,
     Respondents,
     Store,
-    _conditions_in,
-    _names_in,
-    _reading_settings_in,
+    _load_extra,
     app,
+    parse_reading_settings,
 )
 
 _PANEL = "Ask and score"
@@ -89,7 +88,7 @@ def _ask(
     typer.echo(f"{who} respondent(s), {there} answers in the store")
     if output is not None:
         loaded = [pm.load_questionnaire(name, texts=False) for name in questionnaires]
-        _write_table(answers, output, questionnaires=loaded)
+        write_table(answers, output, questionnaires=loaded)
 
     _exit_with_status(answers)
 
@@ -141,7 +140,7 @@ def _scores(
         how["temperature"] = temperature
 
     if answer_file is not None:
-        answers = _read_answers(answer_file, loaded, respondents, mode, condition)
+        answers = read_answer_file(answer_file, loaded, respondents, mode, condition)
     else:
         answers = _collect_answers(loaded, respondents, mode, condition, dry_run)
 
@@ -166,7 +165,7 @@ def _fill_in(
         pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
     first, _, category = questionnaire.partition("-")
     if first == "diagnostic":
-        loaded = [pm.studies.diagnostic.questionnaire(category.upper() or None)]
+        loaded = [_load_extra("diagnostic")(category.upper() or None)]
     else:
         loaded = [pm.load_questionnaire(questionnaire)]
     answers = pm.ask(loaded, [name], store=store, mode="human", progress=False)
@@ -191,7 +190,7 @@ def _survey(
     took.
     """
     form = pm.asking.survey.survey(questionnaire)
-    settings = _reading_settings_in(condition)
+    settings = parse_reading_settings(condition)
     if not files:
         if output is None:
             raise ParameterError("survey: no file is named; name a page or table with --output.")
@@ -202,51 +201,10 @@ def _survey(
     if output is not None:
         output = pm.asking.answer_files.check_answers_file(output, has_items=True)
     answers, screened = pm.asking.survey.read_survey(files, form, **settings)
-    _write_table(screened)
+    write_table(screened)
     typer.echo(f"{screened['kept'].sum()} of {len(screened)} people are kept", err=True)
     if output is not None:
-        _write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
-
-
-@app.command("behaviour", rich_help_panel=_PANEL)
-def _behaviour(
-    model: Annotated[str, Argument(help="A chat model: local or at OPENAI_BASE_URL.")],
-    facts: Annotated[Path | None, Option(help="Factual questions, as in TruthfulQA.")] = None,
-    requests: Annotated[Path | None, Option(help="Requests, such as SafetyQA's.")] = None,
-    judge: Annotated[str | None, Option(help="A chat model that reads the replies.")] = None,
-    roles: Annotated[str, Option(help="With commas.")] = "default,ordinary,hero,liar,psychopath",
-    condition: Conditions = None,
-    store: Store = None,
-    output: Output = None,
-) -> None:
-    """Print the shares of facts a model knows and of requests it declines, in each role.
-
-    The values are means over items, with Wilson's 95 % intervals. The default is the project's own
-    24 questions and 24 requests. --facts takes TruthfulQA.csv or mc_task.json; --requests takes a
-    table with a column `text` and, if some are harmless, `kind`. *default, again* repeats the
-    default role with a different random seed: a role has an effect only if it changes the shares by
-    more than this repetition does. The answers are written to --output.
-    """
-    import pandas as pd
-    from statsmodels.stats.proportion import proportion_confint
-
-    if output is not None:
-        output = pm.asking.answer_files.check_answers_file(output, has_items=False)
-
-    study = pm.studies.behaviour
-    how = {"store": store, **_conditions_in(condition, "chat")}
-    taken = {name: name for name in _names_in(roles)}
-    asked = study.facts_in(facts), study.requests_in(requests)
-    found = [study.known(model, asked[0], taken, **how)]
-    found.append(study.declined(model, asked[1], taken, judge=judge, **how))
-
-    table = pd.concat(found, ignore_index=True)
-    shares = pm.intervals.mean_table(table, "value", ["part", "kind", "role"], "item")
-    n = shares["n"].where(shares["n"] > 0)  # a judge may have read nothing
-    shares["low"], shares["high"] = proportion_confint(shares["mean"] * n, n, method="wilson")
-    _write_table(shares)
-    if output is not None:
-        _write_table(table, output)
+        write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
 
 
 def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
@@ -254,7 +212,7 @@ def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: d
         raise ParameterError("--plot shows one score per respondent: leave personas out.")
 
     table = pm.score_table(answers, questionnaires, items=items, **how)
-    _write_table(table, questionnaires=questionnaires, **where)
+    write_table(table, questionnaires=questionnaires, **where)
 
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **how)

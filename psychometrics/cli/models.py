@@ -13,7 +13,7 @@ import psychometrics as pm
 
 from ..data import NLI_LABELS, write_csv
 from ..exceptions import ParameterError, PsychometricsError
-from .options import _names_in, app
+from .options import app, split_names
 
 _PANEL = "Ask and score"
 
@@ -46,7 +46,7 @@ def _new_population(
     A model's id must contain one of the words of --search. --labels are the names of the models'
     outputs, such as entailment,neutral,contradiction.
     """
-    search, licence, labels = map(_names_in, (search, licence, labels))
+    search, licence, labels = map(split_names, (search, licence, labels))
     new = pm.authoring.population_drafts.new_population
     table = new(file, task, search, top, min_downloads, licence, max_memory, labels)
     left = table.loc[table["kind"] != "", "kind"].value_counts()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -55,12 +57,12 @@ DryRun = Annotated[
 Output = Annotated[Path | None, Option("--output", "-o", help="The file to write.")]
 
 
-def _names_in(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Return the names in a comma-separated text."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _conditions_in(condition: list[str] | None, mode: str = "nli") -> dict:
+def parse_conditions(condition: list[str] | None, mode: str = "nli") -> dict:
     """Parse conditions of asking, each written as ``name=value``; refuse an endpoint's key."""
     kinds = get_type_hints(pm.ask) | {"personas": str}
     for name, field in pm.modes.mode_named(mode).conditions_type.model_fields.items():
@@ -72,6 +74,16 @@ def _conditions_in(condition: list[str] | None, mode: str = "nli") -> dict:
     return conditions
 
 
-def _reading_settings_in(condition: list[str] | None) -> dict:
+def parse_reading_settings(condition: list[str] | None) -> dict:
     """Parse settings for reading a table of answers, each written as ``name=value``."""
     return pm.checks.parse_parameters(condition or [], get_type_hints(pm.read_answers))
+
+
+def _load_extra(name: str) -> Callable:
+    """Return a function of another package, such as the book's writer of pages.
+
+    Packages offer such functions as entry points of the group ``psychometrics.extras``.
+    """
+    for point in entry_points(group="psychometrics.extras", name=name):
+        return point.load()
+    raise ParameterError(f"{name}: no package offers it; install psychometrics-of-language-models.")

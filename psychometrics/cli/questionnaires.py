@@ -6,7 +6,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal, get_type_hints
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -15,7 +15,7 @@ import psychometrics as pm
 
 from ..data import write_csv
 from ..exceptions import ParameterError, PsychometricsError
-from .options import Conditions, Mode, Output, QuestionnaireName, Respondents, _conditions_in, app
+from .options import Conditions, Mode, Output, QuestionnaireName, app, parse_conditions
 
 _PANEL = "Questionnaires"
 
@@ -139,7 +139,7 @@ def _prompts(
 
     if output is not None:
         output = pm.exceptions.check_file(output, (".csv", ".parquet"))
-    table = pm.modes.mode_named(mode).preview(loaded, _conditions_in(condition, mode))
+    table = pm.modes.mode_named(mode).preview(loaded, parse_conditions(condition, mode))
     if output is None:
         return write_csv(table, sys.stdout)
 
@@ -170,36 +170,3 @@ def _questionnaires() -> None:
         rows += [whole | {"scale": part, "mode": "category"} for part in loaded.categories]
 
     write_csv(pd.DataFrame(rows), sys.stdout)
-
-
-@app.command("improve", rich_help_panel=_PANEL)
-def _improve(
-    questionnaire: QuestionnaireName,
-    respondents: Respondents = "encoders",
-    output: Output = None,
-    rules: Annotated[
-        bool, Option("--rules/--no-rules", help="Also make candidates by the rules.")
-    ] = True,
-    seed: Annotated[int, Option(help="Seed of the halves and of the random prompts.")] = 1,
-    condition: Conditions = None,
-) -> None:
-    """Choose better prompts on half of the respondents, and test them on the other half.
-
-    The default file is NAME_improved.yaml in the questionnaire's folder.
-    """
-    loaded = pm.load_questionnaire(questionnaire)
-    beside = Path(questionnaire) if Path(questionnaire).is_file() else Path(f"{loaded.id}.yaml")
-    output = output or beside.with_name(f"{loaded.id}_improved.yaml")
-    report = output.with_name(f"{output.stem}_candidates.csv")
-    pm.improving.check_new(output, report)
-    how = pm.checks.parse_parameters(condition or [], get_type_hints(pm.ask))
-    with pm.models.devices.computing_on(how.get("device")):
-        found = pm.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
-
-    found.write(output, report)
-    items = pm.improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
-    shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
-    typer.echo(items[shown].to_string(index=False, float_format="{:.2f}".format))
-    whole = pm.improving.held_out(found.silhouettes).drop(columns="questionnaire").T
-    typer.echo(whole.to_string(header=False, float_format="{:.2f}".format))
-    typer.echo(f"{output}: improved prompts; {report}: all candidates")

@@ -1,4 +1,4 @@
-"""Commands that write pages: profiles, comparisons and studies."""
+"""Commands that write pages: profiles and comparisons."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError
-from .answers import _collect_answers, _read_answers
+from .answers import _collect_answers, read_answer_file
 from .options import (
     AnswerFile,
     Conditions,
     DryRun,
     Mode,
     Output,
-    Store,
-    _conditions_in,
-    _names_in,
-    _reading_settings_in,
+    _load_extra,
     app,
+    parse_conditions,
+    parse_reading_settings,
+    split_names,
 )
 
 _PANEL = "Profiles and studies"
@@ -75,7 +75,7 @@ def _profile(
         raise ParameterError("Name a model, or a table with --answers.")
 
     if dry_run:
-        _collect_answers(_names_in(questionnaires), model, mode, condition, dry_run)
+        _collect_answers(split_names(questionnaires), model, mode, condition, dry_run)
 
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
@@ -127,7 +127,7 @@ def _compare(
     """
     models = models or []
     if dry_run:
-        _collect_answers(_names_in(questionnaires), ",".join(models), mode, condition, dry_run)
+        _collect_answers(split_names(questionnaires), ",".join(models), mode, condition, dry_run)
 
     if answer_file is None:
         asked = {"models": models} | _asked(questionnaires, against, mode, condition)
@@ -155,20 +155,20 @@ def _compare(
 
 def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | None) -> dict:
     return {
-        "questionnaires": _names_in(questionnaires),
+        "questionnaires": split_names(questionnaires),
         "against": None if against == "nobody" else against,
         "mode": mode,
-        "conditions": _conditions_in(condition, mode),
+        "conditions": parse_conditions(condition, mode),
     }
 
 
 def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
     """Write a report and, if requested, its PDF; return its tables by name."""
     pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
-    tables = pm.runs.write_report(notebook, asked, pages)
+    tables = _load_extra("write_report")(notebook, asked, pages)
     if f"tab-{notebook}-checklist" in tables:
         pages.append(page.with_name(f"{page.stem}-checklist.md"))
-        pm.checklist.to_markdown(tables[f"tab-{notebook}-checklist"], pages[-1])
+        _load_extra("write_checklist")(tables[f"tab-{notebook}-checklist"], pages[-1])
 
     typer.echo(", ".join(map(str, pages)))
     return tables
@@ -191,9 +191,9 @@ def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] 
     if questionnaires == _PROFILED:
         raise ParameterError("--answers needs the questionnaires: name them with --questionnaires.")
 
-    names = _names_in(questionnaires)
-    answers = _read_answers(file, names, "embedded", mode, condition)
-    settings = _reading_settings_in(condition)
+    names = split_names(questionnaires)
+    answers = read_answer_file(file, names, "embedded", mode, condition)
+    settings = parse_reading_settings(condition)
     asked = {"answers": str(file.expanduser().absolute()), "settings": settings}
     return answers, asked | {"questionnaires": names}
 
@@ -212,113 +212,3 @@ def _side_by_side(answers, named: list[str]) -> list[str]:
             f"{_SIDE_BY_SIDE}; name the respondents to compare."
         )
     return chosen
-
-
-_study_app = typer.Typer(no_args_is_help=True, help="A study as one file: check, run, report.")
-app.add_typer(_study_app, name="study", rich_help_panel=_PANEL)
-_StudyFile = Annotated[Path, Argument(metavar="STUDY", help="A .yaml file.")]
-
-
-@_study_app.command("check")
-def _study_check(
-    study: _StudyFile,
-    width: Annotated[
-        float | None, Option(help="Desired width of the 95 % interval of one model's score.")
-    ] = None,
-    condition: Conditions = None,
-    answer_file: AnswerFile = None,
-) -> None:
-    """Check a study's file and print the planned questions, without asking any respondent.
-
-    With --width, and a pilot of several runs per model in --answers, also print how many runs an
-    interval of this width needs, and how reliably that number of runs orders the models.
-    """
-    loaded = pm.study_files.load_study(study)
-    ways = len(loaded.combinations) * len(loaded.seeds)
-    typer.echo(f"{loaded.title}: {loaded.question}")
-    typer.echo(
-        f"{len(loaded.questionnaires)} questionnaire(s), {len(loaded.respondents)} respondent(s) "
-        f"or population(s), asked in mode {loaded.mode} in {ways} way(s); "
-        f"{len(loaded.planned.expectations)} expectation(s), planned on {loaded.planned.date}"
-    )
-    power = loaded.power(study.parent)
-    if power:
-        shares = ", ".join(f"{share:.0%}" for share in power)
-        typer.echo(f"simulated power for the smallest effect of interest: {shares}")
-    elif loaded.lacks_spread(study.parent):
-        typer.echo(
-            "power is not simulated: add spread_of_respondents to planned, the SD between models "
-            "of the difference, in points of an item"
-        )
-
-    if (width is None) != (answer_file is None):
-        raise ParameterError("--width and a pilot in --answers need each other: give both.")
-    if answer_file is not None:
-        questionnaires = [
-            pm.study_files.load_beside(name, study.parent) for name in loaded.questionnaires
-        ]
-        pilot = _read_answers(answer_file, questionnaires, "embedded", "nli", condition)
-        _say_runs(pm.study.runs_for(pilot, width), width)
-
-
-def _say_runs(table, width: float) -> None:
-    """Print for each scale the number of runs that an interval needs."""
-    for row in table.itertuples():
-        if math.isnan(row.needed):
-            typer.echo(f"{row.questionnaire}, {row.scale}: the pilot has no model with two runs")
-            continue
-
-        order = "" if math.isnan(row.order) else f"; reliability of their order: {row.order:.2f}"
-        typer.echo(
-            f"{row.questionnaire}, {row.scale}: {row.needed:.0f} runs of each model for an "
-            f"interval of {width:g} ({row.assured:.0f} to be on the safe side){order}"
-        )
-
-
-@_study_app.command("run")
-def _study_run(
-    study: _StudyFile,
-    store: Store = None,
-    condition: Conditions = None,
-    dry_run: DryRun = False,
-    answer_file: AnswerFile = None,
-) -> None:
-    """Ask all questions that a study plans; a stopped run resumes where it stopped.
-
-    -c takes settings that the plan leaves open: the device and the endpoint's settings; max_cost
-    limits the whole run. A study in mode file asks no respondents: its answers are in --answers.
-    """
-    if answer_file is None:
-        how = _conditions_in(condition) | ({"dry_run": True} if dry_run else {})
-    else:
-        how = _reading_settings_in(condition) | {"answers": answer_file}
-
-    summary = pm.study.run_study(study, store, **how)
-
-    if dry_run:
-        return
-    typer.echo(
-        f"{summary['asked']} asked, {summary['from_store']} from the store, "
-        f"{summary['unanswered']} refused or unreadable, {len(summary['failed'])} failed, "
-        f"in {summary['seconds']:.1f} s."
-    )
-
-    for who, reason in summary["failed"].items():
-        typer.echo(f"{who}: {reason}")
-
-    if not summary["plan"]:
-        typer.echo("The plan has changed since the first run; the report will say so.")
-
-    raise typer.Exit(1 if summary["failed"] else 0)
-
-
-@_study_app.command("report")
-def _study_report(study: _StudyFile, output: Output = None, store: Store = None) -> None:
-    """Write the page of a completed study, and save its tables in the study's folder."""
-    pm.study_files.load_study(study, was_run=True)
-    folder = study.with_suffix("")
-    page = output or folder / "report.html"
-    asked = {"study": str(study), "store": store}
-    tables = pm.runs.write_report("study", asked, [page], folder / "report.ipynb")
-    pm.checklist.to_markdown(tables["tab-study-checklist"], page.with_name("checklist.md"))
-    typer.echo(f"open {page}; {page.with_name('checklist.md')} is the reporting checklist")

@@ -327,7 +327,7 @@ def mean_table(
     Parameters
     ----------
     table : DataFrame
-        A table such as :func:`psychometrics_book.studies.content.content_validity` returns.
+        A table with a row for each prompt, such as that of content validity.
     value : str
         The column to average. The mean of truth values is a share, whose interval stays within 0
         and 1.

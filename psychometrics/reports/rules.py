@@ -15,12 +15,12 @@ import pandas as pd
 
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
+from ..formats import number
 from ..measures.normalisation import pss
 from ..measures.scoring import item_scores, keyed_items
 from ..measures.styles import balanced_pairs, decisiveness, response_styles
 from ..measures.trends import monotony
 from ..measures.validity import term_silhouettes
-from ..publishing.record import number
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 
 FEWEST_RESPONDENTS = 8

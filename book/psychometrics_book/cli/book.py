@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 import psychometrics as pm
-
+import psychometrics_book as book
 from psychometrics.cli.options import Output, app
 
 _PANEL = "The book"

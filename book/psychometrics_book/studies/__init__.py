@@ -1,4 +1,4 @@
-"""Studies: the code and figures of individual papers."""
+"""Studies: the code and figures of single papers and chapters, and a study as one file."""
 
 from __future__ import annotations
 

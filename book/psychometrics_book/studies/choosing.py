@@ -18,6 +18,7 @@ from psychometrics.models.loading import load_sentence_encoder
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
 from psychometrics.questionnaires.prompts import prompts
+
 from .candidates import _intensifier_lists, _pool_of, _present_wordings, _with_levels, _Wording
 from .content import content_validity
 

@@ -30,6 +30,7 @@ from psychometrics.measures.validity import term_silhouettes
 from psychometrics.modes import identify
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
+
 from .candidates import _built_of, _check_candidates, _drawn_by_chance, _present_wordings, wordings
 from .choosing import TOLERANCE, _Choice
 

@@ -29,9 +29,10 @@ from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import Questionnaire
 from psychometrics.questionnaires.prompts import prompts
 from psychometrics.store import StoredAnswers, key_of
-from .adapting import adapt
 from psychometrics.training.heads import nli_classifier
 from psychometrics.training.pairs import mnli_sample, nli_pairs
+
+from .adapting import adapt
 
 ARMS = ("depressive", "coherence", "negative", "neutral")
 """The texts that were written for this project, in ``data/texts``."""

@@ -10,7 +10,13 @@ import pandas as pd
 from scipy import stats
 
 from psychometrics.checks import check_choice, check_numbers
-from psychometrics.measures.norms import PAPER_LEVEL, compare_means, compare_norms, corrected, norm_table
+from psychometrics.measures.norms import (
+    PAPER_LEVEL,
+    compare_means,
+    compare_norms,
+    corrected,
+    norm_table,
+)
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import psychobench_keys
 

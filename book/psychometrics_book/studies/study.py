@@ -24,16 +24,22 @@ from psychometrics.asking.population import readable_names
 from psychometrics.data import write_text
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, PsychometricsError, writing
-from psychometrics.measures.intervals import interval_over_ways, mean_interval, runs_needed, scale_intervals
+from psychometrics.measures.intervals import (
+    interval_over_ways,
+    mean_interval,
+    runs_needed,
+    scale_intervals,
+)
 from psychometrics.measures.items import adjust
 from psychometrics.measures.reliability import design_study, reliability_table
 from psychometrics.measures.scoring import item_scores, keyed_items, scale_scores
 from psychometrics.models.devices import computing_on
 from psychometrics.modes import identify
 from psychometrics.questionnaires import Questionnaire
-from psychometrics.store import key_of
 from psychometrics.reports.profiles import assess, judge_respondents
 from psychometrics.reports.rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, _item_means
+from psychometrics.store import key_of
+
 from .study_files import Study, _record_path, load_study
 
 
@@ -192,7 +198,8 @@ def study_tables(
     Raises
     ------
     ParameterError
-        As in :func:`~psychometrics_book.studies.study_files.load_study`; or the study was not run, or no
+        As in :func:`~psychometrics_book.studies.study_files.load_study`; or the study was not run,
+        or no
         respondent answered.
 
     Notes

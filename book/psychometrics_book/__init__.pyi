@@ -1,0 +1,45 @@
+from . import (
+    build,
+    checklist,
+    claims,
+    exercises,
+    page,
+    parameters,
+    plans,
+    printing,
+    prose,
+    record,
+    runs,
+    studies,
+)
+from .build import build_book
+from .parameters import check_parameters
+from .plans import plan
+from .record import figure, read, table
+from .studies import content, improving, interventions, study, study_files
+
+__all__ = [
+    "build",
+    "build_book",
+    "check_parameters",
+    "checklist",
+    "claims",
+    "content",
+    "exercises",
+    "figure",
+    "improving",
+    "interventions",
+    "page",
+    "parameters",
+    "plan",
+    "plans",
+    "printing",
+    "prose",
+    "read",
+    "record",
+    "runs",
+    "studies",
+    "study",
+    "study_files",
+    "table",
+]

@@ -1,0 +1,216 @@
+"""Commands of single studies: better prompts, behaviour, and a study as one file."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, get_type_hints
+
+import typer
+from typer import Argument, Option
+
+import psychometrics as pm
+import psychometrics_book as book
+from psychometrics.cli.answers import read_answer_file, write_table
+from psychometrics.cli.options import (
+    AnswerFile,
+    Conditions,
+    DryRun,
+    Output,
+    QuestionnaireName,
+    Respondents,
+    Store,
+    app,
+    parse_conditions,
+    parse_reading_settings,
+    split_names,
+)
+from psychometrics.exceptions import ParameterError
+
+
+@app.command("improve", rich_help_panel="Questionnaires")
+def _improve(
+    questionnaire: QuestionnaireName,
+    respondents: Respondents = "encoders",
+    output: Output = None,
+    rules: Annotated[
+        bool, Option("--rules/--no-rules", help="Also make candidates by the rules.")
+    ] = True,
+    seed: Annotated[int, Option(help="Seed of the halves and of the random prompts.")] = 1,
+    condition: Conditions = None,
+) -> None:
+    """Choose better prompts on half of the respondents, and test them on the other half.
+
+    The default file is NAME_improved.yaml in the questionnaire's folder.
+    """
+    loaded = pm.load_questionnaire(questionnaire)
+    beside = Path(questionnaire) if Path(questionnaire).is_file() else Path(f"{loaded.id}.yaml")
+    output = output or beside.with_name(f"{loaded.id}_improved.yaml")
+    report = output.with_name(f"{output.stem}_candidates.csv")
+    book.improving.check_new(output, report)
+    how = pm.checks.parse_parameters(condition or [], get_type_hints(pm.ask))
+    with pm.models.devices.computing_on(how.get("device")):
+        found = book.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
+
+    found.write(output, report)
+    items = book.improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
+    shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
+    typer.echo(items[shown].to_string(index=False, float_format="{:.2f}".format))
+    whole = book.improving.held_out(found.silhouettes).drop(columns="questionnaire").T
+    typer.echo(whole.to_string(header=False, float_format="{:.2f}".format))
+    typer.echo(f"{output}: improved prompts; {report}: all candidates")
+
+
+@app.command("behaviour", rich_help_panel="Ask and score")
+def _behaviour(
+    model: Annotated[str, Argument(help="A chat model: local or at OPENAI_BASE_URL.")],
+    facts: Annotated[Path | None, Option(help="Factual questions, as in TruthfulQA.")] = None,
+    requests: Annotated[Path | None, Option(help="Requests, such as SafetyQA's.")] = None,
+    judge: Annotated[str | None, Option(help="A chat model that reads the replies.")] = None,
+    roles: Annotated[str, Option(help="With commas.")] = "default,ordinary,hero,liar,psychopath",
+    condition: Conditions = None,
+    store: Store = None,
+    output: Output = None,
+) -> None:
+    """Print the shares of facts a model knows and of requests it declines, in each role.
+
+    The values are means over items, with Wilson's 95 % intervals. The default is the project's own
+    24 questions and 24 requests. --facts takes TruthfulQA.csv or mc_task.json; --requests takes a
+    table with a column `text` and, if some are harmless, `kind`. *default, again* repeats the
+    default role with a different random seed: a role has an effect only if it changes the shares by
+    more than this repetition does. The answers are written to --output.
+    """
+    import pandas as pd
+    from statsmodels.stats.proportion import proportion_confint
+
+    if output is not None:
+        output = pm.asking.answer_files.check_answers_file(output, has_items=False)
+
+    study = book.studies.behaviour
+    how = {"store": store, **parse_conditions(condition, "chat")}
+    taken = {name: name for name in split_names(roles)}
+    asked = study.facts_in(facts), study.requests_in(requests)
+    found = [study.known(model, asked[0], taken, **how)]
+    found.append(study.declined(model, asked[1], taken, judge=judge, **how))
+
+    table = pd.concat(found, ignore_index=True)
+    shares = pm.intervals.mean_table(table, "value", ["part", "kind", "role"], "item")
+    n = shares["n"].where(shares["n"] > 0)  # a judge may have read nothing
+    shares["low"], shares["high"] = proportion_confint(shares["mean"] * n, n, method="wilson")
+    write_table(shares)
+    if output is not None:
+        write_table(table, output)
+
+
+_study_app = typer.Typer(no_args_is_help=True, help="A study as one file: check, run, report.")
+
+
+app.add_typer(_study_app, name="study", rich_help_panel="Profiles and studies")
+
+
+_StudyFile = Annotated[Path, Argument(metavar="STUDY", help="A .yaml file.")]
+
+
+@_study_app.command("check")
+def _study_check(
+    study: _StudyFile,
+    width: Annotated[
+        float | None, Option(help="Desired width of the 95 % interval of one model's score.")
+    ] = None,
+    condition: Conditions = None,
+    answer_file: AnswerFile = None,
+) -> None:
+    """Check a study's file and print the planned questions, without asking any respondent.
+
+    With --width, and a pilot of several runs per model in --answers, also print how many runs an
+    interval of this width needs, and how reliably that number of runs orders the models.
+    """
+    loaded = book.study_files.load_study(study)
+    ways = len(loaded.combinations) * len(loaded.seeds)
+    typer.echo(f"{loaded.title}: {loaded.question}")
+    typer.echo(
+        f"{len(loaded.questionnaires)} questionnaire(s), {len(loaded.respondents)} respondent(s) "
+        f"or population(s), asked in mode {loaded.mode} in {ways} way(s); "
+        f"{len(loaded.planned.expectations)} expectation(s), planned on {loaded.planned.date}"
+    )
+    power = loaded.power(study.parent)
+    if power:
+        shares = ", ".join(f"{share:.0%}" for share in power)
+        typer.echo(f"simulated power for the smallest effect of interest: {shares}")
+    elif loaded.lacks_spread(study.parent):
+        typer.echo(
+            "power is not simulated: add spread_of_respondents to planned, the SD between models "
+            "of the difference, in points of an item"
+        )
+
+    if (width is None) != (answer_file is None):
+        raise ParameterError("--width and a pilot in --answers need each other: give both.")
+    if answer_file is not None:
+        questionnaires = [
+            book.study_files.load_beside(name, study.parent) for name in loaded.questionnaires
+        ]
+        pilot = read_answer_file(answer_file, questionnaires, "embedded", "nli", condition)
+        _say_runs(book.study.runs_for(pilot, width), width)
+
+
+def _say_runs(table, width: float) -> None:
+    """Print for each scale the number of runs that an interval needs."""
+    for row in table.itertuples():
+        if math.isnan(row.needed):
+            typer.echo(f"{row.questionnaire}, {row.scale}: the pilot has no model with two runs")
+            continue
+
+        order = "" if math.isnan(row.order) else f"; reliability of their order: {row.order:.2f}"
+        typer.echo(
+            f"{row.questionnaire}, {row.scale}: {row.needed:.0f} runs of each model for an "
+            f"interval of {width:g} ({row.assured:.0f} to be on the safe side){order}"
+        )
+
+
+@_study_app.command("run")
+def _study_run(
+    study: _StudyFile,
+    store: Store = None,
+    condition: Conditions = None,
+    dry_run: DryRun = False,
+    answer_file: AnswerFile = None,
+) -> None:
+    """Ask all questions that a study plans; a stopped run resumes where it stopped.
+
+    -c takes settings that the plan leaves open: the device and the endpoint's settings; max_cost
+    limits the whole run. A study in mode file asks no respondents: its answers are in --answers.
+    """
+    if answer_file is None:
+        how = parse_conditions(condition) | ({"dry_run": True} if dry_run else {})
+    else:
+        how = parse_reading_settings(condition) | {"answers": answer_file}
+
+    summary = book.study.run_study(study, store, **how)
+
+    if dry_run:
+        return
+    typer.echo(
+        f"{summary['asked']} asked, {summary['from_store']} from the store, "
+        f"{summary['unanswered']} refused or unreadable, {len(summary['failed'])} failed, "
+        f"in {summary['seconds']:.1f} s."
+    )
+
+    for who, reason in summary["failed"].items():
+        typer.echo(f"{who}: {reason}")
+
+    if not summary["plan"]:
+        typer.echo("The plan has changed since the first run; the report will say so.")
+
+    raise typer.Exit(1 if summary["failed"] else 0)
+
+
+@_study_app.command("report")
+def _study_report(study: _StudyFile, output: Output = None, store: Store = None) -> None:
+    """Write the page of a completed study, and save its tables in the study's folder."""
+    book.study_files.load_study(study, was_run=True)
+    folder = study.with_suffix("")
+    page = output or folder / "report.html"
+    asked = {"study": str(study), "store": store}
+    tables = book.runs.write_report("study", asked, [page], folder / "report.ipynb")
+    book.checklist.to_markdown(tables["tab-study-checklist"], page.with_name("checklist.md"))
+    typer.echo(f"open {page}; {page.with_name('checklist.md')} is the reporting checklist")

@@ -1,0 +1,35 @@
+"""Numbers as pages and reports print them."""
+
+from __future__ import annotations
+
+import math
+
+from .exceptions import ParameterError
+
+
+def number(value: object, form: str = "") -> str:
+    """Return a number or a word as the book prints it.
+
+    Examples
+    --------
+    >>> number(-0.125, ".2f"), number(0.0002, "p"), number("always"), number(float("nan"))
+    ('−0.12', '< .001', 'always', '–')
+    """
+    if not isinstance(value, int | float):
+        return str(value)
+
+    if math.isnan(value):
+        return "–"
+
+    if form == "p":  # in the style of the American Psychological Association
+        if value < 0.001:
+            return "< .001"
+        return "> .999" if value > 0.999 else f"{value:.3f}".removeprefix("0")
+
+    if form.endswith("d"):
+        value = round(value)
+
+    try:
+        return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
+    except ValueError:
+        raise ParameterError(f"{form!r} is not a number format; write one such as .2f.") from None
