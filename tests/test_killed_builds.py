@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import multiprocessing.synchronize
 import sys
 import time
 from collections.abc import Callable
@@ -11,8 +13,8 @@ import nbformat
 import psutil
 import pytest
 
-from psychometrics.asking.workers import worker_pool
 from psychometrics_book import build, runs
+from psychometrics_book.workers import worker_pool
 from tests.killing import start_elsewhere
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked here")
@@ -105,3 +107,12 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_and_that_of_a_living_
     run_another()
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"s", "s.ipynb"}
     _await(lambda: not any(_is_running(kernel) for kernel in _noted(tmp_path)[::2]))
+
+
+def test_a_machine_without_semaphores_gets_threads(monkeypatch):
+    def missing(*_, **__):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(multiprocessing.synchronize.SemLock, "__init__", missing)
+    with worker_pool(2, print) as pool:
+        assert pool.submit(abs, -3).result() == 3

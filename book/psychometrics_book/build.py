@@ -18,10 +18,10 @@ from pathlib import Path
 
 import psychometrics
 from psychometrics.asking.population import population, population_table
-from psychometrics.asking.workers import worker_pool
 from psychometrics.exceptions import DataError, PsychometricsError
 from psychometrics.files import digest_text, replacing, sha256
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
+from psychometrics_book.workers import worker_pool
 
 from .claims import VERDICTS, counts, expectations, scorecard
 from .exercises import answer

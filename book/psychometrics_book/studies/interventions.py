@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from psychometrics.asking.workers import worker_pool
 from psychometrics.checks import check_flags
 from psychometrics.data import available, fetch, text_table
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
@@ -31,6 +30,7 @@ from psychometrics.questionnaires.prompts import prompts
 from psychometrics.store import StoredAnswers, key_of
 from psychometrics.training.heads import nli_classifier
 from psychometrics.training.pairs import mnli_sample, nli_pairs
+from psychometrics_book.workers import worker_pool
 
 from .adapting import adapt
 

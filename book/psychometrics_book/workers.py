@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context, parent_process
 
 
-def worker_pool(workers: int, prepare: Callable[[], object]) -> ProcessPoolExecutor:
+def worker_pool(workers: int, prepare: Callable[[], object]) -> Executor:
     """Return a pool of new processes that end with this process, even if it is killed.
+
+    A machine without semaphores, such as a container without ``/dev/shm``, gets threads instead.
 
     Parameters
     ----------
@@ -26,7 +28,10 @@ def worker_pool(workers: int, prepare: Callable[[], object]) -> ProcessPoolExecu
     ...     pool.submit(abs, -1).result()
     1
     """
-    return ProcessPoolExecutor(workers, get_context("spawn"), partial(_begin_worker, prepare))
+    try:
+        return ProcessPoolExecutor(workers, get_context("spawn"), partial(_begin_worker, prepare))
+    except (OSError, ImportError, NotImplementedError):  # Python's errors of missing semaphores
+        return ThreadPoolExecutor(workers)
 
 
 def _begin_worker(prepare: Callable[[], object]) -> None:
