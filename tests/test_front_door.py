@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import re
 import tomllib
 from itertools import chain
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 
@@ -112,3 +114,10 @@ def test_the_readme_names_files_that_exist():
     names += re.findall(r"`([^`]+)`", " ".join(re.findall(r"^\| (`.*?`) \|", told, re.M)))
     for name in names:
         assert (ROOT / name).exists(), name
+
+
+def test_a_name_that_moved_to_the_book_works_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="psychometrics_book.claims"):
+        assert pm.claims is importlib.import_module("psychometrics_book.claims")
+    with pytest.raises(AttributeError):
+        _ = pm.no_such_name
