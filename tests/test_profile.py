@@ -17,7 +17,7 @@ from psychometrics import profiles
 from psychometrics.exceptions import ParameterError
 from psychometrics.reports.own_base import _by_size, _study_bases
 from psychometrics.reports.profiles import assess, differences
-from psychometrics.reports.rules import HEAD_SIZES, flags, heads_of_sizes, rules, verdict
+from psychometrics.reports.rules import HEAD_SIZES, _heads_of_sizes, flags, rules, verdict
 from psychometrics_book import build, runs
 
 SMALL = "minilm-mnli-l3-s16"
@@ -88,7 +88,7 @@ def test_a_silhouette_that_only_large_heads_lack_depends_on_the_size_of_the_head
         size: pm.validity.term_silhouettes(pm.pss(part))
         .groupby("respondent_id")["silhouette"]
         .mean()
-        for size, part in heads_of_sizes(own, heads).items()
+        for size, part in _heads_of_sizes(own, heads).items()
     }
     start, large = (by_size[size].max() for size in ("at their start", "four times as large"))
     assert large < start

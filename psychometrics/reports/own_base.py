@@ -21,7 +21,7 @@ from ..models.sources import SMOLLM2, find
 from ..modes import load_respondent
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire
-from .rules import HEAD_SIZES, heads_of_sizes
+from .rules import HEAD_SIZES, _heads_of_sizes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -249,8 +249,9 @@ def _by_size(
 
         heads = {}
         if null is not None:
-            parts = (part[part["questionnaire"] == name] for part in (answers, null))
-            heads = heads_of_sizes(*parts)
+            heads = _heads_of_sizes(
+                answers[answers["questionnaire"] == name], null[null["questionnaire"] == name]
+            )
 
         for size, drawn in heads.items():
             own = profiles(drawn, [questionnaire])["silhouette"].mean(axis=1)

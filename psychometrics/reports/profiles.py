@@ -24,7 +24,7 @@ from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .own_base import _HEADS, _beside_bases, _leaving_out, _own_null
-from .rules import _is_rare, _item_means, flags, heads_of_sizes, verdict
+from .rules import _heads_of_sizes, _is_rare, _item_means, flags, verdict
 
 _ERROR = 0.05  # probability that a know-nothing respondent passes on a page
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
@@ -331,7 +331,7 @@ def _judged(
 
     items = _item_means(item_scores(answers))
     if to_prompts:  # heads as decisive as the model, since even answers score 0
-        drawn = _item_means(item_scores(heads_of_sizes(answers, null)["as decisive"]))
+        drawn = _item_means(item_scores(_heads_of_sizes(answers, null)["as decisive"]))
     else:
         drawn = _dealt(items, questionnaire)
 

@@ -86,30 +86,11 @@ def rules(to_prompts: bool) -> pd.DataFrame:
     return pd.DataFrame(listed, index=["mark", "when"]).T.rename_axis("check")
 
 
-def heads_of_sizes(answers: pd.DataFrame, nulls: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return null respondents' answers with logits of several sizes, as chapter 1 matches them.
+def _heads_of_sizes(answers: pd.DataFrame, nulls: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return null respondents' answers with logits of several sizes, matched as in chapter 1.
 
-    Parameters
-    ----------
-    answers : DataFrame
-        One respondent's answers to prompts.
-    nulls : DataFrame
-        Answers of null respondents, with the probabilities of three classes.
-
-    Returns
-    -------
-    dict of DataFrame
-        Answers by the sizes of :data:`HEAD_SIZES`. One number multiplies the logits of all heads,
-        so that the mean :func:`psychometrics.measures.styles.decisiveness` of 25 of them equals the
-        respondent's, or comes as near as it can.
-
-    Examples
-    --------
-    >>> from psychometrics import null_answers
-    >>> drawn = null_answers("challenges", "noise", respondents=3)
-    >>> first = drawn["respondent_id"] == drawn["respondent_id"].iloc[0]
-    >>> list(heads_of_sizes(drawn[first], drawn[~first]))
-    ['at their start', 'as decisive', 'four times as large']
+    One number multiplies the logits of all heads, so that the mean decisiveness of 25 of them
+    equals the respondent's, or comes as near as it can.
     """
     goal = decisiveness(pss(answers)).mean()
     some = nulls[nulls["respondent_id"].isin(nulls["respondent_id"].unique()[:_HEADS_TO_MATCH])]
@@ -219,7 +200,7 @@ def flags(
     elif nulls is None:
         raise ParameterError("Answers to prompts need null respondents; give some.")
     else:
-        heads = heads_of_sizes(answers, nulls)
+        heads = _heads_of_sizes(answers, nulls)
         shares = {size: pss(part) for size, part in heads.items()}
         own = pss(answers)
         rows = [*_terms(own, shares, questionnaire, level)]

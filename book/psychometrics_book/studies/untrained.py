@@ -222,7 +222,7 @@ def compare(
 def _untouched(names: pd.Index, respondents: str) -> pd.DataFrame:
     """Return each respondent's untouched base, layers and wording, and the label of its base."""
     models = {name: name for name in names}
-    for model in population(respondents):
+    for model in set(population(respondents)) - set(names):  # folders
         with contextlib.suppress(PsychometricsError):  # it was not asked either
             models[identify(model, "nli")["respondent_id"]] = model
 
@@ -341,29 +341,27 @@ def _draws(
     Each base has its own heads, and no two bases share the number of a head. Rows are missing for
     bases that are not known or cannot be read, and then for the mean over bases.
     """
-    sizes = [*SIZES]
-    missing = pd.DataFrame(np.nan, sizes, [*observed.columns, "single"])
+    missing = pd.DataFrame(np.nan, [*SIZES], [*observed.columns, "single"])
     by_base = {}
     start = 0
 
     for kind, stands in untouched.groupby("label", sort=False):
         # heads take the bases in turn, by their numbers
-        rounds = -(-start // len(stands)) + seed - 1
-        first = rounds * len(stands)
+        first = (-(-start // len(stands)) + seed - 1) * len(stands)
         start = first + populations * len(stands)
-        by_base[kind] = missing
+        by_base[kind] = by_base["both"] = missing
         if kind != _UNKNOWN:
             with contextlib.suppress(PsychometricsError):
                 own = answers[answers["respondent_id"].isin(stands.index)]
                 by_base[kind] = _draws_on_base(own, stands, loaded, how, populations, first)
 
     counts = untouched["label"].value_counts()
-    tables = {kind: table.loc[sizes, observed.columns] for kind, table in by_base.items()}
-    shares = sum(table.notna() * counts[kind] for kind, table in tables.items())
-    total = sum(table.fillna(0) * counts[kind] for kind, table in tables.items())
-    by_base["both"] = (total / shares.where(shares > 0)).assign(single=np.nan)
-    if any(table["silhouette"].isna().all() for table in tables.values()):
-        by_base["both"] = missing
+    if all(by_base[kind] is not missing for kind in counts.index):
+        tables = [by_base[kind].loc[[*SIZES], observed.columns] for kind in counts.index]
+        weighted = zip(tables, counts, strict=True)
+        total = sum(table.fillna(0) * count for table, count in weighted)
+        known = sum(table.notna() * count for table, count in zip(tables, counts, strict=True))
+        by_base["both"] = (total / known.where(known > 0)).assign(single=np.nan)
 
     return pd.concat(by_base, names=["base", "size"]).swaplevel()
 
