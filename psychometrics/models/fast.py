@@ -298,7 +298,7 @@ def _packed_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: 
     """Return a linear layer with its activation, packed for fast multiplication if that works."""
     weight = weight.detach()
     bias = None if bias is None else bias.detach()
-    act: _Step = getattr(F, activation, None) if activation else nn.Identity()
+    act: Any = getattr(F, activation, None) if activation else nn.Identity()
     if act is None:
         from transformers.activations import ACT2FN
 
