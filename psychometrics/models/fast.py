@@ -305,16 +305,17 @@ def _packed_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: 
         act = ACT2FN[activation]
 
     def plain(x: torch.Tensor) -> torch.Tensor:
-        return act(F.linear(x, weight, bias))
+        activated: torch.Tensor = act(F.linear(x, weight, bias))
+        return activated
 
     if weight.device.type != "cpu" or weight.dtype not in _ROUNDING:
         return plain
 
     name, algorithm = _WITHIN.get(activation, ("none", ""))
-    remaining: _Step = nn.Identity() if activation in _WITHIN else act
 
     def multiply(x: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
-        return remaining(_PACKED._linear_pointwise(x, packed, bias, name, [], algorithm))
+        product: torch.Tensor = _PACKED._linear_pointwise(x, packed, bias, name, [], algorithm)
+        return product if activation in _WITHIN else act(product)
 
     @functools.cache
     def pack() -> torch.Tensor:
