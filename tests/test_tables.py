@@ -40,6 +40,11 @@ def test_the_built_book_shows_the_kept_tables():
     assert found.empty, found.to_string()
 
 
+def test_a_table_has_its_name_for_itself_since_references_go_by_it():
+    names = [path.stem for path in KEPT.glob("*/*.csv")]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_a_number_that_moved_a_row_and_a_table_that_went_are_named(tmp_path):
     for top in ("kept", "runs"):
         (tmp_path / top / "04-own").mkdir(parents=True)
