@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from ..endpoints.masking import mask_conditions
+from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError
 from ..progress import Progress
 from ..questionnaires import Item, Questionnaire
