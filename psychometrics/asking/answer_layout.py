@@ -151,8 +151,8 @@ def _lay_out(
 
 
 def _names(given: str | Sequence[str] | None, headers: Iterable[str]) -> list[str]:
-    if given in headers:  # a header may have a comma
-        return [str(given)]
+    if isinstance(given, str) and given in headers:  # a header may have a comma
+        return [given]
     parts = given.split(",") if isinstance(given, str) else given or ()
     return [part.strip() for part in parts]
 
