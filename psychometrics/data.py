@@ -186,7 +186,7 @@ def text_table(
     """
     if not isinstance(path, str | Path):
         raise ParameterError(f"A table must be a file or a frame, got {type(path).__name__}.")
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))  # which leaves ~nobody as it is
     decisions: list[str] = []
     text = read_text(path, decisions)
     is_tabbed = path.suffix.lower() in (".tsv", ".tab")

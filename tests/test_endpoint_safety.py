@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from psychometrics.asking.ask import ask
 from psychometrics.endpoints import request_queue
 from psychometrics.endpoints.endpoint import Endpoint
-from psychometrics.endpoints.masking import _find_secrets, _mask_secrets, mask_conditions
 from psychometrics.endpoints.proxies import _proxy_for
+from psychometrics.endpoints.secrets import _find_secrets, _mask_secrets, mask_conditions
 from psychometrics.exceptions import ParameterError, RespondentError
 
 from .test_respondents_chat import FOUR, QUICK, ask_chat, completion, http, raw_server, sends

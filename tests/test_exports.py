@@ -364,6 +364,45 @@ def test_letters_are_places_unless_they_may_be_the_beginnings_of_labels():
     assert _values(_read(_table([list("ABCDADD")]), AGREE)) == {"a": [1, 2, 3, 4, 1, 4, 4]}
 
 
+def test_a_mark_before_a_label_is_left_out_and_letters_that_are_none_are_no_answer():
+    marked = [
+        "0 (Not at all)",
+        "B - Several days",
+        "2 – More than half the days",
+        "(3) Nearly every day",
+    ]
+    assert _values(_read(_table([[*marked, 0, 1, 2]]))) == {"a": [0, 1, 2, 3, 0, 1, 2]}
+    options = _OptionNames(_with_options((1, "a"), (2, "b")), _with_options((1, "a")).items[0])
+    assert [options.read(text).kind for text in ("n.a.", "k.A.", "15 a")] == ["unreadable"] * 3
+
+
+def test_a_truth_value_is_a_label_only_where_both_have_one():
+    for labels, values in ((("No", "Yes"), [1, 2]), (("No", "Sí"), [None, None])):
+        questionnaire = _with_options(*enumerate(labels, start=1))
+        options = _OptionNames(questionnaire, questionnaire.items[0])
+        assert [options.read(text).value for text in ("False", "TRUE")] == values
+
+
+@pytest.mark.parametrize("header", ["GAD[{}]", "GAD.SQ00{}.", "GAD_SQ00{}"])
+def test_a_series_in_brackets_or_with_stops_has_all_of_its_items(header):
+    names = [header.format(number) for number in range(1, 8)]
+    assert _values(_read(_table([ROWS["a"]], names))) == {"a": ROWS["a"]}
+
+
+@pytest.mark.parametrize("mark", ["(R)", " (reversed)"])
+def test_a_mark_in_brackets_is_asked_about(mark):
+    names = [f"ipip20_{n}{mark * (n in (6, 7, 8, 9, 10))}" for n in range(1, 21)]
+    table = _table([[2] * 20], names)
+    with pytest.raises(ParameterError, match="already_reversed"):
+        _read(table, "ipip20")
+    assert _values(_read(table, "ipip20", already_reversed=False)) == {"a": [2] * 20}
+
+
+def test_a_header_with_a_comma_can_be_named():
+    table = _table([ROWS["a"]]).rename(columns={"id": "who, when"})
+    assert _values(_read(table, respondent="who, when")) == {"a": ROWS["a"]}
+
+
 def test_a_single_letter_or_code_among_numbers_is_no_answer():
     for stray in ("A", "B", "A1", "X2"):
         answers = _read(_table([[stray, 1, 2, 3, 0, 1, 2]]))

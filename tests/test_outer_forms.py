@@ -580,3 +580,17 @@ def test_slides_show_the_attached_pictures_of_each_cell(tmp_path):
     page = book.page.write_page(tmp_path / "a.ipynb", tmp_path / "a.html", "slides").read_text()
     assert "data:image/png;base64,Zmlyc3Q=" in page
     assert "data:image/svg+xml;base64,c2Vjb25k" in page
+
+
+def test_a_name_that_a_row_of_json_has_twice_is_refused(tmp_path):
+    path = tmp_path / "answers.json"
+    path.write_text('[{"id": "a", "gad7_1": 1, "gad7_1": 2}]')
+    with pytest.raises(PsychometricsError, match="gad7_1"):
+        pm.read_answers(path, "gad7", progress=False)
+
+
+def test_a_file_whose_name_begins_with_a_tilde_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~nobody.csv").write_text("id,gad7_1,gad7_2\na,1,2\n")
+    answers = pm.read_answers("~nobody.csv", "gad7", progress=False)
+    assert answers["value"].dropna().tolist() == [1, 2]

@@ -26,6 +26,8 @@ PAIRS = [
     ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"), ("<Reason>", "</Reason>"), ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"), ("<seed:think>", "</seed:think>"),
+    ("<scratchpad>", "</scratchpad>"), ("<reasoning_content>", "</reasoning_content>"),
+    ("<think budget=9>", "</think>"),
     ("<unused94>thought\n", "<unused95>"), ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|channel|>analysis<|message|>",
      "<|end|><|start|>assistant<|channel|>final<|message|>"),
@@ -72,6 +74,13 @@ def test_what_precedes_a_mark_that_only_ends_thoughts_is_thinking(answer, though
 @given(thoughts, st.sampled_from(PAIRS))
 def test_thoughts_that_never_end_are_no_answer(thought, pair):
     assert parse_reply(pair[0] + thought, MINI, MINI.items[:3]) == [("missing", None)] * 3
+
+
+def test_a_decimal_without_its_zero_is_no_label_and_a_keycap_is_one():
+    for reply in (".4", "1: .4", "Answer: .4"):
+        assert parse_reply(reply, MINI, MINI.items[:1]) == [("unreadable", None)]
+    assert parse_reply("4\ufe0f\u20e3", MINI, MINI.items[:1]) == [("ok", 4.0)]
+    assert parse_reply("Q1: 4\nQ2: 5", MINI, MINI.items[:2]) == [("ok", 4.0), ("ok", 5.0)]
 
 
 def test_words_that_resemble_the_name_of_a_channel_are_no_mark():

@@ -10,7 +10,7 @@ import pytest
 
 from psychometrics import profiles
 from psychometrics.endpoints.endpoint import Endpoint
-from psychometrics.endpoints.secrets import refuse_secrets
+from psychometrics.endpoints.secrets import mask_conditions, refuse_secrets
 from psychometrics.exceptions import ParameterError
 from tests.endpoint import served
 
@@ -111,6 +111,18 @@ def test_a_secret_in_a_study_is_refused_and_not_recorded(ended, tmp_path, name, 
     assert set(_files_with_secrets(tmp_path)) <= {str(tmp_path / "study.yaml")}
 
 
+@pytest.mark.parametrize(("name", "value"), [
+    *HELD, ("api_key", KEY), ("store", f"s3://{USER}:{KEY}@bucket/x"),
+    ("store", f"s3://bucket/x?secret={KEY}"), ("base_url", f"http://{USER}:a/b{PASSWORD}@host/v1"),
+    ("base_url", f"http://{USER}:a#{PASSWORD}@host/v1"),
+])  # fmt: skip
+def test_a_secret_that_is_refused_is_also_masked(name, value):
+    with pytest.raises(ParameterError, match=name):
+        refuse_secrets({name: value})
+    shown = json.dumps(mask_conditions({name: value}))
+    assert not any(secret in shown for secret in (USER, PASSWORD, GATE, KEY))
+
+
 @pytest.mark.parametrize("conditions", [
     {}, {"base_url": "http://127.0.0.1:8000/v1"}, {"headers": '{"api-key": "{api_key}"}'},
     {"base_url": "https://x.azure.test/openai/deployments/D?api-version=2024-10-21"},
@@ -119,6 +131,7 @@ def test_a_secret_in_a_study_is_refused_and_not_recorded(ended, tmp_path, name, 
 ])  # fmt: skip
 def test_conditions_without_a_secret_pass(conditions):
     refuse_secrets(conditions)
+    assert mask_conditions(conditions) == conditions
 
 
 def test_headers_of_the_environment_are_those_of_an_endpoint_without_its_own(monkeypatch):

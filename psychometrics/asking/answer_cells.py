@@ -181,7 +181,8 @@ def _letters_are_places(
     said = f"letters are taken as the options' places: A is '{first}' (else set numbers=values)"
     if not is_clear:
         said = f"letters are left out: if A is '{first}' and so on, set numbers=letters"
-    notes.add("letters", said, 0 if is_clear else len(letters))
+    if used & places:
+        notes.add("letters", said, 0 if is_clear else len(letters))
     return is_clear
 
 
@@ -314,7 +315,8 @@ def _undo_reversal(
     notes: _Notes,
 ) -> pd.DataFrame:
     """Restore the original answers to items that the table has already reversed."""
-    reversed_items = _reversed_items(questionnaire)
+    keys = [questionnaire.keys(scale) for scale in questionnaire.scales or (None,)]
+    reversed_items = {item for part in keys for item, key in part.items() if key < 0}
     turned = answers["item_id"].isin(reversed_items)
     if layout.marked:
         turned = answers["column"].isin(layout.marked)
@@ -338,9 +340,3 @@ def _undo_reversal(
         notes.add("reversed", f"{some} {said}", len(reversed_items))
 
     return answers
-
-
-def _reversed_items(questionnaire: Questionnaire) -> set[str]:
-    parts = questionnaire.scales or (None,)
-    keys = [questionnaire.keys(scale) for scale in parts]
-    return {item for part in keys for item, key in part.items() if key < 0}

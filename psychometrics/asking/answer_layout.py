@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ..questionnaires.answers import COLUMNS
 from .answer_tables import _AnswerTable, _Notes, listed, several, shown
 from .item_names import _LONGEST, _ItemNames, _numbered_names, _OptionNames, _plain_name
 
-_MARK = re.compile(r"[\W_]*(?:r|rc|rev|inv|reversed|recoded)$", re.IGNORECASE)
+_MARK = re.compile(r"[\W_]*(?:r|rc|rev|inv|reversed|recoded|\*)\W*$", re.IGNORECASE)
 
 _RESPONDENTS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm",
                 "participant", "participant_id", "participant_code", "subject", "subject_id",
@@ -118,7 +118,7 @@ def _lay_out(
     [['a', 'gad7_1', 2]]
     """
     asked = {
-        name: setting if name in ("item", "value") else _names(setting)
+        name: setting if name in ("item", "value") else _names(setting, table.cells.columns)
         for name, setting in asked.items()
     }
     names = _ItemNames(questionnaire)
@@ -131,10 +131,7 @@ def _lay_out(
 
     _leave_out_headers(table, names, notes)
     _keep_own_rows(table, questionnaire, notes)
-    long = None
-
-    if columns is None:
-        long = _long_columns(table, names, asked)
+    long = _long_columns(table, names, asked) if columns is None else None
 
     wide: dict[str, str] = {}
     marked: list[str] = []
@@ -153,7 +150,9 @@ def _lay_out(
     return _from_long(table, names, long, layout, notes)
 
 
-def _names(given: str | Sequence[str] | None) -> list[str]:
+def _names(given: str | Sequence[str] | None, headers: Iterable[str]) -> list[str]:
+    if isinstance(given, str) and given in headers:  # a header may have a comma
+        return [given]
     parts = given.split(",") if isinstance(given, str) else given or ()
     return [part.strip() for part in parts]
 
@@ -348,8 +347,9 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     first = questionnaire.items[0]
     size = len(questionnaire.items)
     headers = list(table.cells.columns)
+    read = "".join(f" ({note})" for note in table.notes)
     if not headers:
-        return f"{table.place}: is empty; save the table again."
+        return f"{table.place}: is empty{read}; save the table again."
 
     named = [one for one in headers if any(map(names.find, table.cells[one].dropna().unique()))]
     groups = [list(group) for group in _numbered_names(headers).values()]
@@ -370,7 +370,6 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     if named:
         said = f"no column of items and answers is found{mend}"
 
-    read = "".join(f" ({note})" for note in table.notes)
     return f"{table.place}: {said}. The columns are {listed(headers, 20)}{read}."
 
 
@@ -480,11 +479,8 @@ def _from_wide(
         for name in left:
             _question_column(table, name, names, notes)
             near = names.nearest(name)
-            if not names.is_total(name) and near not in (
-                None,
-                name,
-                *wide.values(),
-            ):  # by its own name if columns are set
+            others = {None, name, *wide.values()}  # its own name if columns are set
+            if not names.is_total(name) and near not in others:
                 said = f"column {name} is not an item; is it {near}? Rename it, or set columns"
                 notes.add("unknown item", said, 1)
 

@@ -430,12 +430,26 @@ def _flat(value: object) -> object:
 
 def _decoded(text: str, path: Path, line: int) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         place = f"{path}, line {line + error.lineno - 1}"
-        raise DataError(f"{place}: is not JSON ({error.msg}); correct the line.") from None
+        is_lines = error.msg == "Extra data" and path.suffix.lower() == ".json"
+        mend = "end the file's name in .jsonl" if is_lines else "correct the line"
+        raise DataError(f"{place}: is not JSON ({error.msg}); {mend}.") from None
+    except KeyError as error:
+        raise DataError(f"{path}: has {error} twice in a row; keep one.") from None
     except (RecursionError, ValueError):  # ValueError: a number of thousands of digits
         raise DataError(f"{path}, line {line}: too nested or too long; write flat rows.") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON whose names differ."""
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content:
+            raise KeyError(name)
+        content[name] = value
+    return content
 
 
 def _harness_rows(row: dict[str, Any], model: str, place: str) -> list[dict[str, Any]]:
@@ -463,7 +477,8 @@ def _harness_rows(row: dict[str, Any], model: str, place: str) -> list[dict[str,
         likeliest = [
             text for text, score in zip(options, known, strict=True) if score == max(known)
         ]
-        return [fields | {"response": likeliest[0] if len(likeliest) == 1 else None}]
+        text = likeliest[0] if len(likeliest) == 1 else None
+        return [fields | {"response": _choice(text, doc.get("choices"))}]
 
     # a text, or the texts of repeated requests
     texts = [text for one in requests for text in (one if isinstance(one, list) else [one])]

@@ -16,8 +16,8 @@ from ..questionnaires import Item, Questionnaire
 _LONGEST = 200  # characters of a header that may end in a number or in a mark
 _JOINTS = re.compile(r"(?<=\d)[\s_.-]+(?=\d)")  # between the numbers of an id, such as gad7_1
 _SEPARATORS = re.compile(r"(?<!\d)[_.‐-―-]|[_.‐-―-](?!\d)")
-# A subquestion of LimeSurvey, such as GAD[SQ001] or GAD_SQ001.
-_SUBQUESTION = re.compile(r"[\[_.]SQ(\d{1,4})\]?$")
+# A subquestion of LimeSurvey, such as GAD[SQ001], GAD_SQ001 or, in R, GAD.SQ001.
+_SUBQUESTION = re.compile(r"[\[_.]SQ(\d{1,4})[\].]?$")
 _BRACKETED = re.compile(r"\[([^\[\]]*)\]")
 _GENERIC = {"", "q", "i", "v", "x", "item", "items", "question", "questions", "var", "statement",
             "frage", "pregunta", "sq"}  # fmt: skip
@@ -26,9 +26,10 @@ _TRUTH = {"true": "yes", "false": "no"}
 _MINUS = re.compile(r"[−–—‒﹣－](?=\d)")  # variants from word processors and some locales
 # A comma before three digits may separate thousands, so it is not read as a decimal sign.
 _NUMBER = re.compile(r"[(\[]?([-+]?\d+(?:\.\d+|,\d{1,2})?(?:e[-+]?\d+)?)[)\].:]*", re.IGNORECASE)
-# A number or a letter before a label, without a range such as 2-3 times.
+# A number or a letter before a label, without a range such as 2-3 times or letters such as n.a.
 _MARKER = re.compile(
-    r"[(\[]?(?:(?:\d{1,4}|[A-Z])\s*[)\]:=]+\s*|(?:\d{1,4}\s*[.–—-]|[A-Z]\.)\s*(?!\s|\d))",
+    r"[(\[]?(?:(?:\d{1,4}|[A-Z])\s*[)\]:=]+\s*|\d{1,4}\s+(?=[(\[])"
+    r"|(?:\d{1,4}\s*[.–—-]|[A-Z](?:\.|\s+[–—-]))\s*(?!\s|\d|[A-Z]\W*$))",
     re.IGNORECASE,
 )
 _TRAILING_NUMBER = re.compile(r"[(\[]\s*-?\d{1,4}\s*[)\]]$")
@@ -234,8 +235,8 @@ class _ItemNames:
     def _without_total(self, numbers: dict[_Name, int]) -> dict[_Name, int]:
         """Leave out the questionnaire's own name, unless it completes a series of like names."""
         totals = [name for name in numbers if self.is_total(name)]
-        styles = {str(name).rstrip("0123456789") for name in numbers if name not in totals}
-        alike = [name for name in totals if str(name).rstrip("0123456789") in styles]
+        styles = {str(name).rstrip("0123456789]") for name in numbers if name not in totals}
+        alike = [name for name in totals if str(name).rstrip("0123456789]") in styles]
         if len(alike) == 1 and len(numbers) - len(totals) == len(self.ids) - 1:
             totals.remove(alike[0])
 
@@ -336,6 +337,7 @@ class _OptionNames:
         self.options = questionnaire.choices(item)
         self.values = [option.value for option in self.options]
         self._labels = _Lookup([(option.label, option.value) for option in self.options])
+        self._truth = {} if None in map(self.label, _TRUTH.values()) else _TRUTH
 
     def label(self, text: object) -> float | None:
         """Return the value of the option that has the given label."""
@@ -370,7 +372,7 @@ class _OptionNames:
             return _Cell("missing")
 
         # a number with a label counts by its label, whatever the numbering
-        words = {_TRUTH.get(text.casefold(), "")}
+        words = {self._truth.get(text.casefold(), "")}
         words |= {_MARKER.sub("", text, count=1) if _MARKER.match(text) else ""}
         words |= {_TRAILING_NUMBER.sub("", text).strip()}
         values = {self.label(part) for part in words if any(map(str.isalpha, part))} - {None}

@@ -13,7 +13,7 @@ import pandas as pd
 from filelock import FileLock
 
 from ..data import text_table, with_formulas, write_csv
-from ..endpoints.masking import mask_conditions
+from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError, RespondentError
 from ..modes import mode_named
 from ..modes.mode import Identity, Mode

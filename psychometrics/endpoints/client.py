@@ -25,9 +25,9 @@ import aiohttp
 from ..exceptions import RespondentError
 from ..store.replies import well_formed
 from .endpoint import Endpoint
-from .masking import _find_secrets, _mask_secrets
 from .pace import _pace_of
 from .proxies import _proxy_for
+from .secrets import _find_secrets, _mask_secrets
 
 # Longest ``Retry-After`` in seconds that is obeyed; then the request is tried again.
 _LONGEST_WAIT = 300.0

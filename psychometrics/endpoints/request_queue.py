@@ -22,7 +22,7 @@ from .budget import _Budget
 from .client import _Client, _NoReply
 from .completions import _Completion, _read_completion
 from .endpoint import Endpoint
-from .masking import _SHORTEST_IN_REPLY, _mask_secrets
+from .secrets import _SHORTEST_IN_REPLY, _mask_secrets
 
 PATIENCE = 600.0
 """The number of seconds after which a request without a reply is not repeated."""

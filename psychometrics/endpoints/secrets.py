@@ -1,16 +1,24 @@
-"""Keep an endpoint's secrets out of the conditions that pages, notebooks and records show."""
+"""Passwords and keys in an endpoint's settings: find them, and mask or refuse them.
+
+A server may repeat a key in an error or in a reply, and a user may write one into the conditions of
+a run. Both are masked before they are stored or printed; a page refuses them.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import unquote, urlsplit
 
 from ..exceptions import ParameterError
 from .endpoint import _json_object
 
-# Conditions that may hold a secret, with the variables that keep them out of sight.
+MASK = "…"
+"""The sign that stands for a secret."""
+# Settings that may hold a secret, with the variables that keep them out of sight.
 _VARIABLES = {
     "api_key": "OPENAI_API_KEY",
     "base_url": "OPENAI_BASE_URL",
@@ -20,13 +28,98 @@ _VARIABLES = {
 }
 # Parts of an address's query that are no secrets, for endpoints and for stores.
 _PUBLIC = {"api-version", "region", "scheme", "endpoint_override"}
-_SECRET_FIELD = re.compile(
-    r"""["'][^"']*(key|auth|token|secret|passw|credential)[^"']*["']\s*:\s*["']""", re.IGNORECASE
-)
+# A header that names the key instead of holding it.
+_PLACEHOLDER = re.compile(r"(\w+ )?\{api_key\}")
+# Names of headers and of fields of a request whose texts are secrets.
+_SECRET_NAME = re.compile(r"key|auth|token|secret|passw|credential|cookie", re.IGNORECASE)
+# Shortest secret that is masked in other texts: a shorter one would be found in many words.
+_SHORTEST = 4
+# Shortest secret that is masked in replies, which may hold the placeholders that local servers take
+# for a key, such as "none".
+_SHORTEST_IN_REPLY = 6
 
 
-def hide_secrets(conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return conditions as they may be shown, with a sign in place of what holds a secret.
+def _find_secrets(settings: Mapping[str, Any], shortest: int = _SHORTEST) -> list[str]:
+    """Return the texts in the settings of an endpoint and a store that must not be shown.
+
+    These are keys, the user, the password and the query of an address, all headers but
+    ``{api_key}``, and fields of ``body`` with a name such as ``auth``; the longest is first. A
+    setting may have a list of values, as in a study.
+
+    Examples
+    --------
+    >>> _find_secrets({"api_key": "sk-12345", "headers": {"Authorization": "Bearer k-123"}})
+    ['Bearer k-123', 'sk-12345', 'k-123']
+    """
+    texts: set[str | None] = {*_texts(settings.get("api_key"))}
+    for address in _texts(settings.get("base_url")) + _texts(settings.get("store")):
+        texts |= _address_secrets(address)
+
+    headers = [
+        field for field in _fields(settings.get("headers")) if not _PLACEHOLDER.fullmatch(field[1])
+    ]
+    texts |= {text for _, text in headers}
+    for name, text in headers + _fields(settings.get("body")):
+        if _SECRET_NAME.search(name):
+            texts |= {text, *text.split()[-1:]}  # also without a scheme, such as Bearer
+
+    texts |= {json.dumps(text)[1:-1] for text in texts if text}  # as a server repeats it in JSON
+    secrets = [text for text in texts if text and len(text) >= shortest]
+    return sorted(secrets, key=len, reverse=True)  # one may be part of another
+
+
+def _address_secrets(address: str) -> set[str | None]:
+    """Return the user, the password and the query of an address, in all forms of a server's text.
+
+    Examples
+    --------
+    >>> sorted(_address_secrets("http://ada:l%40ve@host/v1?key=k-123&api-version=1"))
+    ['YWRhOmxAdmU=', 'ada', 'k-123', 'l%40ve', 'l@ve']
+    """
+    if "://" not in address:
+        return set()
+    try:
+        url = urlsplit(address)
+    except ValueError:  # not an address, so any part may be the password
+        return {address}
+
+    if "@" in url.path + url.fragment:  # a password with a slash or # that is not quoted
+        return {address}
+
+    texts: set[str | None] = set()
+    for field in url.query.split("&"):
+        name, _, value = field.partition("=")
+        if name not in _PUBLIC:
+            texts |= {value or name, unquote(value or name)}
+
+    if url.username is not None or url.password is not None:
+        user = unquote(url.username or "")
+        password = unquote(url.password or "")
+        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
+        texts |= {url.username, url.password, user, password, basic}
+    return texts
+
+
+def _mask_secrets(value: Any, secrets: Iterable[str]) -> Any:
+    """Replace secrets in a text, or in all texts of a mapping or a list.
+
+    Examples
+    --------
+    >>> _mask_secrets({"said": ["the key is k-123"]}, ["k-123"])
+    {'said': ['the key is …']}
+    """
+    if isinstance(value, Mapping):
+        return {name: _mask_secrets(part, secrets) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_mask_secrets(part, secrets) for part in value)
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+    return value
+
+
+def mask_conditions(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return conditions as they may be shown and stored: without passwords and keys.
 
     Parameters
     ----------
@@ -35,12 +128,19 @@ def hide_secrets(conditions: Mapping[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> hide_secrets({"runs": 2, "base_url": "http://ada:s3cret@host/v1"})
-    {'runs': 2, 'base_url': '…'}
-    >>> hide_secrets({"headers": '{"api-key": "{api_key}"}'})
+    >>> mask_conditions({"base_url": "http://ada:s3cret@host/v1", "temperature": 0.0})
+    {'base_url': 'http://…:…@host/v1', 'temperature': 0.0}
+    >>> mask_conditions({"body": '{"auth": "k-123456"}'})
+    {'body': '{"auth": "…"}'}
+    >>> mask_conditions({"headers": '{"api-key": "{api_key}"}'})
     {'headers': '{"api-key": "{api_key}"}'}
     """
-    return {name: "…" if _is_secret(name, value) else value for name, value in conditions.items()}
+    masked = dict(conditions)
+    for name in _VARIABLES.keys() & masked.keys():
+        secrets = _find_secrets({name: masked[name]}, shortest=1)
+        masked[name] = _mask_secrets(masked[name], secrets)
+
+    return masked
 
 
 def refuse_secrets(conditions: Mapping[str, Any]) -> None:
@@ -64,27 +164,34 @@ def refuse_secrets(conditions: Mapping[str, Any]) -> None:
         ...
     psychometrics.exceptions.ParameterError: base_url: a page would show its secret; set ...
     """
-    for name, value in conditions.items():
-        if _is_secret(name, value):
+    for name in _VARIABLES.keys() & conditions.keys():
+        if name in ("headers", "body"):
+            _json_object(name, conditions[name])  # what is not JSON may be a secret
+        if _find_secrets({name: conditions[name]}, shortest=1):
             raise ParameterError(
                 f"{name}: a page would show its secret; set {_VARIABLES[name]} in the environment."
             )
 
 
-def _is_secret(name: str, value: Any) -> bool:
-    if value is None or name not in _VARIABLES:
-        return False
+def _texts(value: Any) -> list[str]:
+    """Return a setting's texts: itself, or those of a list of values."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [text for text in values if isinstance(text, str)]
 
-    if name == "api_key":
-        return True
 
-    if name == "headers":
-        texts = map(str, _json_object(name, value).values())
-        return not all(re.fullmatch(r"(\w+ )?\{api_key\}", text) for text in texts)
+def _fields(value: Any) -> list[tuple[str, str]]:
+    """Return the names and texts in mappings or their JSON text, at any depth."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return []
 
-    if name == "body":
-        return bool(_SECRET_FIELD.search(str(value)))
+    if isinstance(value, list | tuple):
+        return [field for part in value for field in _fields(part)]
+    if not isinstance(value, Mapping):
+        return []
 
-    address, _, query = str(value).partition("?")
-    names = {part for part, _ in parse_qsl(query, keep_blank_values=True)}
-    return "://" in address and ("@" in address or not names <= _PUBLIC)
+    fields = [(str(name), text) for name, text in value.items() if isinstance(text, str)]
+    deeper = [part for part in value.values() if isinstance(part, Mapping | list | tuple)]
+    return fields + _fields(deeper)

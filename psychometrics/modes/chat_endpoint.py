@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint
-from ..endpoints.masking import mask_conditions
 from ..endpoints.request_queue import RequestQueue
+from ..endpoints.secrets import mask_conditions
 from ..exceptions import RespondentError
 from ..progress import Progress
 from ..questionnaires import Questionnaire

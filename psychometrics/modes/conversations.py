@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from ..endpoints.masking import mask_conditions
+from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError
 from ..progress import Progress
 from ..questionnaires import Item, Questionnaire
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 # Conditions that determine the messages.
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
 ENDED_WITHOUT_ANSWER = {
-    "length": "cut_off", "max_tokens": "cut_off", "content_filter": "refused",
-    "refusal": "refused", "safety": "refused", "tool_call": "tool_call"}  # fmt: skip
+    "length": "cut_off", "max_tokens": "cut_off", "max_output_tokens": "cut_off",
+    "content_filter": "refused", "refusal": "refused", "safety": "refused",
+    "prohibited_content": "refused", "blocklist": "refused", "tool_call": "tool_call"}  # fmt: skip
 """The statuses of unanswered statements, by the reason why a reply ended early."""
 _Part = tuple[Item, tuple[int, ...], int]
 

@@ -58,7 +58,7 @@ from pydantic import Field, InstanceOf, NonNegativeInt
 
 from ..checks import check_choice
 from ..endpoints.endpoint import Endpoint
-from ..endpoints.masking import mask_conditions
+from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError, RespondentError
 from ..files import digest_text
 from ..models.devices import resolve_device

@@ -33,7 +33,7 @@ _REFUSALS = re.compile(
     re.IGNORECASE,
 )
 _LINE = re.compile(
-    r"(?:(?:statement|question|item|number|no\.?|afirmación|pregunta|ítem|número|aussage|frage|nr\.?|affirmation|énoncé|numéro)\s*)?#?\(?(\d{1,4})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)",
+    r"(?:(?:statement|question|item|number|q|no\.?|afirmación|pregunta|ítem|número|aussage|frage|nr\.?|affirmation|énoncé|numéro)\s*)?#?\(?(\d{1,4})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)",
     re.IGNORECASE,
 )
 _SAID_BEFORE = re.compile(
@@ -71,7 +71,7 @@ _SPELLED = {
 }
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 # Marks around a model's thoughts, as their makers write them.
-_THINKING = r"(?:seed:)?think(?:ing)?|thoughts?|reason(?:ing)?"
+_THINKING = r"(?:\w+:)?(?:think|thought|reason|reflection|analysis|scratchpad|inner_)[^<>\n]*"
 _BEGINS = (
     rf"<(?:{_THINKING})>|\[THINK\]|◁think▷|<unused94>(?:thought)?"
     r"|<\|(?:START_THINKING|begin_of_thought)\|>"
@@ -98,10 +98,11 @@ _BARE_CHANNELS = re.compile(
 # stop, and would cost seconds for nothing.
 _LONGEST = 100_000
 _OTHER_DIGITS = re.compile(r"(?![0-9])\d")
-# Full-width signs become plain ones; marks of direction and signs without a width are left out.
+# Full-width signs become plain ones; marks of direction, keycaps and signs without a width are left
+# out.
 _SIGNS: dict[int, int | str | None] = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
 _SIGNS[ord("’")] = "'"
-_SIGNS |= dict.fromkeys([0x061C, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF])
+_SIGNS |= dict.fromkeys([0x061C, 0x200B, 0x200E, 0x200F, 0x2060, 0x20E3, 0xFE0F, 0xFEFF])
 _SIGNS |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 # A statement's number at the beginning of a line, and signs of other scripts after it. Some of
 # these may also separate answers, or be a decimal point.
@@ -423,7 +424,7 @@ def _json_answers(content: Any, readers: list[_Reader], depth: int = 0) -> list[
     if isinstance(content, list):
         return [answer for part in content for answer in _json_answers(part, readers, depth + 1)]
 
-    if not _is_object(content):
+    if not isinstance(content, tuple):
         return []
     values = {str(key).strip().lower(): value for key, value in content}
     item = next((values[key] for key in _ITEM_KEYS if key in values), None)
@@ -442,10 +443,6 @@ def _json_answers(content: Any, readers: list[_Reader], depth: int = 0) -> list[
             answers += _json_answers(value, readers, depth + 1)
 
     return answers
-
-
-def _is_object(content: object) -> bool:
-    return isinstance(content, tuple)
 
 
 def _number_of(name: object, readers: list[_Reader]) -> int | None:
@@ -468,7 +465,7 @@ def _number_of(name: object, readers: list[_Reader]) -> int | None:
 
 
 def _json_answer(number: int, value: Any, readers: list[_Reader]) -> list[_Numbered]:
-    if _is_object(value):
+    if isinstance(value, tuple):  # an object
         parts = {str(key).strip().lower(): part for key, part in value}
         value = next((parts[key] for key in _ANSWER_KEYS if key in parts), None)
         if value is None:
@@ -532,5 +529,7 @@ def _bare(text: str) -> str:
 @functools.lru_cache(maxsize=4096)  # each reply has the same statements and options
 def _plain(text: str) -> str:
     """Return a text in a form for comparison: only words and signs, in lower case."""
-    text = re.sub(r"[()\[\]:;,.!?=–—、。،۔]|\s-\s", " ", _bare(_with_plain_signs(text)).lower())
+    text = _bare(_with_plain_signs(text)).lower()
+    # a stop before a digit alone is a decimal point
+    text = re.sub(r"[()\[\]:;!?=–—、。،۔]|(?<=\w)[.,]|[.,](?!\d)|\s-\s", " ", text)
     return re.sub(r"\s+", " ", text).strip()

@@ -13,7 +13,7 @@ from ..asking.ask import ask
 from ..asking.population import population, population_table
 from ..checks import check_choice, check_columns, check_names
 from ..data import shipped
-from ..endpoints.secrets import hide_secrets
+from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError
 from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.norms import compare_norms, norm_table
@@ -444,7 +444,7 @@ def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, bas
     titles = {questionnaire.id: questionnaire.short_title for questionnaire in loaded}
     kind = "prompts" if "term" in answers else "answers"
     counts = answers.groupby("questionnaire", sort=False).size()
-    shown = hide_secrets(conditions)
+    shown = mask_conditions(conditions)
     rows = {
         "respondent": who["respondent_id"],
         "model": f"{who.get('model', '')} ({who.get('source', 'unknown source')})",
