@@ -490,3 +490,11 @@ def test_a_condition_that_was_read_is_a_column_of_the_scores(tmp_path):
     scores = pd.read_csv(out)
     assert scores["temperature"].tolist() == [0, 1, 0, 1]
     assert scores["respondent_id"].tolist() == ["a", "a", "b", "b"]
+
+
+def test_a_series_from_0_that_looks_like_ids_is_refused_and_its_mend_works():
+    table = pd.DataFrame([[0, 1, 2, 3, 0, 1, 2]], columns=[f"gad7_{n}" for n in range(7)])
+    with pytest.raises(ParameterError, match="columns=gad7_"):
+        pm.read_answers(table, "gad7", progress=False)
+    answers = pm.read_answers(table, "gad7", columns="gad7_", progress=False)
+    assert answers["value"].tolist() == [0, 1, 2, 3, 0, 1, 2]

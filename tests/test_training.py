@@ -728,3 +728,10 @@ def test_the_command_says_which_order_of_unnamed_labels_is_assumed(tiny_model, t
     assert code == 0
     assert f"{pairs} does not name its labels" in said
     assert ", ".join(data.NLI_LABELS) in said
+
+
+def test_pairs_of_two_classes_cannot_teach_three(tiny_model, tmp_path):
+    pairs = pd.DataFrame({"premise": ["a b"] * 4, "hypothesis": ["a"] * 4})
+    pairs["label"] = ["entailment", "contradiction"] * 2
+    with pytest.raises(DataError, match="neutral"):
+        train_nli(tiny_model, pairs, tmp_path, progress=False)

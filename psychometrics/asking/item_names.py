@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
+from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire
 
 _LONGEST = 200  # characters of a header that may end in a number or in a mark
@@ -207,6 +208,7 @@ class _ItemNames:
             found = {name: self.find(name) for name in names}
             items = {name: item for name, item in found.items() if item is not None}
             if items:
+                self._refuse_from_nought(names, items)
                 return items
 
         # the questionnaire's own name comes first, and then a complete series
@@ -227,6 +229,18 @@ class _ItemNames:
         (numbers,) = series[min(series)]
         shift = 0 if 0 in numbers.values() else 1
         return {name: self.ids[number - shift] for name, number in numbers.items()}
+
+    def _refuse_from_nought(self, names: list[Any], items: Mapping[Any, str]) -> None:
+        """Refuse a series from 0 whose numbers from 1 on are the items' own ids."""
+        for group in _numbered_names(names).values():
+            numbers = sorted(group.values())
+            if numbers == list(range(len(self.ids))) and any(name in items for name in group):
+                first = min(group, key=group.__getitem__)
+                prefix = str(first).rstrip("0")
+                raise ParameterError(
+                    f"{first}: the columns may count the items from 0; set columns={prefix}, or "
+                    "rename this column if it is not an item."
+                )
 
     def is_total(self, name: object) -> bool:
         """Return whether a name is the questionnaire's own, as a column of totals may have it."""

@@ -28,6 +28,7 @@ from transformers import (
 
 from ..asking.population import population
 from ..checks import check_flags
+from ..data import NLI_LABELS
 from ..exceptions import DataError, ParameterError
 from ..models.devices import resolve_device
 from ..modes import load_respondent
@@ -134,6 +135,11 @@ def train_nli(
     _make_folder(output)
     set_seed(chosen.seed)
     read = _labelled_pairs(data, split=True)
+    taught = set(read.frame["label"])
+    absent = [name for number, name in enumerate(NLI_LABELS) if number not in taught]
+    if absent:
+        raise DataError(f"No pair is labelled {absent[0]}, and two classes cannot teach three.")
+
     pairs, held_out = (read.frame[read.frame["held_out"] == part] for part in (False, True))
     stop_pairs = None
     if chosen.stop_on:  # the other half measures the chosen epoch
