@@ -246,6 +246,7 @@ def write_csv(
 
     Examples
     --------
+    >>> import sys
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"respondent_id": ["=1+1", "-1"], "value": [-1, 2]})
     >>> write_csv(frame, sys.stdout)

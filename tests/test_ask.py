@@ -221,7 +221,7 @@ def test_failures_noted_by_several_processes_at_once_are_all_kept(tmp_path):
 def test_failures_that_a_full_disk_does_not_take_leave_those_before_and_nothing_else(tmp_path):
     noted = plan._Failures(tmp_path / "failures.csv", "nli", None, {})
     noted.add("first", ValueError("no"))
-    (tmp_path / f".failures.csv.{os.getpid()}").symlink_to("/dev/full")
+    (tmp_path / f".{os.getpid()}.failures.csv").symlink_to("/dev/full")
     with pytest.raises(ParameterError, match="free some space"):
         noted.add("second", ValueError("no"))
     assert pd.read_csv(tmp_path / "failures.csv")["respondent"].tolist() == ["first"]
@@ -230,7 +230,7 @@ def test_failures_that_a_full_disk_does_not_take_leave_those_before_and_nothing_
 
 def test_a_table_of_personas_is_asked_row_by_row_and_compared(tmp_path):
     file = tmp_path / "people.csv"
-    file.write_bytes("name;age\nBén;71\nAnna;34\n".encode("cp1252"))
+    file.write_text("name;age\nBén;71\nAnna;34\n", encoding="utf-8")
     how = {"mode": "options", "store": tmp_path, "progress": False, "choose": "expected"}
     texts = ["I am Bén, aged 71.", "I am Anna, aged 34."]
     member = "minilm-mnli-l3-s16"

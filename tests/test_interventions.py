@@ -16,6 +16,7 @@ import psychometrics as pm
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import data_dir
+from psychometrics_book import workers
 from psychometrics_book.studies import adapting, interventions
 from psychometrics_book.studies.adapting import adapt
 from psychometrics_book.studies.interventions import ARMS, intervention_texts, trajectories
@@ -199,7 +200,7 @@ def study(tiny_pair, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(interventions, "available", lambda *keys: False)
     monkeypatch.setattr(interventions, "intervention_texts", lambda *arm: SENTENCES)
-    monkeypatch.setattr(interventions, "get_context", lambda _: get_context("forkserver"))
+    monkeypatch.setattr(workers, "get_context", lambda _: get_context("forkserver"))
     nli, masked_lm = tiny_pair
     settings = {
         "questionnaires": [pm.load_questionnaire("challenges")], "arms": ["neutral"], "epochs": 3,

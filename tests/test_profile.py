@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-import psychometrics_book as book
 from psychometrics import profiles
 from psychometrics.exceptions import ParameterError
 from psychometrics.reports.own_base import _by_size, _study_bases
@@ -443,7 +442,7 @@ def notebook(monkeypatch, tmp_path):
     about = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=about), folder / "small.ipynb")
     shutil.copy(build.notebooks_dir() / "sweep.ipynb", folder)
-    for module in (book, runs):
+    for module in (build, runs):
         monkeypatch.setattr(module, "notebooks_dir", lambda: folder)
     return folder / "small.ipynb"
 

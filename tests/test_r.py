@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+import psychometrics_book as book
 from psychometrics.measures import graded, irt, ordinal
 from psychometrics.measures.factor import one_factor
 from psychometrics.measures.intervals import correlation_interval
@@ -408,10 +409,10 @@ def test_r_as_a_page_shows_it_gives_what_python_gives(page, tmp_path, monkeypatc
     values, ours = SHOWN[page]
     monkeypatch.chdir(tmp_path)
     python = [*re.findall(r"```python\n(.*?)```", text, re.S)] if page == "r" else []
-    python += re.findall(r"`(pm\.[^`\n]*to_csv[^`\n]*)`", text)
+    python += re.findall(r"`((?:pm|book)\.[^`\n]*to_csv[^`\n]*)`", text)
     assert python, "the page says how its file is written"
     for block in python:
-        exec(block, {"pm": pm})
+        exec(block, {"pm": pm, "book": book})
     shown = "\n".join(re.findall(r"```r\n(.*?)```", text, re.S))
     packages = {a or b for a, b in re.findall(r"library\((\w+)\)|(\w+)::", shown)}
     theirs = in_r(f"{shown}\ncat('\\n')\ncat(c({values}))", None, tmp_path, sorted(packages))

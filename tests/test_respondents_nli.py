@@ -785,7 +785,8 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
         lambda folder: loading.load_model(folder, "causal"),
     ]
     judged, out = pd.DataFrame({"sentence": ["I am."], "acceptable": [1]}), copy.with_name("out")
-    labelled = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"]).assign(label=0)
+    labelled = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"])
+    labelled["label"] = [n % 3 for n in range(len(labelled))]
     ways += [
         lambda folder: acceptability(["I am."], folder),
         lambda folder: train_nli(folder, labelled, out, progress=False),

@@ -27,10 +27,10 @@ def nothing_runs(monkeypatch):
         "modes.nli.NLIRespondent",
         "modes.chat.load_model",
         "modes.option_shares.load_model",
-        "runs._execute_notebook",
     )
     for place in places:
         monkeypatch.setattr(f"psychometrics.{place}", refuse)
+    monkeypatch.setattr("psychometrics_book.runs._execute_notebook", refuse)
 
 
 @pytest.mark.parametrize(

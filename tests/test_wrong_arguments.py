@@ -180,7 +180,7 @@ def test_a_value_that_does_not_fit_is_told_by_the_argument(name, call):
         pm.questionnaires.counts,
         lambda q: pm.modes.simulated.draw_traits(q, 3),
         lambda q: pm.modes.simulated.answers(q, pm.modes.simulated.draw_traits(LOADED[1], 3)),
-        pm.authoring.candidates.wordings,
+        book.studies.candidates.wordings,
         lambda q: pm.rules.flags(pm.styles.empty_answers("gad7", runs=3), q),
         lambda q: pm.evidence.profiles(pm.null_answers("gad7", "noise", 2), q),
     ],

@@ -321,7 +321,8 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     table = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
     chapter = _chapter_of(executed)
     table = table[table["chapter"] == chapter]
-    compared_with = chapter if len(table) and own_parameters(executed) else ""
+    is_other = executed.is_file() and bool(own_parameters(executed))
+    compared_with = chapter if is_other else ""
     rows = []
     for sentence, part in table.groupby("sentence", sort=False):
         cells = []
@@ -384,6 +385,9 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
 
         if len(found):
             parts[title] = found.rename(index=STUDIES)
+
+    if not parts:
+        return pd.DataFrame(0, table.index[:0], [*VERDICTS, "claims"])
 
     found = pd.concat(parts, names=["how", "study"]).rename_axis(columns=None)
     return found.assign(claims=found.sum(axis=1))

@@ -196,7 +196,7 @@ def interval_over_ways(values: np.ndarray, ways: np.ndarray) -> dict[str, float]
     """
     values = as_numbers("values", values, axes=3)
     ways = np.asarray(ways)
-    if ways.ndim != 2 or len(ways) != values.shape[1]:
+    if ways.size and len(ways) != values.shape[1]:
         raise ParameterError("ways: give the levels of each way, a row for each.")
 
     conditions = [levels for levels in ways.T if len(np.unique(levels)) > 1]
