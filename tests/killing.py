@@ -118,7 +118,7 @@ def _execute_fresh(code: str, output: Path, without: str) -> None:
     os.dup2(written, 1)
     os.dup2(written, 2)
     for name in list(sys.modules):
-        if name.partition(".")[0] in ("psychometrics", without):
+        if name.partition(".")[0] in ("psychometrics", "psychometrics_book", without):
             del sys.modules[name]
     sys.modules[without] = None
     exec(code, {"__name__": "__main__"})

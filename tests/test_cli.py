@@ -185,6 +185,7 @@ def test_a_missing_extra_is_named_from_python_too(package, extra, call, tmp_path
 
 def test_train_nli_makes_a_respondent(command, tiny_model, tmp_path):
     rows = [["I feel calm.", "I feel calm.", "entailment"], ["I feel calm.", "It is.", "neutral"]]
+    rows += [["I feel calm.", "I do not.", "contradiction"]]
     pairs = pd.DataFrame(rows * 8, columns=["premise", "hypothesis", "label"])
     pairs.to_csv(tmp_path / "pairs.csv", index=False)
     output = tmp_path / "trained"
@@ -192,7 +193,7 @@ def test_train_nli_makes_a_respondent(command, tiny_model, tmp_path):
     shown = command(
         "train-nli", tiny_model, output, "--data", data, "--epochs", "1", "--lr", "1e-9"
     )
-    assert "trained on 16 pairs" in shown
+    assert "trained on 24 pairs" in shown
     assert pm.load_respondent(output).answer([("I feel calm.", "It is.")]).shape == (1, 3)
 
 

@@ -415,7 +415,7 @@ def test_missing_items_are_told_as_missing_not_as_a_fault_of_the_scale(tmp_path)
 
 
 def test_a_notebook_is_not_begun_with_an_impossible_value(monkeypatch, tmp_path):
-    monkeypatch.setattr("psychometrics.runs._execute_notebook", pytest.fail)
+    monkeypatch.setattr("psychometrics_book.runs._execute_notebook", pytest.fail)
     with pytest.raises(ParameterError, match="item"):
         book.runs.run_notebook("01-first-score", {"item": np.nan}, tmp_path / "x.ipynb")
 
