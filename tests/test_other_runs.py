@@ -180,7 +180,7 @@ def test_a_sentence_that_does_not_hold_is_marked_wherever_it_is_said(pages, chap
         if listed.get_text().startswith("“"):
             listed.decompose()
     text = _normal(body.get_text(" "))
-    text = re.sub(r"\[ (.*? here|published data, not this run) \]", r"[\1]", text)
+    text = re.sub(r"\[ ([^\[\]]+? here|published data, not this run) \]", r"[\1]", text)
     marked = 0
     fails = claims.SENTENCE_VERDICTS[2:]
     for row in judged[judged["verdict"].isin(fails)].itertuples():
