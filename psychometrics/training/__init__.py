@@ -123,11 +123,12 @@ def train_nli(
     Examples
     --------
     >>> import tempfile
-    >>> pairs = pd.DataFrame({"premise": ["I am calm."] * 2, "hypothesis": ["I am.", "I am not."],
-    ...                       "label": ["entailment", "contradiction"]})
+    >>> pairs = pd.DataFrame({"premise": ["I am calm."] * 3,
+    ...                       "hypothesis": ["I am at ease.", "I am not.", "It rains."],
+    ...                       "label": ["entailment", "contradiction", "neutral"]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     train_nli("minilm", pairs, folder, layers=1, epochs=1, progress=False)["pairs"]
-    2
+    3
     """
     check_flags(shuffled=shuffled, progress=progress)
     chosen = Settings.of(settings)
