@@ -1,4 +1,5 @@
 from . import (
+    answers,
     asking,
     authoring,
     checks,
@@ -10,22 +11,20 @@ from . import (
     measures,
     models,
     modes,
+    nulls,
     paths,
     questionnaires,
     store,
     training,
 )
-from .asking import nulls
-from .asking.answer_files import read_answers, write_answers
+from .answers.files import read_answers, write_answers
 from .asking.ask import ask, ask_ways
-from .asking.nulls import null_answers, null_distribution
 from .asking.population import population, population_table, readable_names, untouched_bases
 from .measures import (
     attributions,
     beliefs,
     bias,
     categories,
-    evidence,
     graded,
     groups,
     intervals,
@@ -44,7 +43,8 @@ from .measures.normalisation import pss, two_way
 from .measures.score_tables import score_table
 from .measures.scoring import item_scores, scale_scores
 from .modes import load_respondent, messages, replies
-from .questionnaires import answers
+from .nulls import evidence
+from .nulls.respondents import null_answers, null_distribution
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
 from .reports import answer_profiles, profiles, rules

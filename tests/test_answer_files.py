@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 from psychometrics import data
-from psychometrics.asking.item_names import _ItemNames
+from psychometrics.answers.item_names import _ItemNames
 from psychometrics.cli import app
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.measures.omega import omega_hierarchical

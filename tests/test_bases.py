@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 from scipy.special import softmax
 
 import psychometrics as pm
-from psychometrics.asking.nulls import head_logits
 from psychometrics.measures.reliability import alphas
 from psychometrics.models.loading import load_model
 from psychometrics.models.vectors import last_states, pair_vectors, worded
+from psychometrics.nulls.respondents import head_logits
 from recipes import (
     base_criterion,
     base_members,

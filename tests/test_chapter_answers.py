@@ -20,7 +20,7 @@ QUICK = {"10-self-report": {"runs": 2, "wording": "none"}}
 def table(tmp_path_factory) -> Path:
     """Twelve models of 2024 on the IPIP-50, as a file with a row for each."""
     answers = pd.read_csv(data_dir() / "published" / "answers.csv.gz")
-    answers = answers.query("source == 'llmpersonality'")[list(pm.answers.COLUMNS)]
+    answers = answers.query("source == 'llmpersonality'")[list(pm.questionnaires.answers.COLUMNS)]
     path = tmp_path_factory.mktemp("own") / "models.wide.csv"
     pm.write_answers(answers, path)
     return path
@@ -73,7 +73,8 @@ def test_each_respondent_of_a_table_is_compared_with_peoples_norms(ran):
     gpt = scores.set_index(["scale", "respondent_id"]).loc[("agreeableness", "gpt-4o")]
     answers = pd.read_csv(data_dir() / "published" / "answers.csv.gz")
     answers = answers.query("source == 'llmpersonality' and respondent_id == 'gpt-4o'")
-    own = pm.scale_scores(answers[list(pm.answers.COLUMNS)], "ipip50").set_index("scale")["score"]
+    answers = answers[list(pm.questionnaires.answers.COLUMNS)]
+    own = pm.scale_scores(answers, "ipip50").set_index("scale")["score"]
     assert gpt["score"] == pytest.approx(own["agreeableness"])
     assert "not the published run" in page
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import psychometrics as pm
-from psychometrics.asking import nulls
-from psychometrics.measures import evidence
 from psychometrics.models.vectors import layer_vectors
+from psychometrics.nulls import evidence
+from psychometrics.nulls import respondents as nulls
 from recipes import dose
 
 NAMES = ("gad7", "challenges")

@@ -20,7 +20,11 @@ from psychometrics import (
     untouched_bases,
 )
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.evidence import (
+from psychometrics.measures.reliability import alpha, omega
+from psychometrics.measures.scoring import keyed_items
+from psychometrics.measures.structure import heterotrait_monotrait
+from psychometrics.measures.validity import term_silhouettes
+from psychometrics.nulls.evidence import (
     evidence,
     jackknife,
     profile_agreement,
@@ -28,10 +32,6 @@ from psychometrics.measures.evidence import (
     reached,
     resized,
 )
-from psychometrics.measures.reliability import alpha, omega
-from psychometrics.measures.scoring import keyed_items
-from psychometrics.measures.structure import heterotrait_monotrait
-from psychometrics.measures.validity import term_silhouettes
 from psychometrics.paths import data_dir
 from psychometrics_book.studies.untrained import EXPECTED as SIGNS
 from psychometrics_book.studies.untrained import (

@@ -28,7 +28,7 @@ import psychometrics as pm
 from psychometrics.authoring.wording import word_lists, wording
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import score_tables
-from psychometrics.measures.kernels import kernel_statistics
+from psychometrics.nulls.kernels import kernel_statistics
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from psychometrics_book import exercises
 from recipes.beliefs import hit_parts

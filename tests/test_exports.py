@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import psychometrics as pm
-from psychometrics.asking.item_names import _ItemNames, _numbered_names, _OptionNames
+from psychometrics.answers.item_names import _ItemNames, _numbered_names, _OptionNames
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires.readers import _slug

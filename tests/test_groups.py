@@ -9,8 +9,8 @@ from sklearn.decomposition import PCA
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.groups import _loadings, congruence, standardised_dif
-from psychometrics.measures.kernels import _scale_statistics
 from psychometrics.measures.marginal_likelihood import _first_slopes
+from psychometrics.nulls.kernels import _scale_statistics
 from tests.test_validity import cell_of
 
 

@@ -20,7 +20,8 @@ from psychometrics.paths import book_dir, data_dir, notebooks_dir
 PACKAGE = Path(pm.__file__).parent
 FRONT = PACKAGE / "__init__.py"
 CORE = {"exceptions", "files", "paths", "data", "checks", "progress", "store", "questionnaires",
-        "asking", "models", "modes", "endpoints", "measures", "training"}  # fmt: skip
+        "asking", "answers", "models", "modes", "endpoints", "measures", "nulls",
+        "training"}  # fmt: skip
 """What reports and the command are made of: it imports nothing of theirs."""
 LAYERS = (
     {"exceptions", "files", "paths"},
@@ -28,6 +29,7 @@ LAYERS = (
     {"questionnaires", "store"},
     {"endpoints", "models"},
     {"measures", "modes"},
+    {"answers", "nulls"},
     {"asking"},
     {"authoring"},
 )

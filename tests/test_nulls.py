@@ -8,19 +8,19 @@ import pytest
 import torch
 
 import psychometrics as pm
-from psychometrics.asking.nulls import (
-    kernel,
-    kernel_statistics,
-    null_answers,
-    null_distribution,
-    shuffled,
-)
 from psychometrics.exceptions import ParameterError
 from psychometrics.models import vectors
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.modes.mode import Identity
 from psychometrics.modes.nli import _WordsRespondent
+from psychometrics.nulls.kernels import kernel_statistics
+from psychometrics.nulls.respondents import (
+    kernel,
+    null_answers,
+    null_distribution,
+    shuffled,
+)
 from psychometrics.paths import data_dir
 from psychometrics.training.heads import nli_classifier
 from recipes import kernels
@@ -142,7 +142,7 @@ def test_shipped_heads_on_the_decoder_answer_without_reading_a_prompt(monkeypatc
 
 
 def test_a_thirtieth_of_the_shipped_heads_answers_comes_out_again(monkeypatch):
-    monkeypatch.setattr("psychometrics.asking.nulls._shipped_heads", lambda *_: {})
+    monkeypatch.setattr("psychometrics.nulls.respondents._shipped_heads", lambda *_: {})
     again = make_nulls.head_answers([_first_items("soc13")])
     again = again.set_index("key")
     shipped = pd.read_parquet(data_dir() / "null_heads.parquet").set_index("key")

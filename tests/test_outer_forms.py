@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 import psychometrics_book as book
-from psychometrics.asking.answer_tables import read_table
+from psychometrics.answers.tables import read_table
 from psychometrics.checks import parse_parameters
 from psychometrics.cli import app
 from psychometrics.data import text_table, with_formulas, write_csv, write_text

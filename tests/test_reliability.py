@@ -13,9 +13,9 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 import psychometrics as pm
-from psychometrics.asking import nulls
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import factor, reliability
+from psychometrics.nulls import respondents as nulls
 from psychometrics.questionnaires import load_questionnaire
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from psychometrics.asking.answer_files import read_answers
+from psychometrics.answers.files import read_answers
 from psychometrics.asking.judge import _replies_to_judge
 from psychometrics.modes import generation
 from psychometrics.modes.replies import parse_reply, without_thoughts

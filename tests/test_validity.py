@@ -188,7 +188,7 @@ def test_the_ratio_of_many_matrices_is_that_of_each_and_missing_where_items_do_n
     matrices = (matrices + np.swapaxes(matrices, 1, 2)) / 2
     matrices[:, range(6), range(6)] = 1
     matrices[4, 0, 1] = matrices[4, 1, 0] = -0.2
-    ratios = structure._standardised(structure._block_means(matrices, [2, 4]))[:, 0, 1]
+    ratios = structure.as_correlations(structure.block_means(matrices, [2, 4]))[:, 0, 1]
     for r, ratio in zip(matrices[:4], ratios, strict=False):
         within = r[0, 1] * r[2:, 2:][np.triu_indices(4, 1)].mean()
         assert ratio == pytest.approx(r[:2, 2:].mean() / np.sqrt(within))
@@ -217,6 +217,6 @@ def test_answers_that_are_all_alike_have_a_silhouette_of_zero():
 
 
 def test_two_scales_of_one_item_each_have_the_correlation_of_the_items():
-    means = structure._block_means(np.array([[1.0, 0.3], [0.3, 1.0]]), [1, 1])
+    means = structure.block_means(np.array([[1.0, 0.3], [0.3, 1.0]]), [1, 1])
     assert means[0, 1] == pytest.approx(0.3)
     assert np.isnan(np.diag(means)).all()

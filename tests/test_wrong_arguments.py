@@ -228,7 +228,7 @@ def test_what_is_no_table_is_refused_where_a_table_belongs(name, wrong):
         ("n_resamples", lambda n: pm.structure.heterotrait_monotrait(SAID, LOADED, n)),
         ("simulations", lambda n: pm.irt.item_fit(SOLVED, pm.irt.fit(SOLVED), n)),
         ("populations", lambda n: book.studies.untrained.compare(populations=n)),
-        ("respondents", lambda n: pm.measures.kernels.kernel_statistics(
+        ("respondents", lambda n: pm.nulls.kernels.kernel_statistics(
             pm.nulls.kernel("challenges"), n)),
     ],
 )  # fmt: skip

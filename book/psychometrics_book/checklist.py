@@ -88,7 +88,7 @@ def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     answers : DataFrame
-        Answers, as :func:`psychometrics.asking.answer_files.read_all` returns them.
+        Answers, as :func:`psychometrics.answers.files.read_all` returns them.
 
     Examples
     --------

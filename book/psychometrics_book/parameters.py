@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
 from psychometrics import modes  # a mode's file, and torch with it, is loaded at its first use
-from psychometrics.asking.answer_files import read_answers
+from psychometrics.answers.files import read_answers
 from psychometrics.asking.population import population
 from psychometrics.checks import check_choice, wrong_kind
 from psychometrics.endpoints.secrets import refuse_secrets

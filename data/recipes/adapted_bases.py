@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.nulls import drawn_words, head_logits
 from psychometrics.asking.population import population, untouched_bases
-from psychometrics.measures.evidence import profiles
 from psychometrics.models.loading import load_model, load_tokenizer
 from psychometrics.models.sources import SMOLLM2, find
 from psychometrics.models.vectors import last_states, layer_vectors, pair_vectors, worded
 from psychometrics.modes import load_respondent
+from psychometrics.nulls.evidence import profiles
+from psychometrics.nulls.respondents import drawn_words, head_logits
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 

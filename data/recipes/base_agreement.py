@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from psychometrics.measures.evidence import profile_agreement
 from psychometrics.measures.intervals import jackknife_half_width
+from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.questionnaires import load_questionnaire
 
 from . import base_rows, bases

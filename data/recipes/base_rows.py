@@ -22,8 +22,8 @@ import pandas as pd
 import yaml
 from safetensors.torch import load_file
 
-from psychometrics.asking.nulls import head_logits
 from psychometrics.models.vectors import is_decoder
+from psychometrics.nulls.respondents import head_logits
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import key_of

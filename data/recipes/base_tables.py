@@ -17,10 +17,10 @@ import pandas as pd
 from safetensors.torch import load_file
 from scipy import stats
 
-from psychometrics.asking.nulls import kernel_of_vectors
-from psychometrics.measures.evidence import evidence_of_draws
-from psychometrics.measures.kernels import kernel_statistics
 from psychometrics.models.vectors import is_decoder
+from psychometrics.nulls.evidence import evidence_of_draws
+from psychometrics.nulls.kernels import kernel_statistics
+from psychometrics.nulls.respondents import kernel_of_vectors
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics_book.studies.untrained import EXPECTED
 

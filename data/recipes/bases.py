@@ -24,7 +24,6 @@ import pandas as pd
 import torch
 from safetensors.torch import load_file, save_file
 
-from psychometrics.asking.nulls import drawn_words
 from psychometrics.models.fetching import registry
 from psychometrics.models.loading import load_model, load_tokenizer
 from psychometrics.models.sources import base_path, fetch_indexed, find
@@ -35,6 +34,7 @@ from psychometrics.models.vectors import (
     word_vectors,
     worded,
 )
+from psychometrics.nulls.respondents import drawn_words
 from psychometrics.paths import cache_dir
 
 from . import base_members, dose

@@ -12,10 +12,10 @@ import pandas as pd
 from scipy import stats
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import population, untouched_bases
-from psychometrics.measures.evidence import resized
 from psychometrics.measures.normalisation import pss
+from psychometrics.nulls.evidence import resized
+from psychometrics.nulls.respondents import null_answers
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 

@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import population_table, untouched_bases
 from psychometrics.measures.normalisation import pss
 from psychometrics.measures.trends import monotony
 from psychometrics.measures.validity import term_silhouettes
 from psychometrics.modes import load_respondent
+from psychometrics.nulls.respondents import null_answers
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics_book.studies.candidates import wordings

@@ -18,14 +18,14 @@ import pandas as pd
 import torch
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.nulls import kernel
 from psychometrics.asking.population import population, population_table
-from psychometrics.measures.kernels import kernel_statistics
 from psychometrics.measures.normalisation import two_way
 from psychometrics.measures.reliability import alphas
 from psychometrics.measures.scoring import item_scores
 from psychometrics.models import vectors
 from psychometrics.modes.nli import PROBABILITIES
+from psychometrics.nulls.kernels import kernel_statistics
+from psychometrics.nulls.respondents import kernel
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
@@ -208,7 +208,7 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
     DataFrame
         A row for each pair of items of one questionnaire, a column for each base.
     DataFrame
-        The columns of :func:`psychometrics.measures.kernels.kernel_statistics`: ``value`` for the
+        The columns of :func:`psychometrics.nulls.kernels.kernel_statistics`: ``value`` for the
         members, and ``low, high`` of the kernel for as many respondents as ``members``.
     """
     pairs = {}

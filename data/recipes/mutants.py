@@ -42,6 +42,7 @@ RESULTS = ROOT / "runs" / "mutants.jsonl"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.csv")
 MODULES = (
     "psychometrics/measures/*.py",
+    "psychometrics/nulls/*.py",
     "psychometrics/store/*.py",
     "psychometrics/checks.py",
     "psychometrics/modes/replies.py",

@@ -21,19 +21,19 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.nulls import drawn_words, head_logits
 from psychometrics.asking.population import population, population_table, untouched_bases
-from psychometrics.measures.evidence import (
+from psychometrics.measures.reliability import alphas
+from psychometrics.models.sources import SMOLLM2
+from psychometrics.models.vectors import layer_vectors
+from psychometrics.modes.nli import PROBABILITIES
+from psychometrics.nulls.evidence import (
     evidence_of_draws,
     jackknife,
     profiles,
     rank_correlations,
     reached,
 )
-from psychometrics.measures.reliability import alphas
-from psychometrics.models.sources import SMOLLM2
-from psychometrics.models.vectors import layer_vectors
-from psychometrics.modes.nli import PROBABILITIES
+from psychometrics.nulls.respondents import drawn_words, head_logits
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import key_of

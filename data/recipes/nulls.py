@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.asking.nulls import head_name, null_answers
 from psychometrics.asking.population import population, untouched_bases
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES
+from psychometrics.nulls.respondents import head_name, null_answers
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaires
 from psychometrics.questionnaires.prompts import prompts

@@ -13,9 +13,9 @@ import pandas as pd
 
 from psychometrics import figures
 from psychometrics.asking.ask import ask
-from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import population, untouched_bases
-from psychometrics.measures.evidence import profiles, resized
+from psychometrics.nulls.evidence import profiles, resized
+from psychometrics.nulls.respondents import null_answers
 from psychometrics.paths import book_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 

@@ -18,8 +18,8 @@ import pandas as pd
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from psychometrics.measures.evidence import profile_agreement
 from psychometrics.measures.intervals import jackknife_half_width
+from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.questionnaires import load_questionnaire
 
 from . import base_labels, base_rows, bases, twins

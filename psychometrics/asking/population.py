@@ -143,7 +143,7 @@ def untouched_bases(names: list[str]) -> dict[str, list[Any]]:
     -------
     dict
         ``base``, ``layers`` and ``wording`` (a decoder's text, None for an encoder), each with one
-        entry per respondent, as :func:`psychometrics.asking.nulls.null_answers` accepts them.
+        entry per respondent, as :func:`psychometrics.nulls.respondents.null_answers` accepts them.
 
     Examples
     --------

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..answers.files import read_all
+from ..answers.tables import read_table
 from ..checks import check_columns, check_numbers
 from ..data import write_csv, write_text
 from ..exceptions import ParameterError, check_file
 from ..modes.messages import attention_text
 from ..questionnaires import Item, Option, Questionnaire, load_questionnaire
 from ..questionnaires.answers import IDENTITY, check_loaded
-from .answer_files import read_all
-from .answer_tables import read_table
 
 _CHECK = "attention_"
 _FASTEST = 2.0

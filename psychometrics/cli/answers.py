@@ -58,7 +58,7 @@ def read_answer_file(file: Path, questionnaires: list, respondents: str, mode: s
     if (respondents, mode) != ("embedded", "nli"):
         raise ParameterError("--answers replaces asking: leave out respondents and mode.")
 
-    read = pm.asking.answer_files.read_all
+    read = pm.answers.files.read_all
     return read(file, questionnaires, progress=True, **parse_reading_settings(condition))
 
 

@@ -73,7 +73,7 @@ def _ask(
 
     if output is not None:
         answers_items = pm.modes.mode_named(mode).answers == "items" and not dry_run
-        output = pm.asking.answer_files.check_answers_file(output, answers_items)
+        output = pm.answers.files.check_answers_file(output, answers_items)
         more |= {"log": True} if "log" in pm.modes.mode_named(mode).conditions else {}
 
     answers = _collect_answers(
@@ -127,7 +127,7 @@ def _scores(
         pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
     if output is not None:
         in_items = answer_file is not None or pm.modes.mode_named(mode).answers == "items"
-        output = pm.asking.answer_files.check_answers_file(output, items and in_items)
+        output = pm.answers.files.check_answers_file(output, items and in_items)
 
     loaded = [pm.load_questionnaire(name) for name in questionnaires]
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
@@ -199,7 +199,7 @@ def _survey(
         return
 
     if output is not None:
-        output = pm.asking.answer_files.check_answers_file(output, has_items=True)
+        output = pm.answers.files.check_answers_file(output, has_items=True)
     answers, screened = pm.asking.survey.read_survey(files, form, **settings)
     write_table(screened)
     typer.echo(f"{screened['kept'].sum()} of {len(screened)} people are kept", err=True)

@@ -103,7 +103,7 @@ def bias_shares(
         highest option, the middle one or one of the two ends, and otherwise answers at random; and
         ``permuted``, where every item's answers are shuffled over the units. Answers to prompts
         have no options and therefore only the last null; for untrained heads, compute the shares
-        from :func:`psychometrics.asking.nulls.null_answers`.
+        from :func:`psychometrics.nulls.respondents.null_answers`.
 
     Raises
     ------

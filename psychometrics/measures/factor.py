@@ -61,7 +61,7 @@ def one_factor(covariances: np.ndarray) -> np.ndarray:
     matrices = covariances.reshape(-1, size, size)
     loadings = np.full((len(matrices), size), np.nan)
 
-    correlations = _standardised(matrices)
+    correlations = as_correlations(matrices)
     sound = np.isfinite(correlations).all(axis=(1, 2)) & (size > 2)
     sound[sound] = np.linalg.eigvalsh(correlations[sound])[:, 0] >= _SINGULAR
 
@@ -80,7 +80,7 @@ def _square(covariances: np.ndarray) -> np.ndarray:
     return covariances
 
 
-def _standardised(covariances: np.ndarray) -> np.ndarray:
+def as_correlations(covariances: np.ndarray) -> np.ndarray:
     """Convert covariances to correlations, missing if an item does not vary."""
     variances = np.diagonal(covariances, axis1=-2, axis2=-1)
     deviations = np.sqrt(np.where(variances > 0, variances, np.nan))

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..checks import check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
-from .factor import _standardised
+from .factor import as_correlations
 
 
 def congruence(
@@ -158,7 +158,7 @@ def _bootstrap(
     from scipy.stats import wishart  # slow to load
 
     samples = wishart.rvs(rows - 1, correlations, size=draws, random_state=rng)
-    loadings = _loadings(_standardised(samples), target.shape[1])
+    loadings = _loadings(as_correlations(samples), target.shape[1])
 
     return _turned(loadings, target).mean(axis=1)
 

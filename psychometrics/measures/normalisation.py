@@ -109,7 +109,7 @@ def pss(
     """
     needed = ["respondent_id", *_TEMPLATE, "term", "intensifier", "polarity", "weight"]
     _check_answers(answers, needed, ["polarity", "weight"])
-    frame = answers.assign(raw=_raw_scores(answers, score)).reset_index(drop=True)
+    frame = answers.assign(raw=raw_scores(answers, score)).reset_index(drop=True)
     shares = np.full(len(frame), np.nan)
     raw = frame["raw"].to_numpy()
     for rows, places, cube in template_cubes(frame, raw):
@@ -180,7 +180,7 @@ def _numbered(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
     return np.where(number < 0, -1, pd.factorize(number)[0])
 
 
-def _raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
+def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     """Return the score of each answer to a prompt before normalisation, from 0 to 1."""
     check_choice(("entailment", "contrast"), score=score)
     names = ["entailment"] if score == "entailment" else ["entailment", "contradiction"]

@@ -15,7 +15,7 @@ from scipy import special
 from ..checks import check_choice, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
-from .factor import _square, _standardised, one_factor
+from .factor import _square, as_correlations, one_factor
 from .intervals import jackknife_half_width
 from .items import _as_numbers
 from .scoring import keyed_items
@@ -460,7 +460,7 @@ def _correlations(values: np.ndarray) -> np.ndarray:
     """Return correlations of the columns, missing if a column varies only by rounding."""
     if len(values) < 2:
         return np.full((values.shape[1],) * 2, np.nan)
-    matrix = _standardised(np.cov(values, rowvar=False))
+    matrix = as_correlations(np.cov(values, rowvar=False))
     return np.where(_varies(values), matrix, np.nan)
 
 

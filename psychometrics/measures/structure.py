@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
-from .factor import _standardised
+from .factor import as_correlations
 from .scoring import keyed_items
 
 _LEAST = 4
@@ -90,10 +90,10 @@ def heterotrait_monotrait(
     dealt = matrices[0][deals[:, :, None], deals[:, None, :]]
     names = list(sizes)
     counts = list(sizes.values())
-    means, by_chance = (_block_means(part, counts) for part in (matrices, dealt))
+    means, by_chance = (block_means(part, counts) for part in (matrices, dealt))
     # a ratio is to mean correlations what a correlation is to covariances
-    ratios = _standardised(means)
-    ratios_by_chance = _standardised(by_chance)
+    ratios = as_correlations(means)
+    ratios_by_chance = as_correlations(by_chance)
     rows = []
     for i, j in itertools.combinations(range(len(names)), 2):
         ratio = ratios[:, i, j]
@@ -180,7 +180,7 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     return pd.DataFrame(rows).drop(columns="phi")
 
 
-def _block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+def block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """Return the mean correlations between the items of every two scales.
 
     Parameters
@@ -199,7 +199,7 @@ def _block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     Examples
     --------
     >>> r = np.array([[1.0, 0.6, 0.2], [0.6, 1.0, 0.4], [0.2, 0.4, 1.0]])
-    >>> _block_means(r, [2, 1]).round(2).tolist()
+    >>> block_means(r, [2, 1]).round(2).tolist()
     [[0.6, 0.3], [0.3, nan]]
     """
     member = np.repeat(np.eye(len(sizes)), sizes, axis=0)

@@ -135,7 +135,7 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
 
     with the vectors :math:`\ddot h_{ij}` of term and intensifier, minus their means over terms and
     over intensifiers; *w_j* is the weight of intensifier *j*, and :math:`S^+` are the source terms.
-    See :func:`psychometrics.asking.nulls.kernel`.
+    See :func:`psychometrics.nulls.respondents.kernel`.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def assess_answers(
     Parameters
     ----------
     answers : DataFrame
-        Answers to items, as :func:`psychometrics.asking.answer_files.read_answers` or
+        Answers to items, as :func:`psychometrics.answers.files.read_answers` or
         :func:`psychometrics.asking.ask` returns them.
     questionnaires : str, Path or Questionnaire, or several
         All questionnaires that were answered; each has scales.

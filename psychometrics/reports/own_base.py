@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..asking.nulls import kernel, null_answers
 from ..asking.population import population_table, untouched_bases
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
-from ..measures.evidence import profiles
-from ..measures.kernels import kernel_statistics
 from ..models.loading import load_config, load_model
 from ..models.model_files import read_json
 from ..models.sources import SMOLLM2, find
 from ..modes import load_respondent
+from ..nulls.evidence import profiles
+from ..nulls.kernels import kernel_statistics
+from ..nulls.respondents import kernel, null_answers
 from ..paths import data_dir
 from ..questionnaires import Questionnaire, load_questionnaire
 from .rules import HEAD_SIZES, _heads_of_sizes
@@ -81,7 +81,8 @@ def untouched_base(model: str, named: str | Path | None = None) -> dict:
     Returns
     -------
     dict
-        ``base, layers, wording``, as :func:`psychometrics.asking.nulls.null_answers` accepts them;
+        ``base, layers, wording``, as :func:`~psychometrics.nulls.respondents.null_answers` takes
+        them;
         ``own``, whether the base is the model's own or, if that is not known, the embedded encoder;
         ``said``, a description.
 

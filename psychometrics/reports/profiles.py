@@ -72,7 +72,7 @@ def assess(
         ``flags``, from :func:`psychometrics.reports.rules.flags`, with ``questionnaire``;
         ``others`` and ``nulls``: ``questionnaire, scale, who, score``; ``norms``, for answers to
         items; ``items`` and ``null_items``, item scores of the model and the null respondents;
-        ``kernel``, for answers to prompts :func:`psychometrics.measures.kernels.kernel_statistics`
+        ``kernel``, for answers to prompts :func:`psychometrics.nulls.kernels.kernel_statistics`
         on the model's base; ``sizes``, for answers to prompts of GAD-7, PHQ-9 or SOC-13:
         ``questionnaire, respondents, million parameters``, ``silhouette`` and ``alpha`` with ``low,
         high``, for the model, for random heads of three sizes on its base, and for random heads at
@@ -107,7 +107,7 @@ def judge_respondents(
     Parameters
     ----------
     answers : DataFrame
-        Answers, as :func:`psychometrics.asking.answer_files.read_answers` returns them.
+        Answers, as :func:`psychometrics.answers.files.read_answers` returns them.
     questionnaires : str, Path or Questionnaire, or several
         All questionnaires that were answered; each has scales.
     names : sequence of str

@@ -162,7 +162,7 @@ window.askQuestionnaire = (function () {
     return found;
   }
 
-  /* Cronbach's alpha of untrained heads, from the covariance that these vectors give: psychometrics.asking.nulls.kernel. */
+  /* Cronbach's alpha of untrained heads, from the covariance that these vectors give: psychometrics.nulls.respondents.kernel. */
   function alphas(whole, vectors) {
     const parts = byTemplate(whole, vectors);
     const items = whole.items.map((item, i) => {

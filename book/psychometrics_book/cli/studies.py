@@ -84,7 +84,7 @@ def _behaviour(
     from statsmodels.stats.proportion import proportion_confint
 
     if output is not None:
-        output = pm.asking.answer_files.check_answers_file(output, has_items=False)
+        output = pm.answers.files.check_answers_file(output, has_items=False)
 
     study = book.studies.behaviour
     how = {"store": store, **parse_conditions(condition, "chat")}

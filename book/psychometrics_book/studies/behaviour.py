@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.asking.answer_tables import read_table
+from psychometrics.answers.tables import read_table
 from psychometrics.asking.ask import ask
 from psychometrics.checks import check_columns, check_numbers
 from psychometrics.exceptions import ParameterError, RespondentError

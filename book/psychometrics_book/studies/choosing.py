@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.nulls import null_answers
 from psychometrics.exceptions import RespondentError
 from psychometrics.measures.normalisation import two_way
 from psychometrics.measures.validity import silhouettes
 from psychometrics.models.loading import load_sentence_encoder
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
+from psychometrics.nulls.respondents import null_answers
 from psychometrics.questionnaires.prompts import prompts
 
 from .candidates import _intensifier_lists, _pool_of, _present_wordings, _with_levels, _Wording

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from psychometrics import __version__
-from psychometrics.asking.answer_files import read_all
+from psychometrics.answers.files import read_all
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import readable_names
 from psychometrics.data import write_text
@@ -50,7 +50,7 @@ def runs_for(answers: pd.DataFrame, width: float) -> pd.DataFrame:
     ----------
     answers : DataFrame
         Answers to items of a pilot with at least two runs of a respondent, as
-        :func:`psychometrics.asking.ask` or :func:`psychometrics.asking.answer_files.read_answers`
+        :func:`psychometrics.asking.ask` or :func:`psychometrics.answers.files.read_answers`
         returns them.
     width : float
         Width of the 95 % interval of one respondent's score, in points of the scale.
@@ -118,7 +118,7 @@ def run_study(
         Settings that the plan leaves open: the ``device``, and settings of the endpoint, such as
         prices, ``timeout``, ``concurrency`` and ``max_cost`` of the whole run; a ``dry_run``
         records nothing. In mode ``file``, the settings of
-        :func:`psychometrics.asking.answer_files.read_answers`.
+        :func:`psychometrics.answers.files.read_answers`.
 
     Returns
     -------

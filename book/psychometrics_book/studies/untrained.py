@@ -15,12 +15,12 @@ import pandas as pd
 from scipy import special
 
 from psychometrics.asking.ask import ask
-from psychometrics.asking.nulls import null_answers
 from psychometrics.asking.population import FAMILIES, population, population_table, readable_names
 from psychometrics.checks import check_numbers
 from psychometrics.data import shipped
 from psychometrics.exceptions import PsychometricsError
-from psychometrics.measures.evidence import (
+from psychometrics.modes import identify
+from psychometrics.nulls.evidence import (
     evidence,
     evidence_of_draws,
     jackknife,
@@ -28,7 +28,7 @@ from psychometrics.measures.evidence import (
     reached,
     resized,
 )
-from psychometrics.modes import identify
+from psychometrics.nulls.respondents import null_answers
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.reports.own_base import untouched_base
@@ -65,7 +65,7 @@ class _Comparison:
         GAD-7, PHQ-9 and SOC-13, then the placebos.
     answers, profiles : DataFrame
         The respondents' answers to all questionnaires, and their
-        :func:`psychometrics.measures.evidence.profiles`.
+        :func:`psychometrics.nulls.evidence.profiles`.
     base : Series
         By respondent: *encoders* or *decoders* for the book's members, the untouched base's name
         for respondents from outside the book, or *others* if it is not known.

@@ -9,9 +9,9 @@ import pandas as pd
 
 from ..checks import check_numbers
 from ..exceptions import ParameterError
-from .factor import _standardised
-from .reliability import alphas, omegas
-from .structure import _block_means
+from ..measures.factor import as_correlations
+from ..measures.reliability import alphas, omegas
+from ..measures.structure import block_means
 
 
 def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) -> pd.DataFrame:
@@ -32,7 +32,7 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     Parameters
     ----------
     covariance : DataFrame, shape (I, I)
-        Covariance, as :func:`psychometrics.asking.nulls.kernel` returns it; its labels
+        Covariance, as :func:`psychometrics.nulls.respondents.kernel` returns it; its labels
         ``questionnaire`` and ``scale`` identify the scales.
     respondents : int, optional
         Number of respondents in each of 1,000 samples; by default there are no samples and no
@@ -126,10 +126,10 @@ def _scale_statistics(
     0.667
     """
     member = np.repeat(np.eye(len(sizes)), sizes, axis=0)
-    correlations = _standardised(covariances)
+    correlations = as_correlations(covariances)
     sums = member.T @ covariances @ member
     # a ratio is to mean correlations what a correlation is to covariances
-    ratios = _standardised(_block_means(correlations, sizes.to_numpy()))
+    ratios = as_correlations(block_means(correlations, sizes.to_numpy()))
 
     found = {}
     end = 0

@@ -15,8 +15,8 @@ from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import COLUMNS
-from .answer_tables import _AnswerTable, _Notes, listed, several, shown
 from .item_names import _LONGEST, _ItemNames, _numbered_names, _OptionNames, _plain_name
+from .tables import _AnswerTable, _Notes, listed, several, shown
 
 _MARK = re.compile(r"[\W_]*(?:r|rc|rev|inv|reversed|recoded|\*)\W*$", re.IGNORECASE)
 
@@ -94,7 +94,7 @@ def _lay_out(
     asked : dict
         The columns that the user named: ``respondent, run, item, value`` and ``conditions``.
     columns : str, Path or mapping, optional
-        As in :func:`psychometrics.asking.answer_files.read_answers`.
+        As in :func:`psychometrics.answers.files.read_answers`.
     notes : _Notes
         Notes to which decisions and omissions are added.
 
@@ -110,7 +110,7 @@ def _lay_out(
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.asking.answer_tables import read_table
+    >>> from psychometrics.answers.tables import read_table
     >>> table = read_table(pd.DataFrame({"id": ["a"], "gad1": [2]}))
     >>> asked = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])
     >>> rows = _lay_out(table, load_questionnaire("gad7"), asked, None, _Notes("a")).answers

@@ -13,12 +13,12 @@ from scipy import stats
 
 from ..checks import as_numbers, check_columns, check_kinds
 from ..exceptions import ParameterError
+from ..measures.factor import as_correlations
+from ..measures.intervals import jackknife_half_width, merge_near_ties
+from ..measures.normalisation import raw_scores, template_cubes, two_way
+from ..measures.validity import silhouettes
 from ..questionnaires import Questionnaire, load_questionnaires
-from .factor import _standardised
-from .intervals import jackknife_half_width, merge_near_ties
 from .kernels import _scale_statistics
-from .normalisation import _raw_scores, template_cubes, two_way
-from .validity import silhouettes
 
 _CLASSES = ["entailment", "neutral", "contradiction"]
 # Fewest respondents for statistics of differences.
@@ -86,7 +86,7 @@ def profiles(
     if not np.array_equal(prompts, np.tile(np.arange(number), len(respondents))):
         raise ParameterError("Respondents answered different prompts; give all the same prompts.")
 
-    raw = _raw_scores(answers, score)[order].reshape(len(respondents), -1)
+    raw = raw_scores(answers, score)[order].reshape(len(respondents), -1)
     asked = answers.iloc[order[: raw.shape[1]]]
     item, kind, weight = (asked[name].to_numpy() for name in ("item_id", "polarity", "weight"))
     by_template: dict[tuple[str, str], list[np.ndarray]] = {}
@@ -297,7 +297,7 @@ def rank_correlations(scores: np.ndarray) -> np.ndarray:
     ranks = stats.rankdata(merge_near_ties(scores, axis=1), axis=1)
     ranks = ranks - ranks.mean(axis=1, keepdims=True)
 
-    return _standardised(ranks.transpose(0, 2, 1) @ ranks)
+    return as_correlations(ranks.transpose(0, 2, 1) @ ranks)
 
 
 def profile_agreement(scores: pd.DataFrame, scales: pd.Series | None = None) -> pd.Series:

@@ -12,9 +12,9 @@ from ..checks import UNANSWERED
 from ..exceptions import ParameterError
 from ..modes.replies import parse_reply
 from ..questionnaires import Questionnaire
-from .answer_layout import _Layout
-from .answer_tables import _Notes, listed, several, shown
 from .item_names import _Cell, _OptionNames
+from .layout import _Layout
+from .tables import _Notes, listed, several, shown
 
 _CODINGS = ("values", "from 0", "from 1")
 _CODES = ("from 1", "values", "from 0")  # codes such as A1 and A2 usually count the options
@@ -38,7 +38,7 @@ def _read_cells(
         Cells, as ``_lay_out`` returns them.
     questionnaire : Questionnaire
     numbers, already_reversed
-        Settings, as in :func:`psychometrics.asking.answer_files.read_answers`.
+        Settings, as in :func:`psychometrics.answers.files.read_answers`.
     replies : bool
         Whether cells may be whole replies of models.
     notes : _Notes
@@ -52,8 +52,8 @@ def _read_cells(
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.asking.answer_layout import _lay_out
-    >>> from psychometrics.asking.answer_tables import read_table
+    >>> from psychometrics.answers.layout import _lay_out
+    >>> from psychometrics.answers.tables import read_table
     >>> gad, notes = load_questionnaire("gad7"), _Notes("a.csv")
     >>> table = read_table(pd.DataFrame({"id": ["a", "b"], "gad1": ["Several days", "often"]}))
     >>> asked = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])

@@ -23,9 +23,9 @@ from ..exceptions import DataError, ParameterError, check_file, writing
 from ..files import replacing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, check_loaded, tidy
-from .answer_cells import _read_cells
-from .answer_layout import _lay_out, _Layout
-from .answer_tables import _Notes, library, listed, read_table, several
+from .cells import _read_cells
+from .layout import _lay_out, _Layout
+from .tables import _Notes, library, listed, read_table, several
 
 # The value of the column ``mode`` for answers from a file, unless the table has its own.
 _MODE = "file"

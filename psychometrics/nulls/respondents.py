@@ -25,7 +25,6 @@ from .. import models  # torch is loaded only with a model
 from ..checks import check_choice, check_columns, check_numbers, whole_depth
 from ..data import shipped
 from ..exceptions import ParameterError
-from ..measures.kernels import kernel_statistics as kernel_statistics  # used with the kernel
 from ..measures.validity import item_contrasts
 from ..modes.nli import PROBABILITIES
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
