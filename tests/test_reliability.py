@@ -15,7 +15,7 @@ from statsmodels.stats.anova import anova_lm
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures import factor, reliability
-from psychometrics.nulls import respondents as nulls
+from psychometrics.nulls import kernel_statistics
 from psychometrics.questionnaires import load_questionnaire
 
 
@@ -105,7 +105,7 @@ def test_omega_of_no_more_respondents_than_items_is_missing_everywhere():
     for people in (7, 8, 9):
         part = table.iloc[:people]
         covariance = pd.DataFrame(np.cov(part.T), index, index)
-        sample = nulls.kernel_statistics(covariance).set_index("statistic")["value"]
+        sample = kernel_statistics(covariance).set_index("statistic")["value"]
         assert np.isnan(reliability.omega(part)["omega"]) == (people <= 8)
         assert np.isnan(sample["omega"]) == (people <= 8)
         assert np.isfinite(sample["alpha"])
@@ -114,7 +114,7 @@ def test_omega_of_no_more_respondents_than_items_is_missing_everywhere():
 
     known = pd.DataFrame(0.5 + 0.5 * np.eye(8), index, index)
     for people in (8, 24):
-        row = nulls.kernel_statistics(known, people).set_index("statistic").loc["omega"]
+        row = kernel_statistics(known, people).set_index("statistic").loc["omega"]
         assert row["value"] == pytest.approx(8 / 9)  # closed form: no sample
         assert row[["low", "high"]].isna().all() == (people <= 8)
 
