@@ -22,4 +22,7 @@ def __getattr__(name):
         warnings.warn(said, DeprecationWarning, stacklevel=2)
         return point.load()
 
-    return _load(name)
+    from .exceptions import naming_extras
+
+    with naming_extras():
+        return _load(name)

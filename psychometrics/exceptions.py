@@ -92,6 +92,13 @@ class MissingPackageError(PsychometricsError, ImportError):
     """
 
     extras: ClassVar = {
+        "torch": "models",
+        "transformers": "models",
+        "peft": "models",
+        "safetensors": "models",
+        "gguf": "models",
+        "aiohttp": "chat",
+        "accelerate": "train",
         "datasets": "train",
         "matplotlib": "figures",
         "seaborn": "figures",
@@ -137,8 +144,24 @@ def needed(module: str) -> ModuleType:
     >>> needed("matplotlib.pyplot").__name__
     'matplotlib.pyplot'
     """
-    try:
+    with naming_extras():
         return importlib.import_module(module)
+
+
+@contextmanager
+def naming_extras() -> Iterator[None]:
+    """Turn the absence of an optional package into an error that names its extra.
+
+    Examples
+    --------
+    >>> with naming_extras():
+    ...     raise ModuleNotFoundError("No module named 'papermill'", name="papermill")
+    Traceback (most recent call last):
+        ...
+    psychometrics.exceptions.MissingPackageError: papermill: it is not installed; pip install ...
+    """
+    try:
+        yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in MissingPackageError.extras:

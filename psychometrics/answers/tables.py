@@ -26,8 +26,7 @@ from ..data import (
     text_table,
     with_formulas,
 )
-from ..endpoints.client import is_filtered
-from ..endpoints.completions import read_message
+from ..endpoints.completions import is_filtered, read_message
 from ..exceptions import DataError, ParameterError, PsychometricsError
 from ..modes.conversations import ENDED_WITHOUT_ANSWER
 

@@ -13,7 +13,7 @@ from typer import Option
 
 import psychometrics as pm
 
-from ..exceptions import MissingPackageError, PsychometricsError
+from ..exceptions import PsychometricsError, naming_extras
 from .options import app
 
 # Each module adds its commands; their order is the order of the panels.
@@ -58,7 +58,8 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may lack some signs
 
     try:
-        app()
+        with naming_extras():
+            app()
     except PsychometricsError as error:
         typer.echo(f"psychometrics: {error}", err=True)
         raise SystemExit(1) from None
@@ -67,10 +68,4 @@ def main() -> None:
             raise
 
         typer.echo(f"psychometrics: {error}: correct permissions, space or folder.", err=True)
-        raise SystemExit(1) from None
-    except ModuleNotFoundError as error:
-        if error.name not in MissingPackageError.extras:
-            raise
-
-        typer.echo(f"psychometrics: {MissingPackageError(error.name)}", err=True)
         raise SystemExit(1) from None

@@ -130,8 +130,10 @@ def _prompts(
     """
     loaded = pm.load_questionnaire(questionnaire)
 
-    to_prompts = pm.modes.mode_named(mode).answers == "prompts"
-    if to_prompts and not any(item.templates for item in loaded.items):
+    # The default needs neither a mode's settings nor the packages that models need.
+    is_plain = mode == "nli" and not condition
+    asks_prompts = is_plain or pm.modes.mode_named(mode).answers == "prompts"
+    if asks_prompts and not any(item.templates for item in loaded.items):
         raise ParameterError(
             f"{loaded.id} has no prompts: see what other modes send with --mode chat or --mode "
             "options, or add templates and terms."
@@ -139,7 +141,11 @@ def _prompts(
 
     if output is not None:
         output = pm.exceptions.check_file(output, (".csv", ".parquet"))
-    table = pm.modes.mode_named(mode).preview(loaded, parse_conditions(condition, mode))
+    if is_plain:
+        table = pm.prompts(loaded)
+    else:
+        table = pm.modes.mode_named(mode).preview(loaded, parse_conditions(condition, mode))
+
     if output is None:
         return write_csv(table, sys.stdout)
 

@@ -20,8 +20,8 @@ import pandas as pd
 
 from ..exceptions import RespondentError
 from ..store import StoredAnswers, key_of
-from .client import _NoReply, _status_of, is_filtered
-from .completions import _Completion, _read_completion
+from .client import _status_of
+from .completions import _Completion, _NoReply, _read_completion, is_filtered
 from .request_queue import PATIENCE, RequestQueue, _Unasked
 
 _MOST_LINES = 50_000

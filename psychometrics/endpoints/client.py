@@ -15,7 +15,6 @@ import re
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,6 +23,7 @@ import aiohttp
 
 from ..exceptions import RespondentError
 from ..store.replies import well_formed
+from .completions import _NoReply, is_filtered
 from .endpoint import Endpoint
 from .pace import _pace_of
 from .proxies import _proxy_for
@@ -42,43 +42,6 @@ _HOPELESS = re.compile(
     re.IGNORECASE,
 )
 _TOO_SOON = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
-
-
-@dataclass(eq=False)
-class _NoReply(Exception):
-    """The error for a request that got no reply and may be sent again.
-
-    Attributes
-    ----------
-    why : str
-        The reason, in words for the user.
-    after : float, optional
-        Number of seconds to wait, if the endpoint states one.
-    slow : bool
-        Whether the request came too soon.
-    paid : bool
-        Whether the endpoint may have replied, so that the request may have a cost.
-    unreachable : bool
-        Whether there was no connection.
-    busy : bool
-        Whether the endpoint says that it will reply later.
-    unreadable : bool
-        Whether the endpoint replied without a completion, as it will probably do again.
-    status : str
-        The status that the unanswered items get.
-    """
-
-    why: str
-    after: float | None = None
-    slow: bool = False
-    paid: bool = False
-    unreachable: bool = False
-    busy: bool = False
-    unreadable: bool = False
-    status: str = "no_reply"
-
-    def __str__(self) -> str:
-        return self.why
 
 
 class _Client:
@@ -272,18 +235,6 @@ class _Client:
         """Return the error for a reply that is not a completion."""
         excerpt = self.excerpt(body) or "it is empty"
         return _NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
-
-
-def is_filtered(content: object) -> bool:
-    """Return whether a response is the error of a content filter, as Azure writes it.
-
-    Examples
-    --------
-    >>> is_filtered({"error": {"code": "content_filter", "message": "The response was filtered."}})
-    True
-    """
-    error = content.get("error") if isinstance(content, dict) else None
-    return isinstance(error, dict) and error.get("code") == "content_filter"
 
 
 def _status_of(status: int, content: object) -> int:

@@ -9,13 +9,49 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..store.replies import well_formed
-from .client import _NoReply, is_filtered
 
 # Greatest sum of probabilities of distinct tokens: 1, and the rounding in bfloat16.
 _MOST_PROBABILITY = 1.02
 # Fields of a reply that hold its text, in the order in which they are read.
 _FIELDS = ("output", "message", "content", "text", "refusal")
 _THOUGHTS = ("reasoning", "thinking", "redacted_thinking", "thought")
+
+
+@dataclass(eq=False)
+class _NoReply(Exception):
+    """The error for a request that got no reply and may be sent again.
+
+    Attributes
+    ----------
+    why : str
+        The reason, in words for the user.
+    after : float, optional
+        Number of seconds to wait, if the endpoint states one.
+    slow : bool
+        Whether the request came too soon.
+    paid : bool
+        Whether the endpoint may have replied, so that the request may have a cost.
+    unreachable : bool
+        Whether there was no connection.
+    busy : bool
+        Whether the endpoint says that it will reply later.
+    unreadable : bool
+        Whether the endpoint replied without a completion, as it will probably do again.
+    status : str
+        The status that the unanswered items get.
+    """
+
+    why: str
+    after: float | None = None
+    slow: bool = False
+    paid: bool = False
+    unreachable: bool = False
+    busy: bool = False
+    unreadable: bool = False
+    status: str = "no_reply"
+
+    def __str__(self) -> str:
+        return self.why
 
 
 @dataclass(frozen=True)
@@ -81,6 +117,18 @@ def _read_completion(content: Any, logprobs: bool = False) -> _Completion | None
         tokens,
         well_formed(model) if isinstance(model, str) else None,
     )
+
+
+def is_filtered(content: object) -> bool:
+    """Return whether a response is the error of a content filter, as Azure writes it.
+
+    Examples
+    --------
+    >>> is_filtered({"error": {"code": "content_filter", "message": "The response was filtered."}})
+    True
+    """
+    error = content.get("error") if isinstance(content, dict) else None
+    return isinstance(error, dict) and error.get("code") == "content_filter"
 
 
 def read_message(choice: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -19,8 +19,8 @@ from ..exceptions import RespondentError
 from ..progress import Progress
 from ..store.replies import Reply, StoredReplies, Turn
 from .budget import _Budget
-from .client import _Client, _NoReply
-from .completions import _Completion, _read_completion
+from .client import _Client
+from .completions import _Completion, _NoReply, _read_completion
 from .endpoint import Endpoint
 from .secrets import _SHORTEST_IN_REPLY, _mask_secrets
 

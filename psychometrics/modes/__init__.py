@@ -11,7 +11,6 @@ through an entry point::
 from __future__ import annotations
 
 import functools
-import importlib
 import pkgutil
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
-from ..exceptions import ParameterError
+from ..exceptions import ParameterError, needed
 from .mode import Mode
 
 if TYPE_CHECKING:
@@ -75,6 +74,8 @@ def mode_named(name: str) -> Mode:
     ------
     ParameterError
         The mode is unknown, or another package's entry point is not a mode or cannot be imported.
+    MissingPackageError
+        The mode needs a package of an extra, such as torch of ``models``.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def mode_named(name: str) -> Mode:
     """
     if name in MODES:
         file, _, class_name = MODES[name].partition(".")
-        mode: Mode = getattr(importlib.import_module(f"{__name__}.{file}"), class_name)(name)
+        mode: Mode = getattr(needed(f"{__name__}.{file}"), class_name)(name)
         return mode
 
     for point in entry_points(group=_ADDED, name=name):
