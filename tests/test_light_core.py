@@ -85,7 +85,8 @@ import psychometrics as pm
 answers = pm.read_answers({str(table)!r}, "gad7")
 scores = pm.scale_scores(answers, "gad7")
 assert len(scores) == 12, scores
-keyed = pm.scoring.keyed_items(answers, pm.load_questionnaire("gad7"))
+scores = pm.item_scores(answers, "gad7")
+keyed = pm.scoring.keyed_items(scores, pm.load_questionnaire("gad7"))
 assert pm.reliability.alpha(keyed)["n"] == 12
 assert not set(MISSING) & set(sys.modules)
 """
