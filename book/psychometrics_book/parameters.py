@@ -302,7 +302,7 @@ class _Published(_Chapter, of="12-published-answers"):
             _check_sheets(self.answers, asked)
 
 
-class _Executed(_Page, of="13-finding 14-scorecard"):
+class _Executed(_Page, of="13-finding 14-scorecard records-13"):
     executed: _Text = "book"
 
     def check(self) -> None:
