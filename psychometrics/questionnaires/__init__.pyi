@@ -1,4 +1,4 @@
-from . import answers, library, model, perturbations, prompts, readers
+from . import answers, library, model, perturbations, prompts, readers, schema
 from .library import COMPASS, counts, load_questionnaire, load_questionnaires, questionnaire_names
 from .model import Item, Option, Questionnaire, Scale
 from .perturbations import perturbed, shuffled_words
@@ -22,5 +22,6 @@ __all__ = [
     "psychobench_keys",
     "questionnaire_names",
     "readers",
+    "schema",
     "shuffled_words",
 ]

@@ -24,7 +24,7 @@ from ..checks import check_flags
 from ..data import fetch
 from ..exceptions import ParameterError, QuestionnaireError
 from ..paths import questionnaires_dir
-from .checking import checked
+from .checking import parse_part
 from .model import Questionnaire
 from .perturbations import PERTURBATIONS, perturbed
 from .readers import _text, psychobench, psychobench_keys, read
@@ -86,7 +86,7 @@ def load_questionnaire(
         about = {"id": COMPASS, "title": "Political Compass (question_llm)"}
         about |= {"short_title": "PCT", "measures": "political position"}
         about |= {"citation": "questionllm"}
-        return checked(read(path, path.name) | about, path.name)
+        return parse_part(read(path, path.name) | about, path.name, Questionnaire)
 
     known = _perturbation(named)
     if known:
@@ -108,7 +108,7 @@ def load_questionnaire(
 @functools.lru_cache(64)  # reading YAML takes a tenth of a second, and most questionnaires recur
 def _checked(path: Path, place: str, _content: str) -> Questionnaire:
     """Read and check a file, once as long as its content does not change."""
-    return checked(read(path, place), place)
+    return parse_part(read(path, place), place, Questionnaire)
 
 
 def load_questionnaires(

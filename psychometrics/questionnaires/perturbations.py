@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import check_choice, check_flags, check_numbers
 from ..exceptions import ParameterError
 from .answers import check_loaded
-from .checking import checked
+from .checking import parse_part
 from .model import Item, Questionnaire
 
 PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
@@ -95,7 +95,7 @@ def perturbed(
         "norms": (),
     }
 
-    return checked(content, f"{questionnaire.id}-{suffix}")
+    return parse_part(content, f"{questionnaire.id}-{suffix}", Questionnaire)
 
 
 def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire:

@@ -25,7 +25,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from ..data import fetch
 from ..exceptions import QuestionnaireError
 from ..paths import data_dir
-from .checking import checked
+from .checking import parse_part
 from .model import Part, Questionnaire, repeated
 from .openscales import _OpenScale
 
@@ -53,7 +53,7 @@ def read(path: Path, place: str) -> Any:
     if suffix == ".osd":
         # The prefix separates its answers from those of a shipped questionnaire of the same name.
         named = {"id": f"osd-{_slug(path.stem)}", "source": path.name}
-        return checked(_json(path, place), place, _OpenScale).ours() | named
+        return parse_part(_json(path, place), place, _OpenScale).ours() | named
 
     if suffix != ".json":
         return _yaml(path, place)
@@ -64,8 +64,8 @@ def read(path: Path, place: str) -> Any:
         raise QuestionnaireError(f"{place}: holds {len(entry)} questionnaires; split the file.")
     keys = set(entry) if isinstance(entry, dict) else set()
     if len(keys & set(_PsychoBench.model_fields)) > len(keys & set(_QuestionLlm.model_fields)):
-        return checked(entry, place, _PsychoBench).ours(path)
-    return checked(entry, place, _QuestionLlm).ours(path)
+        return parse_part(entry, place, _PsychoBench).ours(path)
+    return parse_part(entry, place, _QuestionLlm).ours(path)
 
 
 @functools.cache
@@ -123,7 +123,7 @@ def psychobench(name: str, texts: bool) -> Questionnaire:
     content |= {"options": _options(low, high, labels), "items": items}
     content |= {"scales": _scales(name, keys), "norms": norms}
 
-    return checked(content, f"data/norms/psychobench.yml, {name}")
+    return parse_part(content, f"data/norms/psychobench.yml, {name}", Questionnaire)
 
 
 def _scales(name: str, keys: dict[str, Any]) -> list[dict[str, Any]]:
