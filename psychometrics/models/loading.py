@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..checks import check_choice
-from ..exceptions import RespondentError, needed, out_of_memory
+from ..exceptions import RespondentError, out_of_memory
 from .chat_templates import _check_template
 from .devices import check_float32
 from .model_files import TOKENIZER_FILES, read_json
@@ -26,7 +26,6 @@ from .sources import Source, find
 
 if TYPE_CHECKING:
     import torch
-    from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 # Kinds of heads: the class in transformers, and the name of such a model in messages.
@@ -121,7 +120,7 @@ def load_model(
 
     builder = _builder(head, config)
     _check_architecture(name, what, head, config, builder)
-    with quietly(), _loading(name, what):
+    with quietly(), loading_errors(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
             config=config,
@@ -140,7 +139,7 @@ def load_model(
         model.pooler = None
         missing -= of_pooler
 
-    if source.kind == "adapter":
+    if source.base is not None:
         adapted = _adapted(model, source, what, missing)
         return adapted, tokenizer or load_tokenizer(source)
 
@@ -281,7 +280,7 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     if source.config.get("return_dict") is False:  # outputs are accessed by name
         changes = {"return_dict": True} | changes
 
-    if source.kind == "adapter":
+    if source.base is not None:
         beside = source.own_folder / "config.json"
         written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe
         of_head = {key: written[key] for key in OF_HEADS if key in written}
@@ -297,7 +296,7 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         if isinstance(names, dict):
             changes["id2label"] = {int(number): label for number, label in names.items()}
 
-    with _loading(name, "a model"):
+    with loading_errors(name, "a model"):
         config: PreTrainedConfig = AutoConfig.from_pretrained(
             source.fetch(), trust_remote_code=False, **changes
         )
@@ -316,7 +315,7 @@ def _outputs(adapter: Source) -> int:
 
     heads = re.compile(r".*\b(classifier|score|out_proj|logits_proj)(\.\w+)?\.weight")
     path = adapter.own_folder / "adapter_model.safetensors"
-    with _loading(adapter.name, "an adapter"), safe_open(path, "np") as weights:
+    with loading_errors(adapter.name, "an adapter"), safe_open(path, "np") as weights:
         names = [name for name in weights.keys() if "lora_" not in name]  # noqa: SIM118
         shapes = [weights.get_slice(name).get_shape() for name in names if heads.match(name)]
     return shapes[-1][0] if shapes else 0
@@ -335,7 +334,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     name = source.name
     folder = source.fetch()
 
-    if source.kind == "adapter":
+    if source.base is not None:
         beside = source.own_folder
         if any((beside / file).is_file() for file in TOKENIZER_FILES):
             folder = beside  # it may have a padding token that the base lacks
@@ -345,7 +344,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     kind = written.get("tokenizer_class")
     own_code = "AutoTokenizer" in (written.get("auto_map") or {})
 
-    with _loading(name, "a tokenizer"):
+    with loading_errors(name, "a tokenizer"):
         if (own_code or kind) and (not kind or tokenizer_class_from_name(str(kind)) is None):
             raise RespondentError(
                 f"{name} has a tokenizer that transformers does not know ({kind or 'auto_map'} in "
@@ -370,58 +369,6 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
-    """Load a model that turns sentences into vectors; errors as in :func:`load_model`.
-
-    Parameters
-    ----------
-    source : Source, str or Path
-        A folder or hub id of a sentence-transformers model, or of a plain encoder, whose token
-        vectors are averaged.
-    """
-    sentence_transformers = needed("sentence_transformers")
-    source = _found(source)
-    name = source.name
-    folder = source.fetch(whole=True)
-    modules = folder / "modules.json"
-    if modules.is_file():
-        # For a folder, the library would run the code of foreign modules.
-        with _loading(name, "a sentence encoder"):
-            types = [part["type"] for part in read_json(name, modules, list)]
-
-        foreign = [kind for kind in types if not str(kind).startswith("sentence_transformers.")]
-        if foreign:
-            raise RespondentError(
-                f"{name} needs program code of its own ({foreign[0]} in modules.json), which is "
-                "never run: choose a model with only sentence-transformers' modules.",
-                kind="remote code",
-            )
-
-    for pickled in folder.glob("*/pytorch_model.bin"):
-        if not pickled.with_name("model.safetensors").is_file():
-            raise RespondentError(
-                f"{name} holds {pickled.name}, which can carry program code: use safetensors.",
-                kind="no safetensors",
-            )
-
-    load_tokenizer(source)
-    with quietly(), _loading(name, "a sentence encoder"):
-        encoder: SentenceTransformer = sentence_transformers.SentenceTransformer(
-            str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
-        )
-
-        try:
-            encoder.encode(["One sentence."], show_progress_bar=False)
-        except KeyError as error:
-            raise RespondentError(
-                f"{name} returns no sentence vector ({error.args[0]}): add a pooling module to "
-                "its modules.json, or remove that file to average the tokens.",
-                kind="incomplete",
-            ) from error
-
-        return encoder
-
-
 def to_device(
     model: PreTrainedModel, device: torch.device, dtype: str, name: str = "The model"
 ) -> PreTrainedModel:
@@ -430,7 +377,7 @@ def to_device(
 
     check_float32(device, dtype, name)
     module: torch.nn.Module = model
-    with _loading(name, f"a model in {dtype} on {device}"):
+    with loading_errors(name, f"a model in {dtype} on {device}"):
         module.to(device=device, dtype=getattr(torch, dtype))
         module.eval()
 
@@ -458,7 +405,7 @@ def quietly() -> Iterator[None]:
 
 
 @contextmanager
-def _loading(name: str, what: str) -> Iterator[None]:
+def loading_errors(name: str, what: str) -> Iterator[None]:
     """Turn a library's error about a damaged or unusual model into a RespondentError."""
     try:
         yield
@@ -485,7 +432,7 @@ def _adapted(
     """Merge an adapter into its base, after checking that no weights are missing."""
     from peft import PeftModel
 
-    with quietly(), _loading(adapter.name, what):
+    with quietly(), loading_errors(adapter.name, what):
         warnings.filterwarnings("error", "Found missing adapter keys")
         wrapped = PeftModel.from_pretrained(model, str(adapter.own_folder))
         held = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
