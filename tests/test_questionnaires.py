@@ -26,7 +26,7 @@ from psychometrics.questionnaires import (
     questionnaire_names,
 )
 from psychometrics.questionnaires.answers import COLUMNS, tidy
-from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistyped
+from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistype
 from psychometrics.questionnaires.schema import questionnaire_schema
 from tests.conftest import needs
 
@@ -470,7 +470,7 @@ def test_the_same_draw_gives_the_same_questionnaire_which_its_name_finds(name, h
 @given(st.text(alphabet="abcdefg hijkl{term}.'ñ", max_size=60), st.integers(0, 99))
 @settings(deadline=None)
 def test_slips_change_no_gap_no_first_letter_and_at_most_one_sign_of_a_word(text, seed):
-    typed = _mistyped(text, np.random.default_rng(seed))
+    typed = _mistype(text, np.random.default_rng(seed))
     assert typed.count("{term}") == text.count("{term}")
     assert len(typed.split()) == len(text.split())
     for before, after in zip(text.split(), typed.split(), strict=True):

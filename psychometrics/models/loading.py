@@ -113,13 +113,12 @@ def load_model(
 
     check_choice(tuple(_HEADS), head=head)
     what = what or _HEADS[head][1]
-    source = _found(source)
+    source = find(source)
     name = source.name
     if config is None:
         config = load_config(source)
 
-    builder = _builder(head, config)
-    _check_architecture(name, what, head, config, builder)
+    builder = _choose_builder(name, what, head, config)
     with quietly(), loading_errors(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
@@ -140,8 +139,8 @@ def load_model(
         missing -= of_pooler
 
     if source.base is not None:
-        adapted = _adapted(model, source, what, missing)
-        return adapted, tokenizer or load_tokenizer(source)
+        merged = _merge_adapter(model, source, what, missing)
+        return merged, tokenizer or load_tokenizer(source)
 
     _check_depth(source, model, config, report["unexpected_keys"])
     if not fresh:
@@ -151,19 +150,14 @@ def load_model(
     return model.eval(), tokenizer or load_tokenizer(source)
 
 
-def _builder(head: str, config: PreTrainedConfig) -> Any:
-    """Return the transformers class that builds a model with a head."""
+def _choose_builder(name: str, what: str, head: str, config: PreTrainedConfig) -> Any:
+    """Return transformers' class for a head; refuse an architecture that cannot have it."""
     import transformers
 
+    builder = getattr(transformers, _HEADS[head][0])
     if head == "causal" and _sees_and_writes(config):
-        return transformers.AutoModelForImageTextToText  # used with text only
-    return getattr(transformers, _HEADS[head][0])
+        builder = transformers.AutoModelForImageTextToText  # used with text only
 
-
-def _check_architecture(
-    name: str, what: str, head: str, config: PreTrainedConfig, builder: Any
-) -> None:
-    """Refuse a model whose architecture does not have the required head."""
     if type(config) not in builder._model_mapping:
         raise RespondentError(
             f"{name} cannot be loaded as {what}: it is a {config.model_type}{_ways(head, config)}.",
@@ -172,23 +166,31 @@ def _check_architecture(
 
     if head == "causal" and not decodes(config):
         raise RespondentError(f"{name} ({config.model_type}): name a decoder.", kind="architecture")
+    return builder
 
 
 def _check_depth(
     source: Source, model: PreTrainedModel, config: PreTrainedConfig, unexpected: Iterable[str]
 ) -> None:
     """Refuse a model whose files hold weights for more layers than its configuration has."""
-    depth = getattr(config, "num_hidden_layers", 0)
-    whole = getattr(load_config(source), "num_hidden_layers", 0)
-    if depth != whole:
-        return
+    depth = getattr(load_config(source), "num_hidden_layers", 0)
+    if getattr(config, "num_hidden_layers", 0) != depth:
+        return  # the model was cut on purpose
 
-    others = _layers_left(model, unexpected)
-    if others:
-        raise RespondentError(
-            f"{source.name} has weights of {others} and {whole} layers: copy the model again.",
-            kind="incomplete",
-        )
+    names = [f".{name}" for name, _ in model.named_modules()]
+    for key in sorted(unexpected):
+        place = re.search(r"(\.\w+\.)(\d+)\.", key)
+        if place is None:
+            continue
+
+        layers, number = place.groups()
+        has_list = any(name.endswith(f"{layers}0") for name in names)
+        if has_list and not any(name.endswith(f"{layers}{number}") for name in names):
+            raise RespondentError(
+                f"{source.name} has weights of {key[: place.end() - 1]} and {depth} layers: copy "
+                "the model again.",
+                kind="incomplete",
+            )
 
 
 def _check_trained(
@@ -260,12 +262,12 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     """
     from transformers import CONFIG_MAPPING, AutoConfig
 
-    source = _found(source)
+    source = find(source)
     name = source.name
-    called = source.config.get("model_type")
+    family = source.config.get("model_type")
 
-    if called and (not isinstance(called, str) or called not in CONFIG_MAPPING):
-        raise RespondentError(f"transformers does not know {called} ({name}).", kind="architecture")
+    if family and (not isinstance(family, str) or family not in CONFIG_MAPPING):
+        raise RespondentError(f"transformers does not know {family} ({name}).", kind="architecture")
 
     for key, value in source.config.items():
         if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
@@ -281,14 +283,14 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         changes = {"return_dict": True} | changes
 
     if source.base is not None:
-        beside = source.own_folder / "config.json"
-        written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe
-        of_head = {key: written[key] for key in OF_HEADS if key in written}
+        settings = source.own_folder / "config.json"
+        recorded = (read_json(name, settings) if settings.is_file() else {}) | source.recipe
+        of_head = {key: recorded[key] for key in OF_HEADS if key in recorded}
         outputs = None if of_head else _outputs(source)
         if outputs:
             of_head = {"num_labels": outputs}
 
-        if called and counts_its_blocks(CONFIG_MAPPING[called]):
+        if family and counts_its_blocks(CONFIG_MAPPING[family]):
             of_head.pop("num_hidden_layers", None)
 
         changes = of_head | changes
@@ -330,19 +332,19 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
-    source = _found(source)
+    source = find(source)
     name = source.name
     folder = source.fetch()
 
     if source.base is not None:
-        beside = source.own_folder
-        if any((beside / file).is_file() for file in TOKENIZER_FILES):
-            folder = beside  # it may have a padding token that the base lacks
+        adapter = source.own_folder
+        if any((adapter / file).is_file() for file in TOKENIZER_FILES):
+            folder = adapter  # it may have a padding token that the base lacks
 
     settings = folder / "tokenizer_config.json"
-    written = read_json(name, settings) if settings.is_file() else {}
-    kind = written.get("tokenizer_class")
-    own_code = "AutoTokenizer" in (written.get("auto_map") or {})
+    recorded = read_json(name, settings) if settings.is_file() else {}
+    kind = recorded.get("tokenizer_class")
+    own_code = "AutoTokenizer" in (recorded.get("auto_map") or {})
 
     with loading_errors(name, "a tokenizer"):
         if (own_code or kind) and (not kind or tokenizer_class_from_name(str(kind)) is None):
@@ -426,8 +428,8 @@ def loading_errors(name: str, what: str) -> Iterator[None]:
         ) from error
 
 
-def _adapted(
-    model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
+def _merge_adapter(
+    model: PreTrainedModel, adapter: Source, what: str, missing: set[str]
 ) -> PreTrainedModel:
     """Merge an adapter into its base, after checking that no weights are missing."""
     from peft import PeftModel
@@ -435,16 +437,16 @@ def _adapted(
     with quietly(), loading_errors(adapter.name, what):
         warnings.filterwarnings("error", "Found missing adapter keys")
         wrapped = PeftModel.from_pretrained(model, str(adapter.own_folder))
-        held = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
+        saved = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
         merged: PreTrainedModel = wrapped.merge_and_unload()
 
-    held = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in held}
-    left = sorted(key for key in fresh if key not in held and not key.endswith("position_ids"))
-    if left:
+    saved = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in saved}
+    random = sorted(key for key in missing - saved if not key.endswith("position_ids"))
+    if random:
         base = adapter.base.name if adapter.base else ""
         raise RespondentError(
             f"{adapter.name} is not trained as {what}: neither it nor its base "
-            f"{base} has {left[0]}, which would be random; name a trained model.",
+            f"{base} has {random[0]}, which would be random; name a trained model.",
             kind="architecture",
         )
 
@@ -462,22 +464,3 @@ def decodes(config: PreTrainedConfig) -> bool:
     looks_back = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     other = looks_back or config.is_encoder_decoder or config.model_type == "xlnet"
     return causal and (not other or bool(getattr(config, "is_decoder", False)))
-
-
-def _layers_left(model: PreTrainedModel, unused: Iterable[str]) -> str:
-    """Return the name of a layer that a model lacks though it has the first layer of the list."""
-    names = [f".{name}" for name, _ in model.named_modules()]
-    for key in sorted(unused):
-        place = re.search(r"(\.\w+\.)(\d+)\.", key)
-        if place:
-            layers, number = place.groups()
-            if any(name.endswith(f"{layers}0") for name in names) and not any(
-                name.endswith(f"{layers}{number}") for name in names
-            ):
-                return key[: place.end() - 1]
-
-    return ""
-
-
-def _found(source: Source | str | Path) -> Source:
-    return source if isinstance(source, Source) else find(source)

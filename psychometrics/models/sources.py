@@ -178,15 +178,16 @@ def base_path() -> str:
     return str(folder)
 
 
-def find(name_or_path: str | Path) -> Source:
+def find(name_or_path: str | Path | Source) -> Source:
     """Find a model among the embedded models, then in local folders and files, then on the hub.
 
     Parameters
     ----------
-    name_or_path : str or Path
+    name_or_path : str, Path or Source
         The name of an embedded member or of a model in the package index (``"smollm2"``), a folder
         of a model or an adapter, a GGUF file, or a hub id ``owner/model``, optionally with a
-        version ``owner/model@revision`` (a commit, a branch or a tag).
+        version ``owner/model@revision`` (a commit, a branch or a tag). A source is returned
+        unchanged.
 
     Returns
     -------
@@ -202,6 +203,8 @@ def find(name_or_path: str | Path) -> Source:
     >>> find("minilm-mnli-l6-s2").kind
     'embedded'
     """
+    if isinstance(name_or_path, Source):
+        return name_or_path
     if not isinstance(name_or_path, str | Path):
         raise RespondentError(f"Name a member, a folder or a hub id, got {name_or_path!r}.")
 
