@@ -54,23 +54,25 @@ class RespondentError(PsychometricsError, ValueError):
                 return error
             raise error
 
-        found = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        failure = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
         if out_of_memory(error):
-            said = f"{name} does not fit into memory: use a smaller model, dtype='bfloat16', "
-            said += "device='cpu' instead of a GPU, or an endpoint that serves the model."
-            found = cls(said, kind="memory")
+            failure = cls(
+                f"{name} does not fit into memory: use a smaller model, dtype='bfloat16', "
+                "device='cpu' instead of a GPU, or an endpoint that serves the model.",
+                kind="memory",
+            )
 
-        found.__cause__ = error
-        return found
+        failure.__cause__ = error
+        return failure
 
     @staticmethod
-    def tell(errors: Mapping[str, RespondentError], found: Sized) -> None:
+    def tell(errors: Mapping[str, RespondentError], answers: Sized) -> None:
         """Warn of the respondents that failed; raise the first error if none answered."""
-        if errors and not len(found):
+        if errors and not len(answers):
             raise next(iter(errors.values()))
         for name, error in errors.items():
-            said = " ".join(str(error).split())
-            warnings.warn(f"{name} did not answer everything: {said}", stacklevel=3)
+            reason = " ".join(str(error).split())
+            warnings.warn(f"{name} did not answer everything: {reason}", stacklevel=3)
 
 
 class StoreError(PsychometricsError, OSError):
@@ -162,9 +164,10 @@ def writing(path: object) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = f"{path} cannot be written ({error.strerror or error})"
-        full = "free some space, or " if error.errno in (errno.ENOSPC, errno.EFBIG) else ""
-        raise ParameterError(f"{said}: {full}name another file.") from None
+        is_full = error.errno in (errno.ENOSPC, errno.EFBIG)
+        mend = "free some space, or name another file" if is_full else "name another file"
+        reason = error.strerror or error
+        raise ParameterError(f"{path} cannot be written ({reason}): {mend}.") from None
 
 
 def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:

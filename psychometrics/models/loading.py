@@ -199,10 +199,10 @@ def _check_trained(
     """Refuse weights that have the wrong shape or are missing from the checkpoint."""
     if mismatched:
         key, *shapes = min(mismatched)
-        stored, wanted = (" × ".join(map(str, shape)) for shape in shapes)
+        stored, configured = (" × ".join(map(str, shape)) for shape in shapes)
         raise RespondentError(
             f"{name} cannot be loaded as {what}: its {key} is {stored}, but its config.json asks "
-            f"for {wanted}; copy both files again from one model.",
+            f"for {configured}; copy both files again from one model.",
             kind="incomplete",
         )
 
