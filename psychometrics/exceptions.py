@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
 
+from .paths import user_path
+
 KINDS = {
     "gated": "the hub gives it only to those who have accepted its terms",
     "not found": "there is no such model, or not this version of it",
@@ -197,22 +199,17 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
         ...
     psychometrics.exceptions.ParameterError: scores.doc: end the file's name in .csv or .json.
     """
-    try:
-        file = Path(path)
-        os.stat(file.absolute().parent / file.name)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{str(path)!r} is not a valid file name: name a file.") from None
-    except OSError:
-        pass
-
-    if len(file.name.encode()) <= 255 and file.is_dir():
+    file = user_path(path)
+    if file is None:
+        raise ParameterError(f"{str(path)!r:.200} is not a valid file name: name a file.")
+    if file.is_dir():
         raise ParameterError(f"{file} is a folder: name a file.")
     if file.suffix.lower() not in endings:
         raise ParameterError(f"{file}: end the file's name in {' or '.join(endings)}.")
     if not file.absolute().parent.is_dir():
         raise ParameterError(f"{file}: there is no folder {file.parent}; make it first.")
-    if len(file.name.encode()) > 255 or (file.exists() and not file.is_file()):
-        raise ParameterError(f"{file} is not a file, or its name is too long: name a file.")
+    if file.exists() and not file.is_file():
+        raise ParameterError(f"{file} is not a file: name a file.")
     for place in (file.absolute().parent, file):
         if place.exists() and not os.access(place, os.W_OK):
             raise ParameterError(f"{file} cannot be written ({place} is protected): name another.")

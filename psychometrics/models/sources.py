@@ -21,7 +21,7 @@ from typing import Any, Literal
 from ..data import checksums, shipped
 from ..exceptions import RespondentError
 from ..files import digest_text, known_sha256
-from ..paths import data_dir
+from ..paths import data_dir, user_path
 from . import fetching
 from .hub import _cached_folder, _hub_errors, _only_snapshot
 from .model_files import (
@@ -207,16 +207,15 @@ def find(name_or_path: str | Path | Source) -> Source:
         return name_or_path
     if not isinstance(name_or_path, str | Path):
         raise RespondentError(f"Name a member, a folder or a hub id, got {name_or_path!r}.")
+    if user_path(name_or_path) is None:
+        raise RespondentError(f"{_quote(name_or_path)} cannot be a model's name: name a folder.")
 
     try:
         return _find(name_or_path)
-    except RespondentError:
-        raise
-    # NUL in a name, ~ of an unknown user, a name of 5,000 characters, a folder without permission
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except OSError as error:  # a folder or a file without permission
+        reason = error.strerror or error
         raise RespondentError(
-            f"{_quote(name_or_path)} cannot be read as a model ({reason}): name another folder."
+            f"{_quote(name_or_path)} cannot be read ({reason}): name another folder."
         ) from error
 
 

@@ -23,11 +23,11 @@ import pandas as pd
 from ..checks import check_flags
 from ..data import fetch
 from ..exceptions import ParameterError, QuestionnaireError
-from ..paths import questionnaires_dir
+from ..paths import questionnaires_dir, user_path
 from .checking import parse_part
 from .model import Questionnaire
 from .perturbations import PERTURBATIONS, perturbed
-from .psychobench import load_psychobench, psychobench_keys
+from .psychobench import _load_psychobench, psychobench_keys
 from .readers import _read_text, read
 
 COMPASS = "political_compass"
@@ -80,7 +80,7 @@ def load_questionnaire(
 
     named = name_or_path if isinstance(name_or_path, str) else ""
     if named in psychobench_keys():
-        return load_psychobench(named, texts)
+        return _load_psychobench(named, texts)
 
     if named == COMPASS:
         path = fetch(COMPASS)
@@ -142,11 +142,12 @@ def load_questionnaires(
     >>> [one.id for one in load_questionnaires(["gad7", load_questionnaire("phq9")])]
     ['gad7', 'phq9']
     """
+    names: Any = questionnaires
     is_single = isinstance(questionnaires, str | Path | Questionnaire)
     if is_single or not isinstance(questionnaires, Iterable):
-        return [load_questionnaire(questionnaires, texts)]
+        names = [questionnaires]
 
-    loaded = [load_questionnaire(name, texts) for name in questionnaires]
+    loaded = [load_questionnaire(name, texts) for name in names]
     if not loaded:
         raise ParameterError("There is no questionnaire to ask or score: name at least one.")
     return loaded
@@ -220,20 +221,15 @@ def _find(name_or_path: str | Path) -> Path:
     if not isinstance(name_or_path, str | Path):
         raise QuestionnaireError(f"A questionnaire needs a name or path, not {name_or_path!r:.40}.")
 
-    try:
+    path = user_path(name_or_path)
+    if path is not None:
         shipped = questionnaires_dir() / f"{name_or_path}.yaml"
         if isinstance(name_or_path, str) and "/" not in name_or_path and shipped.is_file():
             return shipped
-
-        path = Path(name_or_path).expanduser()
         if path.is_file():
             return path
-
-        added = _added_files()
-        if name_or_path in added:
-            return added[name_or_path]
-    except (OSError, RuntimeError, ValueError):  # a long name, an unknown user's home, a NUL
-        pass
+        if name_or_path in _added_files():
+            return _added_files()[str(name_or_path)]
 
     names = questionnaire_names()
     name = str(name_or_path)[:100]

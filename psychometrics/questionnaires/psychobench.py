@@ -44,7 +44,7 @@ def psychobench_keys() -> dict[str, dict[str, Any]]:
     return keys
 
 
-def load_psychobench(name: str, texts: bool) -> Questionnaire:
+def _load_psychobench(name: str, texts: bool) -> Questionnaire:
     """Build one of PsychoBench's scales, from the project's keys and the downloaded wording.
 
     Parameters
