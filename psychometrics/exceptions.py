@@ -201,7 +201,8 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
     """
     file = user_path(path)
     if file is None:
-        raise ParameterError(f"{str(path)!r:.200} is not a valid file name: name a file.")
+        name = f"{str(path)!r:.200}"
+        raise ParameterError(f"{name} is no file, or its name is too long: name a file.")
     if file.is_dir():
         raise ParameterError(f"{file} is a folder: name a file.")
     if file.suffix.lower() not in endings:
