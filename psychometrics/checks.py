@@ -101,9 +101,10 @@ def check_columns(
         if values.dtype.kind in "biuf":  # the fast case of most tables
             wrong = np.isinf(values.to_numpy(dtype=float, na_value=np.nan))
         else:
-            finite = (isinstance(one, Real) and abs(one) != np.inf for one in values)
-            missing = (one is None or one is pd.NA for one in values)
-            fits = [m or f for m, f in zip(missing, finite, strict=True)]
+            fits = [
+                cell is None or cell is pd.NA or (isinstance(cell, Real) and abs(cell) != np.inf)
+                for cell in values
+            ]
             wrong = np.array([is_text or not fit for fit in fits], dtype=bool)
 
         if wrong.any():
@@ -136,19 +137,19 @@ def check_three(answers: pd.DataFrame) -> None:
         raise ParameterError(f"{name} separates only entailment from the rest: drop the model.")
 
 
-def check_choice(known: Iterable[str], **given: object) -> None:
+def check_choice(choices: Iterable[str], **settings: object) -> None:
     """Refuse a setting whose value is unknown.
 
     Parameters
     ----------
-    known : iterable of str
-    **given
+    choices : iterable of str
+    **settings
         The setting and its value, by name.
 
     Raises
     ------
     ParameterError
-        The value is not one of the known values.
+        The value is not one of the choices.
 
     Examples
     --------
@@ -157,21 +158,21 @@ def check_choice(known: Iterable[str], **given: object) -> None:
         ...
     psychometrics.exceptions.ParameterError: terms must be one of source, both, got 'inverse'.
     """
-    known = tuple(known)
-    choices = ", ".join(map(str, known))
-    for name, value in given.items():
-        if not isinstance(value, Hashable) or value not in known:
-            near = difflib.get_close_matches(str(value), map(str, known), n=1)
+    choices = tuple(choices)
+    words = [str(choice) for choice in choices]
+    for name, value in settings.items():
+        if not isinstance(value, Hashable) or value not in choices:
+            near = difflib.get_close_matches(str(value), words, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ParameterError(f"{name} must be one of {choices}, got {value!r}{hint}.")
+            raise ParameterError(f"{name} must be one of {', '.join(words)}, got {value!r}{hint}.")
 
 
-def check_numbers(**given: object) -> None:
+def check_numbers(**numbers: object) -> None:
     """Refuse invalid numbers of runs, statements, tokens and the like.
 
     Parameters
     ----------
-    **given
+    **numbers
         Whole numbers from 1 to ten million (``draws, n_resamples, populations, simulations``: to
         100,000); ``seed`` (up to 2⁶⁴), ``retries`` and ``ask_again`` may be 0.
 
@@ -187,7 +188,7 @@ def check_numbers(**given: object) -> None:
         ...
     psychometrics.exceptions.ParameterError: runs must be a whole number of at least 1, got 0.
     """
-    for name, value in given.items():
+    for name, value in numbers.items():
         low = 0 if name in ("seed", "retries", "ask_again") else 1
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
             raise ParameterError(f"{name} must be a whole number of at least {low}, got {value!r}.")
@@ -196,14 +197,14 @@ def check_numbers(**given: object) -> None:
             raise ParameterError(f"{name} must be at most {most:,}, got {value:,}.")
 
 
-def check_names(**given: object) -> None:
+def check_names(**lists: object) -> None:
     """Refuse a string, a table, a questionnaire or any other single value in place of a list.
 
     The letters of a string would be taken for names.
 
     Parameters
     ----------
-    **given
+    **lists
         Lists by their names.
 
     Raises
@@ -217,20 +218,20 @@ def check_names(**given: object) -> None:
         ...
     psychometrics.exceptions.ParameterError: by must be a list, got 'respondent_id'; put ...
     """
-    for name, value in given.items():
+    for name, value in lists.items():
         single = isinstance(value, str | bytes | BaseModel | pd.DataFrame)
         if single or not isinstance(value, Iterable):
             raise ParameterError(f"{name} must be a list, got {value!r:.60}; put it in [...].")
 
 
-def check_flags(**given: object) -> None:
+def check_flags(**flags: object) -> None:
     """Refuse a string, a number or any other value in place of True or False.
 
     A string such as ``"no"`` would count as true.
 
     Parameters
     ----------
-    **given
+    **flags
         Options by their names.
 
     Raises
@@ -244,7 +245,7 @@ def check_flags(**given: object) -> None:
         ...
     psychometrics.exceptions.ParameterError: overwrite must be True or False, got 'no'.
     """
-    for name, value in given.items():
+    for name, value in flags.items():
         if not isinstance(value, bool | np.bool_):
             raise ParameterError(f"{name} must be True or False, got {value!r:.60}.")
 
@@ -314,12 +315,12 @@ def whole_depth(layers: Any) -> int | None:
     return int(layers)
 
 
-def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> None:
+def check_kinds(values: Mapping[str, object], kinds: Mapping[str, object]) -> None:
     """Refuse conditions or settings whose values have the wrong type.
 
     Parameters
     ----------
-    given : mapping
+    values : mapping
         Values by name.
     kinds : mapping
         The types of some of these values, by name, as pydantic accepts them.
@@ -339,17 +340,17 @@ def check_kinds(given: Mapping[str, object], kinds: Mapping[str, object]) -> Non
     """
     for name, kind in kinds.items():
         try:
-            _validator(kind).validate_python(given[name], strict=True)
+            _validator(kind).validate_python(values[name], strict=True)
         except ValidationError as error:
-            raise wrong_kind(name, error.errors()[0]["msg"], given[name]) from None
+            raise wrong_kind(name, error.errors()[0]["msg"], values[name]) from None
 
 
-def check_model(given: Mapping[str, object], model: type[BaseModel]) -> None:
+def check_model(values: Mapping[str, object], model: type[BaseModel]) -> None:
     """Refuse values that a model's fields do not allow, without changing the values.
 
     Parameters
     ----------
-    given : mapping
+    values : mapping
         Values of some fields, by name.
     model : type of pydantic.BaseModel
 
@@ -368,11 +369,11 @@ def check_model(given: Mapping[str, object], model: type[BaseModel]) -> None:
     psychometrics.exceptions.ParameterError: rain should be a valid boolean, got 'often'.
     """
     try:
-        model.model_validate(dict(given), strict=True)
+        model.model_validate(dict(values), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        raise wrong_kind(name, first["msg"], given[name]) from None
+        raise wrong_kind(name, first["msg"], values[name]) from None
 
 
 def wrong_kind(name: str, message: str, value: object) -> ParameterError:
@@ -383,8 +384,8 @@ def wrong_kind(name: str, message: str, value: object) -> ParameterError:
     >>> wrong_kind("item", "Input should be a valid integer", 1.5)
     ParameterError('item should be a valid integer, got 1.5.')
     """
-    said = re.sub(r"^\w+", lambda _: name, message.replace(r"match pattern '\S'", "not be blank"))
-    return ParameterError(f"{said}, got {value!r}.")
+    rule = re.sub(r"^\w+", "", message.replace(r"match pattern '\S'", "not be blank"))
+    return ParameterError(f"{name}{rule}, got {value!r}.")
 
 
 @functools.cache

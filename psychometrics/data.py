@@ -78,14 +78,14 @@ def fetch(key: str) -> Path:
     try:
         if not mirror or not path.is_file():
             return _download(key, relative)
-        found = known_sha256(path)
+        digest = known_sha256(path)
     except DataError:  # DataError is an OSError
         raise
     except OSError as error:
         place = f"{error.filename or path} cannot be read or written ({error.strerror})"
         raise DataError(f"{place}: correct its permissions, or replace the file.") from None
 
-    if found != registry()[key]["sha256"]:
+    if digest != registry()[key]["sha256"]:
         raise DataError(f"{path}: wrong checksum (data/registry.yml, '{key}'); replace the file.")
     return path
 
@@ -119,8 +119,8 @@ def shipped(path: str | Path) -> Path:
     'nulls.parquet'
     """
     path = data_dir() / str(path)
-    known = checksums().get(os.path.relpath(path, data_dir()))
-    if known and path.is_file() and known_sha256(path) != known:
+    digest = checksums().get(os.path.relpath(path, data_dir()))
+    if digest and path.is_file() and known_sha256(path) != digest:
         raise DataError(
             f"{path} is not the file that was shipped (data/SHA256SUMS): install the package or "
             "check the file out again; if you rebuilt it, run `make sums`."
@@ -308,12 +308,12 @@ def with_formulas(table: pd.DataFrame) -> pd.DataFrame:
     ['=1+1', "it's"]
     """
 
-    def restored(cell: object) -> object:
+    def restore(cell: object) -> object:
         if isinstance(cell, str) and cell[:1] == "'" and _FORMULA.match(cell):
             return cell[1:]
         return cell
 
-    return table.map(restored).rename(columns=restored, index=restored)
+    return table.map(restore).rename(columns=restore, index=restore)
 
 
 def split_headers(rows: Sequence[Sequence[Any]]) -> tuple[int, pd.DataFrame]:
@@ -551,10 +551,10 @@ def _download(key: str, relative: str) -> Path:
 
     url = f"https://raw.githubusercontent.com/{relative}".replace(" ", "%20")
     target = cache_dir() / "external" / relative
-    known = f"sha256:{registry()[key]['sha256']}"
+    digest = f"sha256:{registry()[key]['sha256']}"
 
     try:
-        return Path(pooch.retrieve(url, known_hash=known, fname=target.name, path=target.parent))
+        return Path(pooch.retrieve(url, known_hash=digest, fname=target.name, path=target.parent))
     except PermissionError:
         raise
     except ValueError:  # pooch's error for a wrong checksum

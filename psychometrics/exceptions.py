@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
 
+from .paths import user_path
+
 KINDS = {
     "gated": "the hub gives it only to those who have accepted its terms",
     "not found": "there is no such model, or not this version of it",
@@ -54,23 +56,25 @@ class RespondentError(PsychometricsError, ValueError):
                 return error
             raise error
 
-        found = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        failure = cls(f"{type(error).__name__}: {' '.join(str(error).split())}")
         if out_of_memory(error):
-            said = f"{name} does not fit into memory: use a smaller model, dtype='bfloat16', "
-            said += "device='cpu' instead of a GPU, or an endpoint that serves the model."
-            found = cls(said, kind="memory")
+            failure = cls(
+                f"{name} does not fit into memory: use a smaller model, dtype='bfloat16', "
+                "device='cpu' instead of a GPU, or an endpoint that serves the model.",
+                kind="memory",
+            )
 
-        found.__cause__ = error
-        return found
+        failure.__cause__ = error
+        return failure
 
     @staticmethod
-    def tell(errors: Mapping[str, RespondentError], found: Sized) -> None:
+    def tell(errors: Mapping[str, RespondentError], answers: Sized) -> None:
         """Warn of the respondents that failed; raise the first error if none answered."""
-        if errors and not len(found):
+        if errors and not len(answers):
             raise next(iter(errors.values()))
         for name, error in errors.items():
-            said = " ".join(str(error).split())
-            warnings.warn(f"{name} did not answer everything: {said}", stacklevel=3)
+            reason = " ".join(str(error).split())
+            warnings.warn(f"{name} did not answer everything: {reason}", stacklevel=3)
 
 
 class StoreError(PsychometricsError, OSError):
@@ -185,9 +189,10 @@ def writing(path: object) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = f"{path} cannot be written ({error.strerror or error})"
-        full = "free some space, or " if error.errno in (errno.ENOSPC, errno.EFBIG) else ""
-        raise ParameterError(f"{said}: {full}name another file.") from None
+        is_full = error.errno in (errno.ENOSPC, errno.EFBIG)
+        mend = "free some space, or name another file" if is_full else "name another file"
+        reason = error.strerror or error
+        raise ParameterError(f"{path} cannot be written ({reason}): {mend}.") from None
 
 
 def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
@@ -217,22 +222,18 @@ def check_file(path: str | Path, endings: tuple[str, ...]) -> Path:
         ...
     psychometrics.exceptions.ParameterError: scores.doc: end the file's name in .csv or .json.
     """
-    try:
-        file = Path(path)
-        os.stat(file.absolute().parent / file.name)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{str(path)!r} is not a valid file name: name a file.") from None
-    except OSError:
-        pass
-
-    if len(file.name.encode()) <= 255 and file.is_dir():
+    file = user_path(path)
+    if file is None:
+        name = f"{str(path)!r:.200}"
+        raise ParameterError(f"{name} is no file, or its name is too long: name a file.")
+    if file.is_dir():
         raise ParameterError(f"{file} is a folder: name a file.")
     if file.suffix.lower() not in endings:
         raise ParameterError(f"{file}: end the file's name in {' or '.join(endings)}.")
     if not file.absolute().parent.is_dir():
         raise ParameterError(f"{file}: there is no folder {file.parent}; make it first.")
-    if len(file.name.encode()) > 255 or (file.exists() and not file.is_file()):
-        raise ParameterError(f"{file} is not a file, or its name is too long: name a file.")
+    if file.exists() and not file.is_file():
+        raise ParameterError(f"{file} is not a file: name a file.")
     for place in (file.absolute().parent, file):
         if place.exists() and not os.access(place, os.W_OK):
             raise ParameterError(f"{file} cannot be written ({place} is protected): name another.")

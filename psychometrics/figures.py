@@ -121,17 +121,17 @@ def forest(
         ax.axvline(reference, color="grey", linewidth=1, linestyle=":", zorder=0)
 
     for i, name in enumerate(groups):
-        part = table if name is None else table[table[group] == name]
+        points = table if name is None else table[table[group] == name]
         colour = (colours or _ROLES).get(name, PALETTE[i % len(PALETTE)])
         marker = MARKERS[i % len(MARKERS)]
-        y = part["_label"].map(place).to_numpy() + step * ((len(groups) - 1) / 2 - i)
+        y = points["_label"].map(place).to_numpy() + step * ((len(groups) - 1) / 2 - i)
 
         if low is not None:
-            ax.hlines(y, part[low], part[high], color=colour if group else _GREY, linewidth=1.5,
+            ax.hlines(y, points[low], points[high], color=colour if group else _GREY, linewidth=1.5,
                       alpha=0.6 if group else 1, zorder=2)  # fmt: skip
 
-        face = np.where(part["_filled"], colour, "white")
-        ax.scatter(part[value], y, c=face, edgecolors=colour, marker=marker, s=28, zorder=3)
+        face = np.where(points["_filled"], colour, "white")
+        ax.scatter(points[value], y, c=face, edgecolors=colour, marker=marker, s=28, zorder=3)
         if group:  # a colour's # sorts before white, which remains if all points are hollow
             ax.scatter([], [], c=min(face), edgecolors=colour, marker=marker, label=name)
 
@@ -188,7 +188,7 @@ def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str =
 
 
 def draw_scores(
-    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], path: Path, **how: object
+    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], path: Path, **settings: object
 ) -> None:
     """Draw scores into a file: two categories as a compass, other scores as points in their ranges.
 
@@ -202,7 +202,7 @@ def draw_scores(
         Questionnaires, each of which gets a panel.
     path : Path
         A .png, .svg or .pdf file.
-    **how
+    **settings
         Settings of :func:`psychometrics.measures.scoring.scale_scores`.
 
     Raises
@@ -214,12 +214,12 @@ def draw_scores(
     size = (7, 4.5 * len(questionnaires))
     figure, axes = plt.subplots(len(questionnaires), figsize=size, squeeze=False)
     for questionnaire, ax in zip(questionnaires, axes.flat, strict=True):
-        own = answers[answers["questionnaire"] == questionnaire.id]
+        rows = answers[answers["questionnaire"] == questionnaire.id]
         by = "category" if questionnaire.categories else "scale"
         if questionnaire.categories:
-            scores = category_scores(own, questionnaire)
+            scores = category_scores(rows, questionnaire)
         else:
-            scores = scale_scores(own, questionnaires=questionnaire, **how)
+            scores = scale_scores(rows, questionnaires=questionnaire, **settings)
             scores = scores.groupby(["respondent_id", "scale"], sort=False, as_index=False)
             scores = scores["score"].mean()  # over runs
 
@@ -281,12 +281,12 @@ def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
     ax.axhline(0, color="grey", linewidth=1, zorder=0)
     ax.axvline(0, color="grey", linewidth=1, zorder=0)
 
-    for i, (name, part) in enumerate(wide.groupby("respondent_id", sort=False)):
-        drawn = ax.errorbar(part["score", x], part["score", y], xerr=part["sd", x],
-                            yerr=part["sd", y], fmt=MARKERS[i % 8], color=PALETTE[i % 8],
+    for i, (name, points) in enumerate(wide.groupby("respondent_id", sort=False)):
+        crosses = ax.errorbar(points["score", x], points["score", y], xerr=points["sd", x],
+                            yerr=points["sd", y], fmt=MARKERS[i % 8], color=PALETTE[i % 8],
                             elinewidth=1, markeredgecolor="white", markersize=8,
                             label=name)  # fmt: skip
-        for bars in drawn[2]:
+        for bars in crosses[2]:
             bars.set_alpha(0.3)  # keeps points visible behind crossing bars
 
     limits = scores.groupby("category")[["low", "high"]].first()

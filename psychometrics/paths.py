@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -33,3 +35,24 @@ def cache_dir() -> Path:
     import pooch
 
     return Path(pooch.os_cache("psychometrics"))
+
+
+def user_path(name: str | Path) -> Path | None:
+    r"""Return the path that a user names, or None for a name that no file can have.
+
+    Such a name has a NUL byte, the home of an unknown user, or too many characters.
+
+    Examples
+    --------
+    >>> user_path("a\0b"), user_path("~nobody-of-this-name/x"), user_path("x" * 5000)
+    (None, None, None)
+    """
+    try:
+        path = Path(name).expanduser()
+        os.stat(f"{path}.yaml")  # with room for an ending
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    except OSError as error:
+        return None if error.errno == errno.ENAMETOOLONG else path
+
+    return path

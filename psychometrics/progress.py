@@ -115,11 +115,11 @@ class Spending:
     def summary(self) -> dict[str, Any]:
         """Return the entries for the summary of a call."""
         counts = {name: self.tokens[name] for name in ("prompt", "completion", "cached")}
-        said: dict[str, Any] = {"tokens": counts | {"estimated": self.estimated}}
+        entries: dict[str, Any] = {"tokens": counts | {"estimated": self.estimated}}
         if self.refused:
-            said["refused"] = self.refused
+            entries["refused"] = self.refused
         if self.planned:
-            said["requests"] = self.planned
+            entries["requests"] = self.planned
         if self.priced:
-            said["cost"] = round(self.cost, 6)
-        return said
+            entries["cost"] = round(self.cost, 6)
+        return entries

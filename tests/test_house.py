@@ -24,7 +24,8 @@ CORE = {"exceptions", "files", "paths", "data", "checks", "progress", "store", "
         "training"}  # fmt: skip
 """What reports and the command are made of: it imports nothing of theirs."""
 LAYERS = (
-    {"exceptions", "files", "paths"},
+    {"files", "paths"},
+    {"exceptions"},
     {"checks", "data", "formats", "progress"},
     {"questionnaires", "store"},
     {"endpoints", "models"},

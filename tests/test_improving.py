@@ -275,7 +275,7 @@ def test_by_default_those_choose_whose_weights_are_in_every_installation():
     ],
 )
 def test_a_mistake_in_the_candidates_is_named_with_its_place(tea, before, after):
-    with pytest.raises(QuestionnaireError, match=r"item 1 \(tea_1\), candidate 1"):
+    with pytest.raises(QuestionnaireError, match=r"item 1 \(tea_1\): in candidate 1"):
         tea(OWN.replace(before, after))
 
 

@@ -129,7 +129,7 @@ def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkey
     monkeypatch.setattr(unpacking, "cache_dir", lambda: tmp_path)
     folder = unpacking._unpacked_folder(fetching.registry()["smollm2"]["sha256"])
     shutil.copytree(decoder, folder)
-    (folder / unpacking._NOTED).write_text(json.dumps(unpacking._noted(folder)))
+    (folder / unpacking._DIGESTS_FILE).write_text(json.dumps(unpacking._file_digests(folder)))
     assert find("smollm2").fetch() == folder
     (folder / "chat_template.jinja").write_text("{{ messages }}")
     with pytest.raises(RespondentError, match="delete this folder") as error:
@@ -143,7 +143,7 @@ def test_an_unpacked_model_is_not_downloaded_again(decoder, tmp_path, monkeypatc
     monkeypatch.setattr(fetching, "_download", lambda *_: pytest.fail("it was downloaded"))
     folder = unpacking._unpacked_folder(fetching.registry()["smollm2"]["sha256"])
     shutil.copytree(decoder, folder)
-    (folder / unpacking._NOTED).write_text(json.dumps(unpacking._noted(folder)))
+    (folder / unpacking._DIGESTS_FILE).write_text(json.dumps(unpacking._file_digests(folder)))
     assert sources.fetch_indexed("smollm2") == folder
 
 

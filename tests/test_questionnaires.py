@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import re
 from pathlib import Path
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from psychometrics import data, prompts, scale_scores
 from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.measures.categories import category_scores
-from psychometrics.paths import questionnaires_dir
+from psychometrics.paths import book_dir, questionnaires_dir
 from psychometrics.questionnaires import (
     COMPASS,
     counts,
@@ -27,7 +26,8 @@ from psychometrics.questionnaires import (
     questionnaire_names,
 )
 from psychometrics.questionnaires.answers import COLUMNS, tidy
-from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistyped
+from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistype
+from psychometrics.questionnaires.schema import questionnaire_schema
 from tests.conftest import needs
 
 needs_wording = needs("psychobench")
@@ -55,59 +55,48 @@ def test_every_mistake_is_told_at_once(lines):
     content["items"][4]["text"] = True
     assert lines(content, "gad7.yaml") == [
         "licence: is missing; add this key.",
-        "item 2 (gad7_2), keying: must be 1, or -1 where agreement lowers the score, got 2.",
-        "item 5 (gad7_5), text: must be text, got True; put it in quotes.",
+        "item 2 (gad7_2), keying: must be 1 or -1, got 2.",
+        "item 5 (gad7_5), text: must be text in quotes, got True.",
         "itmes: is not a known key; remove or rename it.",
     ]
 
 
-MISTAKES = [
-    (("licence",), None),
-    (("itmes",), []),
-    (("options", 1, "label"), False),
-    (("options", 1, "value"), 0),
-    (("scales", 0, "mode"), "median"),
-    (("scales", 1, "items"), ["gad7_1", "nix"]),
-    (("scales", 1, "reverse"), ["gad7_2"]),
-    (("scales", 1, "parent"), "nix"),
-    (("norms",), [{"scale": "nix", "group": "g", "n": 9, "mean": 1, "sd": 1, "citation": "c"}]),
-    (("items", 1, "keying"), 2),
-    (("items", 2, "templates", 0, "terms"), None),
-    (("items", 3, "weights"), [[1]]),
-    (("items", 4, "text"), True),
-    (("items", 5, "id"), "gad7_7"),
-    (("items", 6, "colour"), "red"),
+# Mistakes of single parts, and mistakes in how parts fit together: place, wrong value, place named.
+OF_PARTS = [
+    (("licence",), ..., "licence"),
+    (("itmes",), [], "itmes"),
+    (("options", 1, "label"), False, "option 2, label"),
+    (("intensifiers", 5, "weight"), 1, "intensifiers"),
+    (("scales", 0, "mode"), "median", "scale 1 (gad7), mode"),
+    (("items", 0, "terms"), ..., "item 1 (gad7_1)"),
+    (("items", 1, "keying"), 2, "item 2 (gad7_2), keying"),
+    (("items", 4, "text"), True, "item 5 (gad7_5), text"),
+    (("items", 6, "colour"), "red", "item 7 (gad7_7), colour"),
+]
+BETWEEN_PARTS = [
+    (("scales", 0, "parent"), "nix", "scale gad7"),
+    (("scales", 0, "items"), ["gad7_1", "nix"], "scale gad7"),
+    (("items", 3, "weights"), [[1]], "item 4 (gad7_4)"),
+    (("norms", 0, "scale"), "z", "norms"),
+    (("bias",), [1], "bias"),
 ]
 
 
-@pytest.mark.parametrize("pair", list(itertools.combinations(MISTAKES, 2)))
-def test_mistakes_of_parts_and_between_parts_are_told_together(lines, pair):
-    def wrong(*mistakes):
-        content = yaml.safe_load((questionnaires_dir() / "gad7.yaml").read_text())
-        content["scales"].append({"id": "second", "title": "Second", "items": ["gad7_1"]})
-        for *places, last in (place for place, _ in mistakes):
-            value = next(value for place, value in mistakes if place == (*places, last))
-            part = functools.reduce(lambda inner, key: inner[key], places, content)
-            if value is None:
-                part.pop(last, None)
-            else:
-                part[last] = value
-        return set(lines(content, "gad7.yaml"))
-
-    assert wrong(*pair) == wrong(pair[0]) | wrong(pair[1])
-
-
-def test_parts_that_do_not_fit_together_are_told_at_once(lines):
+@pytest.mark.parametrize("mistakes", [OF_PARTS, BETWEEN_PARTS])
+def test_all_mistakes_of_one_kind_are_told_at_once_each_with_its_place(lines, mistakes):
     content = yaml.safe_load((questionnaires_dir() / "gad7.yaml").read_text())
-    content["scales"].append({"id": "x", "title": "X", "items": ["gad7_9"], "parent": "y"})
-    content["norms"][0]["scale"] = "z"
-    content["items"][0].pop("terms")
-    content["items"][6]["id"] = "gad7_6"
-    content["intensifiers"][5]["weight"] = 1
-    said = lines(content, "gad7.yaml")
-    places = {"items", "item 1 (gad7_1), template 1", "intensifiers", "scale x", "norms"}
-    assert places <= {line.partition(": ")[0] for line in said}
-    assert len(said) == 8
+    for (*places, last), value, _ in mistakes:
+        part = functools.reduce(lambda inner, key: inner[key], places, content)
+        if value is ...:
+            del part[last]
+        else:
+            part[last] = value
+
+    told = {line.partition(": ")[0] for line in lines(content, "gad7.yaml")}
+    assert told == {place for *_, place in mistakes}
+
+
+def test_a_questionnaire_has_the_name_of_its_file(lines):
     text = (questionnaires_dir() / "gad7.yaml").read_text()
     assert "must be the file's name" in lines(text, "other.yaml")[0]
 
@@ -320,14 +309,14 @@ BAD = {
     "capitals": (gad7("intensifiers", 5, "terms", to=["Never"]), "'Never'"),
     "own parent": (gad7("scales", 0, "parent", to="gad7"), "a scale without a parent"),
     "norm n true": (gad7("norms", 0, "n", to=True), "norm 1, n: "),
-    "value twice": (gad7("options", 0, "value", to=1), "two options have the same value"),
+    "value twice": (gad7("options", 0, "value", to=1), "options: 'value 1.0' occurs twice"),
     "one option": (gad7("options", to=[{"value": 1, "label": "x"}]), "one option"),
     "item twice": (gad7("scales", 0, "items", to=["gad7_1"] * 2), "'gad7_1' occurs twice"),
     "no items": (gad7("items", to=[]), "items: "),
     "weights only": (gad7("items", 0, "weights", to=[[1]]), "categories"),
     "a sign": ("id: own\ntitle: \x07", "line 2: has the invisible character U+0007"),
     "deep YAML": ("[" * 2000, "nested too deeply"),
-    "merge key": ("<<: {id: own}", "merge key"),
+    "merge key": ("<<: {id: own}", "<<: is not a known key"),
     "a key that is no text": ("1: x", "the key 1 "),
     "a tag of YAML": ("a: !!int maybe", "a tag (!!...)"),
     "an alias of itself": ("items: &a [*a]\n", "nested too deeply"),
@@ -481,7 +470,7 @@ def test_the_same_draw_gives_the_same_questionnaire_which_its_name_finds(name, h
 @given(st.text(alphabet="abcdefg hijkl{term}.'ñ", max_size=60), st.integers(0, 99))
 @settings(deadline=None)
 def test_slips_change_no_gap_no_first_letter_and_at_most_one_sign_of_a_word(text, seed):
-    typed = _mistyped(text, np.random.default_rng(seed))
+    typed = _mistype(text, np.random.default_rng(seed))
     assert typed.count("{term}") == text.count("{term}")
     assert len(typed.split()) == len(text.split())
     for before, after in zip(text.split(), typed.split(), strict=True):
@@ -508,6 +497,42 @@ def test_a_perturbed_questionnaire_is_scored_by_its_name_and_its_turned_keys():
     assert denied["questionnaire"].unique().tolist() == ["ipip20-negation"]
     # Who agrees with all denials has the scores of one who disagrees with all statements.
     assert np.allclose(denied["score"], 6 - plain["score"])
+
+
+# --- the schema for editors ------------------------------------------------------------------
+
+SCHEMA = book_dir() / "_static" / "questionnaire.schema.json"
+
+
+def test_the_books_schema_is_what_the_model_makes():
+    """Renew the file as the docstring of psychometrics.questionnaires.schema says."""
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == questionnaire_schema()
+
+
+@pytest.mark.parametrize("path", sorted(questionnaires_dir().glob("*.yaml")), ids=lambda p: p.stem)
+def test_shipped_questionnaires_are_valid_by_the_schema(path):
+    jsonschema = pytest.importorskip("jsonschema")
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(questionnaire_schema()).validate(content)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("itmes",), []),
+        (("items", 1, "keying"), 2),
+        (("items", 4, "text"), True),
+        (("scales", 0, "mode"), "median"),
+        (("scales", 0, "items"), "some"),
+        (("norms", 0, "n"), 0),
+    ],
+)
+def test_the_schema_refuses_what_the_model_refuses_at_the_same_place(lines, place, value):
+    jsonschema = pytest.importorskip("jsonschema")
+    content = gad7(*place, to=value)
+    (mistake,) = jsonschema.Draft202012Validator(questionnaire_schema()).iter_errors(content)
+    assert tuple(mistake.absolute_path) in (place, place[:-1])
+    assert len(lines(content, "own.yaml")) == 1
 
 
 # --- more questionnaires ---------------------------------------------------------------------

@@ -35,6 +35,7 @@ from psychometrics.models.sources import find
 from psychometrics.modes import identify, load_respondent, nli, nli_labels
 from psychometrics.modes.mode import Identity
 from psychometrics.training import adapt_encoder, train_acceptability, train_nli
+from psychometrics_book.studies.sentence_encoders import load_sentence_encoder
 from tests.conftest import ARCHITECTURES, SENTENCES
 from tests.hub import commit, serving
 
@@ -517,7 +518,7 @@ def test_an_adapter_on_the_hub_answers_with_its_base_on_this_machine(hub, tmp_pa
     get_peft_model(model, settings).save_pretrained(hub)
     local = shutil.copytree(hub, tmp_path / "adapter")
     found = load_respondent("acme/tiny", **PLAIN)
-    assert (found.identity["source"], found.identity["model"]) == ("adapter", "acme/tiny")
+    assert (found.identity["source"], found.identity["model"]) == ("hub", "acme/tiny")
     assert found.identity["revision"] == COMMIT
     expected = load_respondent(local, **PLAIN).answer(PAIRS)
     assert np.abs(found.answer(PAIRS) - expected).max() < 1e-6
@@ -774,7 +775,7 @@ def test_answers_of_another_precision_are_told_apart_counted_and_kept(tiny_model
 
 def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(copy, monkeypatch):
     """A base whose own code would run on asking for it, by every way that loads one."""
-    assert loading.load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
+    assert load_sentence_encoder(copy).encode("I feel calm.").shape == (32,)
     (copy / "code.py").write_text("raise SystemExit('remote code was run')\n")
     module = {"idx": 0, "name": "0", "path": "", "type": "code.Module"}
     (copy / "modules.json").write_text(json.dumps([module]))
@@ -792,7 +793,7 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
         lambda folder: train_nli(folder, labelled, out, progress=False),
         lambda folder: adapt_encoder(folder, ["I am."], out, progress=False),
         lambda folder: train_acceptability(folder, judged, out, progress=False),
-        loading.load_sentence_encoder,
+        load_sentence_encoder,
     ]
     monkeypatch.setattr("builtins.input", lambda *_: "y")  # whoever asks is told to go ahead
     for load in ways[::-1]:  # the encoder's config is a plain one still

@@ -47,6 +47,8 @@ MODULES = (
     "psychometrics/checks.py",
     "psychometrics/modes/replies.py",
     "psychometrics/modes/nli.py",
+    "psychometrics/questionnaires/psychobench.py",
+    "psychometrics/questionnaires/question_llm.py",
     "psychometrics/questionnaires/readers.py",
 )
 NEAR = {
@@ -56,6 +58,8 @@ NEAR = {
     "marginal_likelihood": ["irt"],
     "nli": ["respondents_nli"],
     "normalisation": ["scoring"],
+    "psychobench": ["questionnaires", "library"],
+    "question_llm": ["questionnaires", "library"],
     "readers": ["questionnaires", "library"],
     "replies": ["messages"],
     "structure": ["validity"],

@@ -59,7 +59,7 @@ _CONNECT = 10
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 # Seconds between two checks of a task's progress.
 _TICK = 0.25
-_LOADABLE = ("embedded", "local", "adapter", "packed", "hub")
+_LOADABLE = ("embedded", "local", "packed", "hub")
 _PER_CPU = 50e6
 # Number of parameters per requested processor, and most processors for a task.
 _MOST_CPUS = 8
@@ -306,7 +306,7 @@ def _tasks(questionnaires: list[Questionnaire], order: _Order) -> list[_Task]:
     """Return a respondent's tasks: a single task, or as many as its prompts need."""
     respondent = order.respondent
     here = Path(respondent).expanduser()
-    files = order.identity.source in ("local", "adapter", "packed")
+    files = order.identity.source in ("local", "packed")
     if files and respondent != SMOLLM2 and here.exists():
         respondent = here.absolute()  # a worker has another working directory
 

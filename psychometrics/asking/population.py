@@ -21,7 +21,7 @@ from ..checks import check_choice, check_names
 from ..exceptions import KINDS, ParameterError, QuestionnaireError, RespondentError
 from ..models.sources import find
 from ..paths import data_dir
-from ..questionnaires.checking import checked
+from ..questionnaires.checking import parse_part
 from ..questionnaires.model import Part, repeated
 from ..questionnaires.readers import read
 
@@ -278,7 +278,7 @@ def _read(path: Path) -> _PopulationFile:
     try:
         content = read(path, str(path))
         if isinstance(content, dict) and "respondents" in content:
-            return checked(content, str(path), _PopulationFile)
+            return parse_part(content, str(path), _PopulationFile)
     except QuestionnaireError as error:
         raise ParameterError(str(error)) from None
     raise ParameterError(f"{path} lists no population: give it a title and respondents.")

@@ -66,7 +66,7 @@ def _fetch_model(
     fetching = pm.models.fetching
     sources = pm.models.sources
     if show:
-        table = fetching.listed()
+        table = fetching.list_models()
         table["here"] = ["yes" if sources.is_here(model) else "" for model in table["model"]]
         typer.echo(table.to_string(index=False))
         return

@@ -74,9 +74,9 @@ def _check_template(name: str, text: str) -> None:
         return
 
     for product in tree.find_all(nodes.Mul):
-        factors = [one.value for one in product.find_all(nodes.Const)]
-        numbers = [abs(one) for one in factors if isinstance(one, int | float)]
-        repeats = any(isinstance(one, str) for one in factors)
+        factors = [constant.value for constant in product.find_all(nodes.Const)]
+        numbers = [abs(factor) for factor in factors if isinstance(factor, int | float)]
+        repeats = any(isinstance(factor, str) for factor in factors)
         if math.prod(numbers) > (_LONGEST if repeats else _LARGEST):
             raise _too_large(name, "*", product.lineno)
 

@@ -67,11 +67,11 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
     try:
         resolved = torch.device(device)
         module = torch.get_device_module(resolved)
-        there = module.is_available() and (resolved.index or 0) < module.device_count()
+        exists = module.is_available() and (resolved.index or 0) < module.device_count()
     except (RuntimeError, TypeError, AttributeError):
-        there = False
+        exists = False
 
-    if not there:
+    if not exists:
         raise RespondentError(f"This machine has no device '{device}': use device='cpu'.")
     return resolved
 

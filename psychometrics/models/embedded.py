@@ -101,11 +101,11 @@ def embedded_weights(
         label2id={label: index for index, label in enumerate(NLI_LABELS)},
     )
     config.num_hidden_layers = source.recipe["layers"]
-    held = _weights(Path(find(base_path()).fetch()) / "model.safetensors")
-    held.pop("embeddings.position_ids")
+    encoder = _weights(find(base_path()).fetch() / "model.safetensors")
+    encoder.pop("embeddings.position_ids")
     weights = {
         f"bert.{name}": weight
-        for name, weight in held.items()
+        for name, weight in encoder.items()
         if _layer(name) < config.num_hidden_layers
     }
     weights["classifier.weight"] = torch.empty(len(NLI_LABELS), config.hidden_size)
@@ -257,7 +257,7 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     scale = config["lora_alpha"] / config["r"]
     weights = _weights(folder / "adapter_model.safetensors")
-    weights = {name.removeprefix("base_model.model."): one for name, one in weights.items()}
+    weights = {name.removeprefix("base_model.model."): weights[name] for name in weights}
     ends = config["target_modules"]
     layers = config.get("layers_to_transform")
     adapted = [
@@ -266,8 +266,8 @@ def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
         if name.endswith(tuple(f".{end}.weight" for end in ends))
         and (layers is None or _layer(name) in layers)
     ]
-    wanted = (f"{name}.lora_{half}.weight" for name in adapted for half in "AB")
-    _check_whole(folder.name, wanted, weights)
+    required = (f"{name}.lora_{half}.weight" for name in adapted for half in "AB")
+    _check_complete(folder.name, required, weights)
 
     for name, weight in weights.items():
         if name.endswith("lora_B.weight"):
@@ -292,11 +292,11 @@ def _layer(name: str) -> int:
     return int(number[1]) if number else -1
 
 
-def _check_whole(name: str, wanted: Iterable[str], there: Iterable[str]) -> None:
+def _check_complete(name: str, required: Iterable[str], weights: Iterable[str]) -> None:
     """Refuse an adapter or a head that lacks some of its weights."""
-    lacking = sorted(set(wanted) - set(there))
-    if lacking:
-        raise RespondentError(f"{name} lacks {lacking[0]}: recopy its folder.", kind="incomplete")
+    missing = sorted(set(required) - set(weights))
+    if missing:
+        raise RespondentError(f"{name} lacks {missing[0]}: recopy its folder.", kind="incomplete")
 
 
 def _put_head(model: PreTrainedModel, folder: Path) -> None:
@@ -304,14 +304,12 @@ def _put_head(model: PreTrainedModel, folder: Path) -> None:
     weights = _weights(folder / "head.safetensors")
     body = f"{model.base_model_prefix}."
     outside = (name for name, _ in model.named_parameters() if not name.startswith(body))
-    _check_whole(folder.name, outside, weights)
+    _check_complete(folder.name, outside, weights)
     model.load_state_dict(weights, strict=False)
 
 
-@functools.lru_cache(maxsize=2)
-def _tokenizer(base: Source | str) -> PreTrainedTokenizerBase:
-    """Load a base's tokenizer only once, since it takes a third of a member's loading time."""
-    return load_tokenizer(base)
+# A tokenizer takes a third of a member's loading time.
+_tokenizer = functools.lru_cache(maxsize=2)(load_tokenizer)
 
 
 def _weights(path: Path) -> dict[str, torch.Tensor]:

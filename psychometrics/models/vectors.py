@@ -99,19 +99,18 @@ def layer_vectors(
 def _vectors(
     base: str, layers: tuple[int, ...], parts: tuple[tuple[_Pair, ...], ...], wording: str | None
 ) -> _Vectors:
-    read = [_kept_vectors(base, layers, pairs, wording) for pairs in parts]
-    return np.concatenate(read, axis=1)
+    vectors = [_cached_vectors(base, layers, pairs, wording) for pairs in parts]
+    return np.concatenate(vectors, axis=1)
 
 
-def _kept_vectors(
+def _cached_vectors(
     base: str, layers: tuple[int, ...], pairs: tuple[_Pair, ...], wording: str | None
 ) -> _Vectors:
     """Return cached vectors of a questionnaire after some layers, (layers, prompts, width)."""
-    read = reading_key(base, wording)
-    by = [read, torch.__version__, resolve_device(None).type]
-    prompted = [text for pair in pairs for text in pair]
+    reading = [reading_key(base, wording), torch.__version__, resolve_device(None).type]
+    texts = [text for pair in pairs for text in pair]
     folder = cache_dir() / "vectors"
-    paths = [folder / f"{key_of(*by, str(layer), *prompted)}.npy" for layer in layers]
+    paths = [folder / f"{key_of(*reading, str(layer), *texts)}.npy" for layer in layers]
 
     with contextlib.suppress(OSError):  # another run may have removed old files
         return np.stack([np.load(path) for path in paths])
@@ -276,7 +275,7 @@ def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
             rows = list(alike)
             inputs = torch.tensor([texts[i] for i in rows], device=model.device)
             output = base(inputs, output_hidden_states=bool(inner))
-            depths = [_normalised(base, output.hidden_states[layer][:, -1]) for layer in inner]
+            depths = [_normalise(base, output.hidden_states[layer][:, -1]) for layer in inner]
             every[:, rows] = torch.stack([*depths, output.last_hidden_state[:, -1]]).cpu()
 
         return every if inner else every[0]
@@ -370,7 +369,7 @@ def pair_vectors(
         with torch.inference_mode():
             output = network(**inputs, output_hidden_states=True)
             states = output.get("hidden_states") or output["decoder_hidden_states"]
-            read = [_normalised(model, state[:, place]) for state in states[:-1]]
+            read = [_normalise(model, state[:, place]) for state in states[:-1]]
             read.append(output.last_hidden_state[:, place])
 
         if not vectors.size:
@@ -383,7 +382,7 @@ def pair_vectors(
     return vectors
 
 
-def _normalised(model: Any, states: torch.Tensor) -> torch.Tensor:
+def _normalise(model: Any, states: torch.Tensor) -> torch.Tensor:
     """Return an inner layer's states, normalised as if it were the decoder's last layer."""
     if not decodes(model.config):
         return states

@@ -75,7 +75,8 @@ class LanguageMode(PromptMode):
             if self.name == "mlm":
                 weights = digest_text(weights, str(embedded_head("mlm")[1]))
 
-        kinds = str(source.config.get("architectures")) if source.kind == "local" else ""
+        is_whole = source.kind == "local" and source.base is None
+        kinds = str(source.config.get("architectures")) if is_whole else ""
         if "ForSequenceClassification" in kinds and self.head in ("masked", "next-sentence"):
             raise RespondentError(
                 f"{source.name} is a classifier ({kinds}) without the head for mode "

@@ -1,8 +1,8 @@
-from . import answers, library, model, perturbations, prompts, readers
+from . import answers, library, model, perturbations, prompts, psychobench, readers, schema
 from .library import COMPASS, counts, load_questionnaire, load_questionnaires, questionnaire_names
 from .model import Item, Option, Questionnaire, Scale
 from .perturbations import perturbed, shuffled_words
-from .readers import psychobench_keys
+from .psychobench import psychobench_keys
 
 __all__ = [
     "COMPASS",
@@ -19,8 +19,10 @@ __all__ = [
     "perturbations",
     "perturbed",
     "prompts",
+    "psychobench",
     "psychobench_keys",
     "questionnaire_names",
     "readers",
+    "schema",
     "shuffled_words",
 ]

@@ -48,18 +48,21 @@ def tidy(rows: list[dict[str, Any]] | pd.DataFrame, questionnaire: Questionnaire
     check_columns(frame, IDENTITY, ["value"])
     frame["value"] = frame["value"].astype(float).where(frame["status"] == "ok")
     spans = {item.id: questionnaire.ends(item) for item in questionnaire.items}
-    stray = set(frame["item_id"].unique()) - set(spans)
+    strays = set(frame["item_id"].unique()) - set(spans)
 
-    if stray:
-        item = min(map(str, stray))
+    if strays:
+        item = min(map(str, strays))
         raise ParameterError(f"{questionnaire.id} has no item '{item}': correct the item_id.")
     ends = pd.DataFrame(spans, index=["low", "high"], dtype=float).T.reindex(frame["item_id"])
     fits = frame["value"].between(*(ends[end].to_numpy() for end in ends))
     wrong = (frame["status"] == "ok") & ~fits
     if wrong.any():
-        row, (low, high) = frame[wrong].iloc[0], ends[wrong.to_numpy()].iloc[0]
-        said = f"{questionnaire.id}, item {row['item_id']}: {row['value']}"
-        raise ParameterError(f"{said} is not from {low:g} to {high:g}; record it as out of range.")
+        row = frame[wrong].iloc[0]
+        low, high = ends[wrong.to_numpy()].iloc[0]
+        raise ParameterError(
+            f"{questionnaire.id}, item {row['item_id']}: {row['value']} is not from {low:g} to "
+            f"{high:g}; record it as out of range."
+        )
 
     extra = [column for column in frame.columns if column not in COLUMNS]
     return frame[[*COLUMNS, *extra]].reset_index(drop=True)
@@ -80,6 +83,6 @@ def check_loaded(questionnaires: Iterable[Questionnaire]) -> None:
     psychometrics.exceptions.ParameterError: 'gad7' is not loaded: use ...
     """
     check_names(questionnaires=questionnaires)
-    for one in questionnaires:
-        if not isinstance(one, Questionnaire):
-            raise ParameterError(f"{one!r:.60} is not loaded: use load_questionnaire.")
+    for questionnaire in questionnaires:
+        if not isinstance(questionnaire, Questionnaire):
+            raise ParameterError(f"{questionnaire!r:.60} is not loaded: use load_questionnaire.")

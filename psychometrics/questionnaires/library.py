@@ -23,11 +23,12 @@ import pandas as pd
 from ..checks import check_flags
 from ..data import fetch
 from ..exceptions import ParameterError, QuestionnaireError
-from ..paths import questionnaires_dir
-from .checking import checked
+from ..paths import questionnaires_dir, user_path
+from .checking import parse_part
 from .model import Questionnaire
 from .perturbations import PERTURBATIONS, perturbed
-from .readers import _text, psychobench, psychobench_keys, read
+from .psychobench import _load_psychobench, psychobench_keys
+from .readers import _read_text, read
 
 COMPASS = "political_compass"
 
@@ -79,46 +80,51 @@ def load_questionnaire(
 
     named = name_or_path if isinstance(name_or_path, str) else ""
     if named in psychobench_keys():
-        return psychobench(named, texts)
+        return _load_psychobench(named, texts)
 
     if named == COMPASS:
         path = fetch(COMPASS)
-        about = {"id": COMPASS, "title": "Political Compass (question_llm)"}
-        about |= {"short_title": "PCT", "measures": "political position"}
-        about |= {"citation": "questionllm"}
-        return checked(read(path, path.name) | about, path.name)
+        description = {
+            "id": COMPASS,
+            "title": "Political Compass (question_llm)",
+            "short_title": "PCT",
+            "measures": "political position",
+            "citation": "questionllm",
+        }
+        return parse_part(read(path, path.name) | description, path.name, Questionnaire)
 
-    known = _perturbation(named)
-    if known:
-        name, how, seed = known
-        return perturbed(load_questionnaire(name, texts), how, seed, texts)
+    # A name such as ipip20-typos-1 has a questionnaire, a change and a seed.
+    variant = re.fullmatch(rf"(.+)-({'|'.join(PERTURBATIONS)})(?:-(\d{{1,9}}))?", named)
+    if variant is not None and variant[1] in questionnaire_names():
+        name, change, seed = variant.groups()
+        return perturbed(load_questionnaire(name, texts), change, int(seed or 1), texts)
 
     path = _find(name_or_path)
-    place = _shown(path)
-    questionnaire = _checked(path, place, _text(path, place))
+    place = _format_path(path)
+    questionnaire = _parse_file(path, place, _read_text(path, place))
     if path.suffix.lower() not in (".json", ".osd") and questionnaire.id != path.stem:
         raise QuestionnaireError(
             f"{place}, id: '{questionnaire.id}' must be the file's name; rename one of the two."
         )
 
-    _not_shipped(questionnaire, path, place)
+    _check_name(questionnaire, path, place)
     return questionnaire
 
 
 @functools.lru_cache(64)  # reading YAML takes a tenth of a second, and most questionnaires recur
-def _checked(path: Path, place: str, _content: str) -> Questionnaire:
+def _parse_file(path: Path, place: str, _content: str) -> Questionnaire:
     """Read and check a file, once as long as its content does not change."""
-    return checked(read(path, place), place)
+    return parse_part(read(path, place), place, Questionnaire)
 
 
 def load_questionnaires(
-    given: str | Path | Questionnaire | Iterable[Any], texts: bool = True
+    questionnaires: str | Path | Questionnaire | Iterable[Any], texts: bool = True
 ) -> list[Questionnaire]:
     """Load one questionnaire or several, for functions that have a parameter ``questionnaires``.
 
     Parameters
     ----------
-    given : Questionnaire, name or path, or several of them
+    questionnaires : Questionnaire, name or path, or several of them
     texts : bool
         As in :func:`load_questionnaire`.
 
@@ -136,8 +142,11 @@ def load_questionnaires(
     >>> [one.id for one in load_questionnaires(["gad7", load_questionnaire("phq9")])]
     ['gad7', 'phq9']
     """
-    is_one = isinstance(given, str | Path | Questionnaire) or not isinstance(given, Iterable)
-    names: Any = [given] if is_one else given
+    names: Any = questionnaires
+    is_single = isinstance(questionnaires, str | Path | Questionnaire)
+    if is_single or not isinstance(questionnaires, Iterable):
+        names = [questionnaires]
+
     loaded = [load_questionnaire(name, texts) for name in names]
     if not loaded:
         raise ParameterError("There is no questionnaire to ask or score: name at least one.")
@@ -153,11 +162,11 @@ def questionnaire_names() -> list[str]:
     True
     """
     shipped = sorted(path.stem for path in questionnaires_dir().glob("*.yaml"))
-    known = [*shipped, *psychobench_keys(), COMPASS]
-    return [*known, *sorted(set(_added()) - set(known))]
+    names = [*shipped, *psychobench_keys(), COMPASS]
+    return [*names, *sorted(set(_added_files()) - set(names))]
 
 
-def _added() -> dict[str, Path]:
+def _added_files() -> dict[str, Path]:
     """Return the files of questionnaires that other packages add, by name."""
     return _added_along(tuple(sys.path))
 
@@ -208,63 +217,52 @@ def counts(questionnaire: Questionnaire) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("item_id")
 
 
-def _perturbation(name: str) -> tuple[str, str, int] | None:
-    """Split a name such as ``ipip20-typos-1`` into questionnaire, change and seed."""
-    match = re.fullmatch(rf"(.+)-({'|'.join(PERTURBATIONS)})(?:-(\d{{1,9}}))?", name)
-    if match is None or match[1] not in questionnaire_names():
-        return None
-    return match[1], match[2], int(match[3] or 1)
-
-
 def _find(name_or_path: str | Path) -> Path:
     if not isinstance(name_or_path, str | Path):
         raise QuestionnaireError(f"A questionnaire needs a name or path, not {name_or_path!r:.40}.")
 
-    try:
+    path = user_path(name_or_path)
+    if path is not None:
         shipped = questionnaires_dir() / f"{name_or_path}.yaml"
         if isinstance(name_or_path, str) and "/" not in name_or_path and shipped.is_file():
             return shipped
-
-        path = Path(name_or_path).expanduser()
         if path.is_file():
             return path
-
-        added = _added()
-        if name_or_path in added:
-            return added[name_or_path]
-    except (OSError, RuntimeError, ValueError):  # a long name, an unknown user's home, a NUL
-        pass
+        if name_or_path in _added_files():
+            return _added_files()[str(name_or_path)]
 
     names = questionnaire_names()
-    asked = str(name_or_path)[:100]
-    if re.fullmatch(r"16[ _-]?p(ersonalit\w*)?", asked, re.IGNORECASE):
+    name = str(name_or_path)[:100]
+    if re.fullmatch(r"16[ _-]?p(ersonalit\w*)?", name, re.IGNORECASE):
         raise QuestionnaireError(
             "16Personalities does not come with the project: its wording may not be shipped, and "
             "only its owner's site scores it. Write the statements into a table, with scales of "
             "your own, and run `psychometrics new-questionnaire TABLE`."
         )
 
-    near = difflib.get_close_matches(asked, names, n=1)
+    near = difflib.get_close_matches(name, names, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     raise QuestionnaireError(
-        f"No questionnaire {asked!r}{hint}: give one of {', '.join(names)}, or the path of a "
+        f"No questionnaire {name!r}{hint}: give one of {', '.join(names)}, or the path of a "
         "YAML, JSON or OSD file."
     )
 
 
-def _shown(path: Path) -> str:
+def _format_path(path: Path) -> str:
     """Return the path in the form that a reader would write."""
-    bases = (Path.cwd(), questionnaires_dir().parent)
-    base = next((base for base in bases if path.resolve().is_relative_to(base)), None)
-    shown = str(path) if base is None else path.resolve().relative_to(base).as_posix()
-    return shown if shown.isprintable() else repr(shown)
+    text = str(path)
+    for base in (questionnaires_dir().parent, Path.cwd()):
+        if path.resolve().is_relative_to(base):
+            text = path.resolve().relative_to(base).as_posix()
+
+    return text if text.isprintable() else repr(text)
 
 
-def _not_shipped(questionnaire: Questionnaire, path: Path, place: str) -> None:
+def _check_name(questionnaire: Questionnaire, path: Path, place: str) -> None:
     """Refuse a different questionnaire with a shipped name, since the two would share answers."""
     shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
-    added = _added().get(questionnaire.id)
-    if questionnaire.id not in questionnaire_names() or path in (shipped, added):
+    added = _added_files().get(questionnaire.id)
+    if questionnaire.id not in questionnaire_names() or path == added:
         return
     if path.resolve() == shipped.resolve():
         return

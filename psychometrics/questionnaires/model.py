@@ -5,12 +5,11 @@ All parts are in this one file, so that the rules for a part are next to its fie
 
 from __future__ import annotations
 
-import contextlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import Annotated, Any, Literal, NoReturn
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -20,12 +19,13 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
 
 from ..exceptions import ParameterError
 
+_PartT = TypeVar("_PartT", "Item", "Scale")
 _PLACEHOLDERS = ("term", "intensifier")
 _LARGEST = 1e9  # limit of the size of values, weights and scores
 
@@ -67,22 +67,38 @@ def _number(value: object) -> object:
     return float(value)
 
 
-def _key(value: object) -> object:
-    if isinstance(value, bool) or value not in (1, -1):
-        raise ValueError("must be 1, or -1 where agreement lowers the score")
-    return int(value)
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    twice = repeated(names)
+    if twice:
+        raise ValueError("\n".join(f"'{name}' occurs twice; keep one" for name in twice))
+    return names
+
+
+def _unique(field: str) -> AfterValidator:
+    """Refuse a list of parts in which two agree in a field."""
+
+    def check(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+        _each_once(tuple(f"{field} {getattr(part, field)}" for part in parts))
+        return parts
+
+    return AfterValidator(check)
 
 
 _Text = Annotated[str, Field(min_length=1), AfterValidator(_clean), AfterValidator(_one_line)]
 _Paragraph = Annotated[str, Field(min_length=1), AfterValidator(_clean)]
 _Word = Annotated[_Text, AfterValidator(_without_gaps)]
 _Words = Annotated[tuple[_Word, ...], Field(min_length=1)]
+_Names = Annotated[tuple[_Text, ...], AfterValidator(_each_once)]
 _Number = Annotated[float, BeforeValidator(_number)]
 _Size = Annotated[int, Field(strict=True, gt=0, le=_LARGEST)]
 _Title = Annotated[_Text, Field(max_length=300)]
 _Language = Annotated[_Text, Field(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 _ItemId = Annotated[_Text, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=100)]
 _Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
+
+
+_IDS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+_ALL_OR_IDS = {"anyOf": [{"const": "all"}, _IDS]}
 
 
 class Part(BaseModel):
@@ -98,6 +114,17 @@ class _Level(Part):
     terms: _Words
 
 
+def _check_levels(levels: tuple[_Level, ...]) -> tuple[_Level, ...]:
+    _each_once(tuple(word for level in levels for word in level.terms))
+    weights = [level.weight for level in levels]
+    if weights != sorted(set(weights)):
+        raise ValueError(f"the weights must rise from level to level, got {weights}")
+    return levels
+
+
+_Levels = Annotated[tuple[_Level, ...], Field(min_length=2), AfterValidator(_check_levels)]
+
+
 class _Terms(Part):
     """Construct terms: ``source`` (S+) keep an item's stance, and ``inverse`` (S−) reverse it."""
 
@@ -105,11 +132,8 @@ class _Terms(Part):
     inverse: _Words
 
     @model_validator(mode="after")
-    def _each_once(self) -> _Terms:
-        twice = repeated([*self.source, *self.inverse])
-        if twice:
-            names = ", ".join(map(repr, twice))
-            raise ValueError(f"{names} occurs more than once: keep one of them")
+    def _check_terms(self) -> _Terms:
+        _each_once(self.source + self.inverse)
         return self
 
 
@@ -126,8 +150,9 @@ class _Template(Part):
         gaps = re.findall(r"{([^{}]*)}", text)
         unknown = set(gaps) - set(_PLACEHOLDERS)
         if unknown:
-            known = "the gaps are {term} and {intensifier}"
-            raise ValueError(f"unknown placeholder {{{min(unknown)}}}: {known}")
+            raise ValueError(
+                f"unknown placeholder {{{min(unknown)}}}: the gaps are {{term}} and {{intensifier}}"
+            )
 
         if set("{}") & set(re.sub(r"{[^{}]*}", "", text)):
             raise ValueError("has a brace without its partner: write {term} or {intensifier}")
@@ -161,6 +186,9 @@ class Option(Part):
     label: _Text
 
 
+_Options = Annotated[tuple[Option, ...], _unique("label"), _unique("value")]
+
+
 class Scale(Part):
     """Items that are added up or averaged, after the items in ``reverse`` are reversed.
 
@@ -169,8 +197,8 @@ class Scale(Part):
 
     id: _Text
     title: _Text
-    items: _Words
-    reverse: tuple[_Text, ...] = ()
+    items: Annotated[_Names, Field(min_length=1), WithJsonSchema(_ALL_OR_IDS)]
+    reverse: _Names = ()
     mode: Literal["mean", "sum"] = "mean"
     parent: str | None = None
 
@@ -213,15 +241,53 @@ class Item(Part):
 
     id: _ItemId
     text: _Paragraph
-    keying: Annotated[int, BeforeValidator(_key)] = 1
+    keying: Literal[1, -1] = 1
     terms: _Terms | None = None
     templates: tuple[_Template, ...] = ()
     candidates: tuple[_Candidates, ...] = ()
-    intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
-    options: Annotated[tuple[Option, ...], Field(min_length=2)] | None = None
+    intensifiers: _Levels | None = None
+    options: Annotated[_Options, Field(min_length=2)] | None = None
     weights: tuple[tuple[_Number, ...], ...] | None = None
     paraphrases: tuple[_Paragraph, ...] = ()
     negated: _Paragraph | None = None
+
+    @model_validator(mode="after")
+    def _check_templates(self) -> Item:
+        mistakes = []
+        for number, template in enumerate(self.templates, start=1):
+            if not (template.terms or self.terms):
+                mistakes.append(f"template {number} has no terms; add source and inverse terms")
+            if template in self.templates[: number - 1]:
+                mistakes.append(f"template {number} occurs twice; keep one")
+
+        for number, candidate in enumerate(self.candidates, start=1):
+            mistakes += [f"in candidate {number}, {line}" for line in self._misfits(candidate)]
+
+        if mistakes:
+            raise ValueError("\n".join(mistakes))
+        return self
+
+    def _misfits(self, candidate: _Candidates) -> list[str]:
+        """Return the reasons why the item cannot use a candidate."""
+        if candidate.template > len(self.templates):
+            return [f"there is no template {candidate.template}; correct the number"]
+
+        template = self.templates[candidate.template - 1]
+        terms = template.terms or self.terms
+        words = [*terms.source, *terms.inverse] if terms else []
+        twice = repeated([*words, *candidate.source, *candidate.inverse])
+        mistakes = [f"'{word}' occurs twice; keep one" for word in twice]
+        pairs = [(premise, template.hypothesis) for premise in candidate.premises]
+        pairs += [(template.premise, hypothesis) for hypothesis in candidate.hypotheses]
+
+        for premise, hypothesis in pairs:
+            try:
+                _Template(premise=premise, hypothesis=hypothesis)
+            except ValidationError as error:
+                reason = error.errors()[0]["ctx"]["error"]
+                mistakes.append(f"'{premise} {hypothesis}' {reason}; correct it")
+
+        return mistakes
 
 
 class Questionnaire(Part):
@@ -240,16 +306,14 @@ class Questionnaire(Part):
     system: _Paragraph | None = None
     prompt: _Prompt | None = None
     stem: _Text | None = None
-    options: tuple[Option, ...] = Field(
-        default=(), validation_alias=AliasChoices("options", "response")
-    )
-    intensifiers: Annotated[tuple[_Level, ...], Field(min_length=2)] | None = None
-    candidates: tuple[Annotated[tuple[_Level, ...], Field(min_length=2)], ...] = ()
-    scales: tuple[Scale, ...] = ()
+    options: _Options = Field(default=(), validation_alias=AliasChoices("options", "response"))
+    intensifiers: _Levels | None = None
+    candidates: tuple[_Levels, ...] = ()
+    scales: Annotated[tuple[Scale, ...], _unique("id")] = ()
     norms: tuple[_Norm, ...] = ()
-    categories: tuple[_Text, ...] = ()
+    categories: _Names = ()
     bias: tuple[_Number, ...] = ()
-    items: Annotated[tuple[Item, ...], Field(min_length=1)]
+    items: Annotated[tuple[Item, ...], Field(min_length=1), _unique("id")]
 
     @model_validator(mode="before")
     @classmethod
@@ -258,44 +322,49 @@ class Questionnaire(Part):
         if not isinstance(content, dict):
             return content
 
-        items, scales, categories = (content.get(k) for k in ("items", "scales", "categories"))
-        if isinstance(categories, list | tuple):
-            content = {"bias": [0.0] * len(categories)} | content
+        items = content.get("items")
+        scales = content.get("scales")
+        if isinstance(content.get("categories"), list | tuple):
+            content = {"bias": [0.0] * len(content["categories"])} | content
 
-        if not isinstance(scales, list | tuple):
+        if not isinstance(items, list | tuple) or not isinstance(scales, list | tuple):
             return content
-        items = items if isinstance(items, list | tuple) else ()
-        ids = [i.get("id") if isinstance(i, dict) else getattr(i, "id", None) for i in items]
+
+        ids = [item.get("id") for item in items if isinstance(item, dict)]
         ids = [name for name in ids if isinstance(name, str)]  # other ids are mistakes of the items
-        whole = [
-            {**scale, "items": ids or ["all"]}
+        scales = [
+            scale | {"items": ids or ["all"]}
             if isinstance(scale, dict) and scale.get("items") == "all"
             else scale
             for scale in scales
         ]
 
-        return {**content, "scales": whole}
+        return content | {"scales": scales}
 
     @model_validator(mode="after")
-    def _parts_fit(self, info: ValidationInfo) -> Questionnaire:
-        mistakes = _mistakes(self, info.context or set())
+    def _check_fit(self) -> Questionnaire:
+        mistakes = _item_mistakes(self) + _scale_mistakes(self) + _norm_mistakes(self)
+        if len(self.bias) not in (0, len(self.categories)):
+            mistakes.append("bias: must have one number for each category; correct it")
         if mistakes:
             raise ValueError("\n".join(mistakes))
         return self
 
     def item(self, item_id: str) -> Item:
         """Return the item that has the given id."""
-        found = next((item for item in self.items if item.id == item_id), None)
-        return found or self._lacks("item", self.items, item_id)
+        return self._part("item", self.items, item_id)
 
     def scale(self, scale_id: str) -> Scale:
         """Return the scale that has the given id."""
-        found = next((scale for scale in self.scales if scale.id == scale_id), None)
-        return found or self._lacks("scale", self.scales, scale_id)
+        return self._part("scale", self.scales, scale_id)
 
-    def _lacks(self, kind: str, parts: Sequence[Item | Scale], name: str) -> NoReturn:
-        known = ", ".join([part.id for part in parts][:9])
-        raise ParameterError(f"{self.id} has no {kind} '{name}': it has {known} etc.")
+    def _part(self, kind: str, parts: tuple[_PartT, ...], name: str) -> _PartT:
+        for part in parts:
+            if part.id == name:
+                return part
+
+        names = ", ".join([part.id for part in parts][:9])
+        raise ParameterError(f"{self.id} has no {kind} '{name}': it has {names} etc.")
 
     def members(self, scale: Scale) -> list[Item]:
         """Return the items of a scale, in the questionnaire's order."""
@@ -338,175 +407,95 @@ class Questionnaire(Part):
         return low / size, high / size
 
 
-def _mistakes(questionnaire: Questionnaire, unsure: set[str | int]) -> list[str]:
-    """Return mistakes in how parts fit together, except those that depend on an uncertain part."""
-    ids = [item.id for item in questionnaire.items]
-    found = _twice("items", ids)
-    found += _level_mistakes("intensifiers", questionnaire.intensifiers or ())
-
-    for number, levels in enumerate(questionnaire.candidates, start=1):
-        found += _level_mistakes(f"candidate {number}", levels)
-
-    found += _option_mistakes("options", questionnaire.options)
-    asked = any(item.templates or questionnaire.choices(item) for item in questionnaire.items)
-    if not asked and not unsure & {"items", "options"}:
-        found.append("items: none has templates or options; add templates or options")
-
-    grouped = questionnaire.scales or questionnaire.categories
-    if not grouped and not unsure & {"scales", "categories"}:
-        found.append("scales: is missing; add scales or categories")
-
-    first: dict[tuple[Any, ...], str] = {}
-    for number, item in enumerate(questionnaire.items, start=1):
-        if number - 1 in unsure:
-            continue
-
-        # Some instruments ask an item again for another scale, so it may repeat only across scales.
-        owners = [scale.id for scale in questionnaire.scales if item.id in scale.items]
-        for owner in owners or [""]:
-            choices = tuple(questionnaire.choices(item))  # its own, or the common ones
-            question = (owner, _fold(item.text), choices, item.templates)
-            same = first.setdefault(question, item.id)
-            if same != item.id:
-                found.append(f"items: '{item.id}' is the same question as '{same}'; keep one")
-
-        found += _item_mistakes(f"item {number} ({item.id})", questionnaire, item, unsure)
-
-    found += _scale_mistakes(questionnaire, ids, unsure)
-    found += _twice("categories", questionnaire.categories)
-    if unsure & {"categories", "bias"}:
-        return found
-
-    if len(questionnaire.bias) not in (0, len(questionnaire.categories)):
-        found.append("bias: must have one number for each category; correct it")
-
-    return found
-
-
-def _item_mistakes(
-    place: str, questionnaire: Questionnaire, item: Item, unsure: set[str | int]
-) -> list[str]:
-    found = _level_mistakes(place, item.intensifiers or ())
-    options = questionnaire.choices(item)
-    found += _option_mistakes(place, item.options or ())
-
-    if item.templates and not questionnaire.levels(item) and "intensifiers" not in unsure:
-        found.append(f"{place}: has templates, but there are no intensifiers; add intensifiers")
-
-    if len(options) == 1:
-        found.append(f"{place}: has only one option; add a second option")
-
-    for at, template in enumerate(item.templates, start=1):
-        if not (template.terms or item.terms):
-            found.append(f"{place}, template {at}: has no terms; add source and inverse terms")
-
-        if template in item.templates[: at - 1]:
-            found.append(f"{place}, template {at}: occurs twice; keep one")
-
-    for at, candidate in enumerate(item.candidates, start=1):
-        found += _candidate_mistakes(f"{place}, candidate {at}", item, candidate)
-
-    if "categories" in unsure:
-        return found
+def _item_mistakes(questionnaire: Questionnaire) -> list[str]:
+    """Return the mistakes in how the items fit the options, intensifiers and categories."""
+    mistakes = []
+    if not any(item.templates or questionnaire.choices(item) for item in questionnaire.items):
+        mistakes.append("items: none has templates or options; add templates or options")
 
     categories = len(questionnaire.categories)
-    if (
-        "options" not in unsure
-        and categories
-        and [len(row) for row in item.weights or ()] != [categories] * len(options)
-    ):
-        found.append(
-            f"{place}: weights must be {len(options)} options by {categories} categories; "
-            "correct them"
-        )
+    questions: dict[tuple[Any, ...], str] = {}
+    for number, item in enumerate(questionnaire.items, start=1):
+        place = f"item {number} ({item.id})"
+        options = questionnaire.choices(item)
 
-    if item.weights and not categories:
-        found.append(f"{place}: has weights, but there are no categories; add categories")
+        # Some instruments ask an item again for another scale, so it may repeat only across scales.
+        scales = [scale.id for scale in questionnaire.scales if item.id in scale.items]
+        for scale in scales or [""]:
+            question = (scale, _fold(item.text), options, item.templates)
+            twin = questions.setdefault(question, item.id)
+            if twin != item.id:
+                mistakes.append(f"items: '{item.id}' is the same question as '{twin}'; keep one")
 
-    return found
+        if len(options) == 1:
+            mistakes.append(f"{place}: has only one option; add a second option")
 
+        if item.templates and not questionnaire.levels(item):
+            mistakes.append(
+                f"{place}: has templates, but there are no intensifiers; add intensifiers"
+            )
 
-def _candidate_mistakes(place: str, item: Item, candidate: _Candidates) -> list[str]:
-    if candidate.template > len(item.templates):
-        return [f"{place}: there is no template {candidate.template}; correct the number"]
-    own = item.templates[candidate.template - 1]
-    terms = own.terms or item.terms
-    known = [*terms.source, *terms.inverse] if terms else []
-    found = _twice(place, [*known, *candidate.source, *candidate.inverse])
-    pairs = [(premise, own.hypothesis) for premise in candidate.premises]
-    pairs += [(own.premise, hypothesis) for hypothesis in candidate.hypotheses]
+        shape = [len(row) for row in item.weights or ()]
+        if categories and shape != [categories] * len(options):
+            mistakes.append(
+                f"{place}: weights must be {len(options)} options by {categories} categories; "
+                "correct them"
+            )
 
-    for premise, hypothesis in pairs:
-        try:
-            _Template(premise=premise, hypothesis=hypothesis)
-        except ValidationError as error:
-            reason = error.errors()[0]["ctx"]["error"]
-            found.append(f"{place}: '{premise} {hypothesis}' {reason}; correct it")
+        if item.weights and not categories:
+            mistakes.append(f"{place}: has weights, but there are no categories; add categories")
 
-    return found
+    return mistakes
 
 
-def _option_mistakes(place: str, options: tuple[Option, ...]) -> list[str]:
-    found = _twice(place, [option.label for option in options])
-    if len({option.value for option in options}) < len(options):
-        found.append(f"{place}: two options have the same value; correct one")
-    return found
+def _scale_mistakes(questionnaire: Questionnaire) -> list[str]:
+    """Return the mistakes in how the scales fit the items and each other."""
+    if not questionnaire.scales and not questionnaire.categories:
+        return ["scales: is missing; add scales or categories"]
 
-
-def _scale_mistakes(
-    questionnaire: Questionnaire, ids: list[str], unsure: set[str | int]
-) -> list[str]:
-    found = _twice("scales", [scale.id for scale in questionnaire.scales])
-    parents = {scale.id: scale.parent for scale in questionnaire.scales}
+    mistakes = []
+    ids = {item.id for item in questionnaire.items}
+    tops = {scale.id for scale in questionnaire.scales if scale.parent is None}
     for scale in questionnaire.scales:
         place = f"scale {scale.id}"
-        child = scale.parent is not None and parents.get(scale.parent, "") is not None
-        if child and "scales" not in unsure:
-            found.append(f"{place}: its parent must be a scale without a parent; correct it")
+        if scale.parent not in {None, *tops}:
+            mistakes.append(f"{place}: its parent must be a scale without a parent; correct it")
 
-        found += [
-            f"{place}: there is no item '{name}'; correct it"
-            for name in scale.items
-            if name not in ids and "items" not in unsure
-        ]
-        found += _twice(place, scale.items) + _twice(f"{place}, reverse", scale.reverse)
-        found += [
-            f"{place}: reverses '{name}', which is not one of its items; correct the id"
-            for name in scale.reverse
-            if name not in scale.items
+        strays = [name for name in scale.items if name not in ids]
+        mistakes += [f"{place}: there is no item '{name}'; correct it" for name in strays]
+        strays = [name for name in scale.reverse if name not in scale.items]
+        mistakes += [
+            f"{place}: reverses '{name}', which is not one of its items" for name in strays
         ]
 
-    found += [
-        f"norms: there is no scale '{norm.scale}'; correct it"
-        for norm in questionnaire.norms
-        if norm.scale not in parents and "scales" not in unsure
-    ]
+    return mistakes
 
+
+def _norm_mistakes(questionnaire: Questionnaire) -> list[str]:
+    """Return the norms whose scale is missing, or whose values its options do not allow."""
+    names = [f"{norm.scale}, {norm.group}" for norm in questionnaire.norms]
+    mistakes = [f"norms: '{name}' occurs twice; keep one" for name in repeated(names)]
+    scales = {scale.id: scale for scale in questionnaire.scales}
     for norm in questionnaire.norms:
-        named = [scale for scale in questionnaire.scales if scale.id == norm.scale][:1]
-        with contextlib.suppress(ParameterError, KeyError):  # without options
-            both = [one.model_copy(update={"mode": m}) for one in named for m in ("mean", "sum")]
-            ends = [end for one in both for end in questionnaire.span(one)]
-            off = ends and not min(ends) <= norm.mean <= max(ends)
-            if off or (ends and norm.sd > max(ends) - min(ends)):
-                found.append(
-                    f"norms: {norm.scale}, {norm.group}: mean {norm.mean:g}, SD {norm.sd:g} do not "
-                    "fit its options; correct them"
-                )
+        scale = scales.get(norm.scale)
+        if scale is None:
+            mistakes.append(f"norms: there is no scale '{norm.scale}'; correct it")
+            continue
 
-    return found + _twice("norms", [f"{norm.scale}, {norm.group}" for norm in questionnaire.norms])
+        try:
+            as_sum = questionnaire.span(scale.model_copy(update={"mode": "sum"}))
+            as_mean = questionnaire.span(scale.model_copy(update={"mode": "mean"}))
+        except ParameterError:  # without options, or with a name that is no item
+            continue
 
+        ends = as_sum + as_mean
+        if not min(ends) <= norm.mean <= max(ends) or norm.sd > max(ends) - min(ends):
+            mistakes.append(
+                f"norms: {norm.scale}, {norm.group}: mean {norm.mean:g}, SD {norm.sd:g} do not "
+                "fit its options; correct them"
+            )
 
-def _level_mistakes(place: str, levels: tuple[_Level, ...]) -> list[str]:
-    found = _twice(place, [word for level in levels for word in level.terms])
-    weights = [level.weight for level in levels]
-    if weights != sorted(set(weights)):
-        found.append(f"{place}: the weights must rise from level to level, got {weights}")
-    return found
-
-
-def _twice(place: str, names: Collection[str]) -> list[str]:
-    return [f"{place}: '{name}' occurs twice; keep one" for name in repeated(names)]
+    return mistakes
 
 
 def _fold(text: str) -> str:
@@ -516,6 +505,6 @@ def _fold(text: str) -> str:
 
 def repeated(names: Collection[str], fold: bool = True) -> list[str]:
     """Return the names that occur more than once, without repetitions."""
-    told = {name: _fold(name) if fold else name for name in names}
-    times = Counter(told[name] for name in names)
-    return list({key: name for name, key in told.items() if times[key] > 1}.values())
+    keys = {name: _fold(name) if fold else name for name in names}
+    times = Counter(keys[name] for name in names)
+    return list({key: name for name, key in keys.items() if times[key] > 1}.values())

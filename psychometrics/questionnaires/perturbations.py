@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import check_choice, check_flags, check_numbers
 from ..exceptions import ParameterError
 from .answers import check_loaded
-from .checking import checked
+from .checking import parse_part
 from .model import Item, Questionnaire
 
 PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
@@ -77,25 +77,25 @@ def perturbed(
     if how == "order":
         items = [items[i] for i in draws[-1].permutation(len(items))]
     elif how == "typos":
-        items = [_with_typos(item, rng) for item, rng in zip(items, draws, strict=False)]
+        items = [_mistype_item(item, rng) for item, rng in zip(items, draws, strict=False)]
     else:
         pairs = zip(items, draws, strict=False)
-        items = [_reworded(questionnaire, item, how, rng, texts) for item, rng in pairs]
+        items = [_reword(questionnaire, item, how, rng, texts) for item, rng in pairs]
         stem = None  # each text already has the stem
 
     suffix = how if how == "negation" else f"{how}-{seed}"
-    said = suffix.replace("-", " ")
+    variant = suffix.replace("-", " ")
     content = questionnaire.model_dump() | {
         "id": f"{questionnaire.id}-{suffix}",
-        "title": f"{questionnaire.title}, {said}",
-        "short_title": f"{questionnaire.short_title} ({said})",
+        "title": f"{questionnaire.title}, {variant}",
+        "short_title": f"{questionnaire.short_title} ({variant})",
         "wording": questionnaire.wording if how == "order" else "paraphrase",
         "items": [item.model_dump() for item in items],
         "stem": stem,
         "norms": (),
     }
 
-    return checked(content, f"{questionnaire.id}-{suffix}")
+    return parse_part(content, f"{questionnaire.id}-{suffix}", Questionnaire)
 
 
 def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire:
@@ -130,17 +130,17 @@ def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire
     )
 
 
-def _with_typos(item: Item, rng: np.random.Generator) -> Item:
+def _mistype_item(item: Item, rng: np.random.Generator) -> Item:
     templates = []
     for template in item.templates:
         texts = {"premise": template.premise, "hypothesis": template.hypothesis}
-        typed = {name: _mistyped(text, rng) for name, text in texts.items()}
+        typed = {name: _mistype(text, rng) for name, text in texts.items()}
         templates.append(template.model_copy(update=typed))
-    text = _mistyped(item.text, rng)
+    text = _mistype(item.text, rng)
     return item.model_copy(update={"text": text, "templates": tuple(templates)})
 
 
-def _mistyped(text: str, rng: np.random.Generator) -> str:
+def _mistype(text: str, rng: np.random.Generator) -> str:
     """Return a text with errors inside words: letters that are dropped, doubled or swapped."""
     gaps = [match.span() for match in re.finditer(r"{[^{}]*}", text)]
     words = [
@@ -177,7 +177,7 @@ _FRAMES = {
 }
 
 
-def _reworded(
+def _reword(
     questionnaire: Questionnaire, item: Item, how: str, rng: np.random.Generator, texts: bool
 ) -> Item:
     """Reword or deny an item, and the premises of its English templates in the same way."""
@@ -188,27 +188,26 @@ def _reworded(
 
     if how == "negation":
         key = "negated"
-        own = item.negated
-        by_rule = _no_such if phrase else _not_so
-        premise = _untrue
+        text = item.negated
+        by_rule = _deny_phrase if phrase else _deny_sentence
+        premise = _deny_whole
         weights = None if item.weights is None else item.weights[::-1]
         changed |= {"keying": -item.keying, "weights": weights}
     else:
         key = "paraphrases"
         frame = int(rng.integers(3))
-        own = None
-
+        text = None
         if item.paraphrases:
-            own = item.paraphrases[int(rng.integers(len(item.paraphrases)))]
+            text = item.paraphrases[int(rng.integers(len(item.paraphrases)))]
 
-        by_rule = functools.partial(_framed, frame=frame, phrase=phrase)
-        premise = functools.partial(_framed, frame=frame, phrase=False)
+        by_rule = functools.partial(_put_into_frame, frame=frame, phrase=phrase)
+        premise = functools.partial(_put_into_frame, frame=frame, phrase=False)
 
-    if own:
-        statement = questionnaire.statement(item.model_copy(update={"text": own}))
+    if text:
+        statement = questionnaire.statement(item.model_copy(update={"text": text}))
     elif texts and questionnaire.choices(item):
-        known = english and not statement.endswith("?")
-        reworded = by_rule(statement) if known else None
+        has_rules = english and not statement.endswith("?")
+        reworded = by_rule(statement) if has_rules else None
         if reworded is None:
             place = f"{questionnaire.id}, {item.id}"
             raise ParameterError(f"{place}: no rule fits its text; add `{key}` to the item.")
@@ -225,7 +224,7 @@ def _reworded(
     return item.model_copy(update=changed)
 
 
-def _framed(text: str, frame: int, phrase: bool) -> str:
+def _put_into_frame(text: str, frame: int, phrase: bool) -> str:
     kind = "phrase" if phrase else "other"
     if re.match(r"I\b", text):
         kind = "statement"
@@ -233,17 +232,17 @@ def _framed(text: str, frame: int, phrase: bool) -> str:
     return _FRAMES[kind][frame].format(text)
 
 
-def _untrue(text: str) -> str:
+def _deny_whole(text: str) -> str:
     start = "It is" if re.match(r"I\b", text) else "The following is"
     return f"{start} not true{' that' if start == 'It is' else ':'} {text}"
 
 
-def _not_so(statement: str) -> str:
+def _deny_sentence(statement: str) -> str:
     """Deny a sentence: by its verb if it is in the first person, otherwise as a whole."""
-    for known, denied in _DENIALS:
-        if re.match(known, statement):
-            return re.sub(known, denied, statement, count=1)
-    return _untrue(statement)
+    for affirmation, denial in _DENIALS:
+        if re.match(affirmation, statement):
+            return re.sub(affirmation, denial, statement, count=1)
+    return _deny_whole(statement)
 
 
 _DENIALS = (
@@ -261,7 +260,7 @@ _DENIALS = (
 )  # fmt: skip
 
 
-def _no_such(phrase: str) -> str | None:
+def _deny_phrase(phrase: str) -> str | None:
     """Deny a phrase such as *Feeling nervous* or *Trouble relaxing*, if a rule fits."""
     match = re.match(r"Not (\w)", phrase)
     if match:

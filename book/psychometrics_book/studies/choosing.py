@@ -13,7 +13,6 @@ from psychometrics.asking.ask import ask
 from psychometrics.exceptions import RespondentError
 from psychometrics.measures.normalisation import two_way
 from psychometrics.measures.validity import silhouettes
-from psychometrics.models.loading import load_sentence_encoder
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
 from psychometrics.nulls.respondents import null_answers
@@ -21,6 +20,7 @@ from psychometrics.questionnaires.prompts import prompts
 
 from .candidates import _intensifier_lists, _pool_of, _present_wordings, _with_levels, _Wording
 from .content import content_validity
+from .sentence_encoders import load_sentence_encoder
 
 # How far a candidate may fall below the prompt it replaces; set before any measurement.
 TOLERANCE = 0.05

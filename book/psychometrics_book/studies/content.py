@@ -13,10 +13,11 @@ from psychometrics.checks import check_columns, check_names
 from psychometrics.data import text_table
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models.embedded import acceptability as judged
-from psychometrics.models.loading import load_sentence_encoder
 from psychometrics.models.sources import base_path
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
+
+from .sentence_encoders import load_sentence_encoder
 
 _WORDING_VARIABLE = "PSYCHOMETRICS_WORDING"
 # The criteria that the panel of Reuben et al. (2024), appendix B, rates.

@@ -277,7 +277,7 @@ def _own_base(name: str) -> str:
     if source.kind == "embedded":
         return SMOLLM2 if source.recipe.get("base") == SMOLLM2 else "embedded"
     written = Path(source.folder or "") / "manifest.json"
-    if source.kind == "adapter":
+    if source.base is not None:
         base = str(source.base.folder)
     else:
         base = read_json(name, written).get("base") if written.is_file() else None

@@ -20,7 +20,7 @@ from psychometrics.exceptions import ParameterError, PsychometricsError, Questio
 from psychometrics.measures.intervals import interval_over_ways, mean_interval
 from psychometrics.modes import identify, mode_named
 from psychometrics.questionnaires import Questionnaire, Scale, load_questionnaire
-from psychometrics.questionnaires.checking import checked
+from psychometrics.questionnaires.checking import parse_part
 from psychometrics.questionnaires.model import Part
 from psychometrics.questionnaires.readers import read
 
@@ -234,7 +234,7 @@ file or directory); name a readable file.
 
     lines = []
     try:
-        study = checked(content, str(path), Study)
+        study = parse_part(content, str(path), Study)
         readable = _Readable(study)
     except QuestionnaireError as error:
         lines += str(error).splitlines()

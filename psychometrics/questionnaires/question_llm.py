@@ -1,0 +1,109 @@
+"""Questionnaires in the JSON layout of the question_llm library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from .layout import _count_options, _describe_file
+from .model import Part
+
+_Truth = BeforeValidator(
+    lambda value: {"true": "True", "false": "False"}.get(str(value).strip().lower(), value)
+)
+
+
+class _Question(Part):
+    question: str
+    choices: tuple[str, ...] | None = None
+    scores: tuple[tuple[float, ...], ...] | None = None
+    answer: Annotated[str | None, _Truth] = None
+
+
+# Names of labels in question_llm, and in this project.
+_INDICES = {"numerical": "numeric", "alphabetical": "alphabetical", "alphabetical_u":
+            "alphabetical", "alphabetical_l": "lowercase"}  # fmt: skip
+
+
+class _QuestionLlm(Part):
+    """A file of question_llm, with Likert items (``choice_descs``), choices or true/false."""
+
+    model_config = ConfigDict(str_strip_whitespace=False)
+
+    prompt_template: str | None = None
+    choice_delim: str | None = None
+    index_type: Literal["numerical", "alphabetical", "alphabetical_u", "alphabetical_l"] | None = (
+        None
+    )
+    seed: Annotated[int, Field(strict=True, ge=0, lt=1 << 32)] | None = None
+    instruction: str | None = None
+    categories: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    categories_bias: tuple[float, ...] | None = None
+    choice_descs: tuple[str, ...] | None = None
+    data: dict[str, _Question]
+
+    def labels(self, question: _Question) -> tuple[str, ...]:
+        """Return the options of a question: its own options, the file's, or true and false."""
+        return question.choices or self.choice_descs or ("True", "False")
+
+    @model_validator(mode="after")
+    def _scored(self) -> _QuestionLlm:
+        if self.seed is not None and (self.choice_descs or not self.categories):
+            raise ValueError("seed: shuffles the `choices` of questions with scores; remove it")
+
+        for key, question in self.data.items():
+            if (question.answer is None) == (self.categories is None) or (
+                question.answer and question.scores
+            ):
+                raise ValueError(f"data, {key}: needs either an `answer` or scores by `categories`")
+
+            labels = self.labels(question)
+            if question.answer and question.answer not in labels:
+                raise ValueError(f"data, {key}, answer: must be one of {', '.join(labels)}")
+
+        return self
+
+    def prompt(self) -> dict[str, Any]:
+        """Return the prompt that the library makes, with the library's defaults."""
+        stated = (self.prompt_template, self.choice_delim, self.index_type)
+        index = self.index_type or ("numerical" if self.choice_descs else "alphabetical")
+        return {
+            "template": self.prompt_template or "{question}\n{choices}",
+            "delimiter": ". " if self.choice_delim is None else self.choice_delim,
+            "labels": _INDICES[index],
+            "usual": any(part is not None for part in stated),
+        }
+
+    def ours(self, path: Path) -> dict[str, Any]:
+        """Return the file in the project's layout; true/false items count correct and incorrect."""
+        items = []
+        luck = np.random.RandomState(self.seed)
+
+        for key, question in self.data.items():
+            labels: Sequence[str] = self.labels(question)
+            weights: Sequence[Sequence[float]] | None = question.scores
+            if question.answer:
+                weights = [(1, 0) if label == question.answer else (0, 1) for label in labels]
+
+            if self.seed is not None:  # the library's own draw
+                order = luck.choice(len(labels), len(labels), replace=False)
+                labels = [labels[i] for i in order]
+                weights = [weights[i] for i in order if weights and i < len(weights)]
+
+            item: dict[str, Any] = {"id": key, "text": question.question, "weights": weights}
+            item["options"] = _count_options(1, len(labels), dict(enumerate(labels, start=1)))
+            items.append(item)
+
+        categories = self.categories or ("Correct", "Incorrect")
+        return _describe_file(path, path.stem) | {
+            "measures": ", ".join(categories),
+            "instructions": self.instruction or "Choose the option that fits best.",
+            "prompt": self.prompt(),
+            "items": items,
+            "categories": categories,
+            "bias": self.categories_bias or [0.0] * len(categories),
+        }
