@@ -69,8 +69,8 @@ def test_simulated_respondents_do_not_depend_on_how_many_are_asked_or_how_often(
     many = ask(loaded, 9, **how, runs=2)
     many = many[many["run"].eq(1) & many["respondent_id"].isin(few["respondent_id"])]
     pd.testing.assert_frame_equal(few, many.reset_index(drop=True))
-    tied = [draw_traits(loaded, count, correlation=0.5, seed=3) for count in (5, 9)]
-    pd.testing.assert_frame_equal(tied[0], tied[1][:5])
+    levels = [draw_traits(loaded, count, seed=3) for count in (5, 9)]
+    pd.testing.assert_frame_equal(levels[0], levels[1][:5])
 
 
 def test_missing_answers_are_marked_and_acquiescence_agrees_with_both_keys():

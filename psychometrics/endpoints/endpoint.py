@@ -53,15 +53,14 @@ class Endpoint:
         or 5xx) is sent again. A request with an unreadable reply is repeated at most once. An
         endpoint that has never replied is given up after two requests and some seconds, unless it
         reports that it is busy (503, ``Retry-After``). A request that came too soon (429) is sent
-        again as long as the endpoint replies to other requests. If many requests come too soon, the
-        model's requests slow down, but not below the rate that ``Retry-After`` asks for, and soon
-        speed up again.
+        again as long as the endpoint replies to other requests.
     patience : float
         Number of seconds after which an endpoint that refuses every request as coming too soon
         (429) is given up; ``timeout`` is added while other requests are under way.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
-        minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.
+        minute. A ``Retry-After`` replaces the first pause and is the least of the later ones. All
+        requests to a model wait if the ``x-ratelimit`` headers say that its limit is used up.
     name : str
         A prefix for the models' names, in case a different endpoint has a model of the same name.
     price_in, price_out : float, optional

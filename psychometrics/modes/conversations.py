@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
 from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError
@@ -34,28 +33,14 @@ if TYPE_CHECKING:
     Parser = Callable[..., Sequence[tuple[str, Any]]]  # like replies.parse_reply
 
 # Conditions that determine the messages.
-_LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
+_LOOK = ("role", "wording", "think", "labels", "reply", "cipher")
 ENDED_WITHOUT_ANSWER = {
     "length": "cut_off", "max_tokens": "cut_off", "max_output_tokens": "cut_off",
     "content_filter": "refused", "refusal": "refused", "safety": "refused",
     "prohibited_content": "refused", "blocklist": "refused", "tool_call": "tool_call"}  # fmt: skip
 """The statuses of unanswered statements, by the reason why a reply ended early."""
+# An item of a batch, with the order of its options and its place in the run, from 1.
 _Part = tuple[Item, tuple[int, ...], int]
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """The items of a run that are asked together.
-
-    Parameters
-    ----------
-    run : int
-    items : tuple of (Item, tuple of int, int)
-        Items, each with the order of its options and its place in the run, from 1.
-    """
-
-    run: int
-    items: tuple[_Part, ...]
 
 
 class _ConversationConditions(Conditions):
@@ -71,9 +56,7 @@ class _ConversationConditions(Conditions):
     shuffle: bool = True
     batch_size: PositiveInt = 30
     history: bool = False
-    demonstrations: Annotated[int, Field(ge=0, le=4)] = 0
     runs: Runs = 1
-    repeats: Runs = 1
     ask_again: NonNegativeInt = 0
     seed: NonNegativeInt = 0
     log: bool = False
@@ -104,7 +87,7 @@ class _ConversationMode(Mode):
 
     def talks(
         self, questionnaire: Questionnaire, asking: Asking, parse: Parser = parse_reply
-    ) -> list[tuple[_Batch, Talk]]:
+    ) -> list[Talk]:
         """Split all runs into batches of items, and begin a conversation about each batch.
 
         Parameters
@@ -116,7 +99,7 @@ class _ConversationMode(Mode):
 
         Returns
         -------
-        list of (Batch, Talk)
+        list of Talk
             A conversation asks a batch, then the unanswered items of the batch, at most
             ``ask_again`` more times; with ``history`` it asks all batches of a run, each after the
             earlier messages and replies. It returns one row per item.
@@ -129,18 +112,13 @@ class _ConversationMode(Mode):
         self.check(questionnaire, asking.identity, asking.conditions)
         who = {"respondent_id": asking.identity.respondent_id, "mode": self.name}
         conditions = as_filed(questionnaire, asking.conditions)
-        batches = _batches(questionnaire, conditions)
-        rounds = [[batch] for batch in batches]
-
-        if conditions["history"]:
-            runs = range(1, conditions["runs"] + 1)
-            rounds = [[batch for batch in batches if batch.run == run] for run in runs]
-
         talks = []
-        for part in rounds:
-            items = tuple(item for batch in part for item in batch.items)
-            talk = _in_turn(questionnaire, part, who, conditions, parse)
-            talks.append((_Batch(part[0].run, items), talk))
+
+        for run in range(1, conditions["runs"] + 1):
+            batches = _batches(questionnaire, conditions, run)
+            subjects = [batches] if conditions["history"] else [[batch] for batch in batches]
+            row = who | {"run": run}
+            talks += [_converse(questionnaire, each, row, conditions, parse) for each in subjects]
 
         return talks
 
@@ -165,38 +143,32 @@ class _ConversationMode(Mode):
         conditions = self.complete(conditions)
         nobody = Asking(None, Identity(""), None, Progress(disable=True), conditions)
         rows: list[Row] = []
+        number = 0
 
-        for number, turn in enumerate(self._first_turns(questionnaire, nobody), start=1):
-            prompt = turn.messages
-            if conditions.get("raw"):
-                text = "\n\n".join(message["content"] for message in prompt)
-                prompt = [{"role": "text", "content": text}]
-
-            request = {"run": turn.run, "request": number, "items": " ".join(turn.items)}
-            rows += [request | message for message in prompt]
-
-        return pd.DataFrame(rows)
-
-    def _first_turns(self, questionnaire: Questionnaire, asking: Asking) -> Iterator[Turn]:
-        """Yield the turns of all conversations, assuming that no reply comes."""
-        for _, talk in self.talks(questionnaire, asking):
+        for talk in self.talks(questionnaire, nobody):
             turn = next(talk)
             with contextlib.suppress(StopIteration):
                 while True:
-                    yield turn
+                    number += 1
+                    prompt = turn.messages
+                    if conditions.get("raw"):
+                        text = "\n\n".join(message["content"] for message in prompt)
+                        prompt = [{"role": "text", "content": text}]
+
+                    request = {"run": turn.run, "request": number, "items": " ".join(turn.items)}
+                    rows += [request | message for message in prompt]
                     turn = talk.send(Reply(None, status="unasked"))
 
+        return pd.DataFrame(rows)
+
     def hold(
-        self,
-        talks: list[tuple[_Batch, Talk]],
-        asking: Asking,
-        ask: Callable[[list[Turn]], list[Reply]],
+        self, talks: list[Talk], asking: Asking, ask: Callable[[list[Turn]], list[Reply]]
     ) -> list[Row]:
         """Hold all conversations to the end, turn by turn, and return a row per item.
 
         Parameters
         ----------
-        talks : list of (Batch, Talk)
+        talks : list of Talk
             Conversations, as :meth:`talks` returns them.
         asking : Asking
             The respondent and the conditions; the progress bar advances at the end of a
@@ -205,20 +177,20 @@ class _ConversationMode(Mode):
             A function that returns the replies to the turns of all open conversations.
         """
         rows: list[Row] = []
-        waiting = [(batch, talk, next(talk), False) for batch, talk in talks]
-        while waiting:
-            replies = ask([turn for _, _, turn, _ in waiting])
-            left = []
-            for (batch, talk, _, was_asked), reply in zip(waiting, replies, strict=True):
+        open_talks = [(talk, next(talk), False) for talk in talks]
+        while open_talks:
+            replies = ask([turn for _, turn, _ in open_talks])
+            waiting = []
+            for (talk, _, was_asked), reply in zip(open_talks, replies, strict=True):
                 is_asked = was_asked or reply.is_new
                 try:
-                    left.append((batch, talk, talk.send(reply), is_asked))
+                    waiting.append((talk, talk.send(reply), is_asked))
                 except StopIteration as end:
-                    move_on = asking.bar.update if is_asked else asking.bar.count_stored
-                    move_on(len(batch.items))
+                    count = asking.bar.update if is_asked else asking.bar.count_stored
+                    count(len(end.value))
                     rows += end.value
 
-            waiting = left
+            open_talks = waiting
 
         return rows
 
@@ -237,68 +209,54 @@ class _ConversationMode(Mode):
         return table.assign(**mask_conditions(columns))
 
 
-def _in_turn(
+def _converse(
     questionnaire: Questionnaire,
-    batches: list[_Batch],
-    who: dict[str, str],
+    batches: list[list[_Part]],
+    who: Row,
     conditions: dict[str, Any],
     parse: Parser,
 ) -> Talk:
-    """Hold one conversation, as :meth:`ConversationMode.talks` describes it."""
+    """Ask batches in turn, each after the history so far, and return a row per item."""
     history: list[dict[str, str]] = []
-    rows: list[Row] = []
-    for batch in batches:
-        rows += yield from _conversation(questionnaire, batch, who, conditions, parse, history)
-    return rows
-
-
-def _conversation(
-    questionnaire: Questionnaire,
-    batch: _Batch,
-    who: dict[str, str],
-    conditions: dict[str, Any],
-    parse: Parser,
-    history: list[dict[str, str]],
-) -> Talk:
-    """Ask a batch after the history so far, and add the new turns to the history."""
-    left = list(batch.items)
     rows: dict[str, Row] = {}
 
-    for attempt in range(1, conditions["ask_again"] + 2):
-        turn = _turn(questionnaire, left, conditions, history, batch.run, attempt)
-        reply = yield turn
-        if conditions["history"] and reply.text is not None:
-            history[:] = [*turn.messages, {"role": "assistant", "content": reply.text}]
+    for batch in batches:
+        unanswered = batch
+        for attempt in range(1, conditions["ask_again"] + 2):
+            turn = _turn(questionnaire, unanswered, conditions, history, who["run"], attempt)
+            reply = yield turn
+            if conditions["history"] and reply.text is not None:
+                history = [*turn.messages, {"role": "assistant", "content": reply.text}]
 
-        read = _read(reply, questionnaire, left, conditions, parse)
-        for (item, order, position), (status, value) in zip(left, read, strict=True):
-            row = who | {"run": batch.run, "item_id": item.id, "value": value, "status": status}
-            row["position"] = position
-            row["options"] = " ".join(str(place + 1) for place in order)
-            row |= {"attempts": attempt, "raw": reply.text}
-            if conditions["log"]:
-                row["sent"] = json.dumps(turn.messages, ensure_ascii=False)
+            answers = _read(reply, questionnaire, unanswered, conditions, parse)
+            for (item, order, position), (status, value) in zip(unanswered, answers, strict=True):
+                row = who | {"item_id": item.id, "value": value, "status": status}
+                row["position"] = position
+                row["options"] = " ".join(str(place + 1) for place in order)
+                row |= {"attempts": attempt, "raw": reply.text}
+                if conditions["log"]:
+                    row["sent"] = json.dumps(turn.messages, ensure_ascii=False)
 
-            rows[item.id] = row
+                rows[item.id] = row
 
-        left = [part for part in left if rows[part[0].id]["status"] != "ok"]
-        if not left or reply.text is None:
-            break
+            unanswered = [part for part in unanswered if rows[part[0].id]["status"] != "ok"]
+            if not unanswered or reply.text is None:
+                break
 
     return list(rows.values())
 
 
 def _turn(
     questionnaire: Questionnaire,
-    left: list[_Part],
+    batch: list[_Part],
     conditions: dict[str, Any],
     history: list[dict[str, str]],
     run: int,
     attempt: int,
 ) -> Turn:
-    """Return the turn that asks the unanswered items."""
-    items = [item for item, _, _ in left]
-    orders = [order for _, order, _ in left]
+    """Return the turn that asks the items of a batch."""
+    items = [item for item, _, _ in batch]
+    orders = [order for _, order, _ in batch]
     look = {name: conditions[name] for name in _LOOK}
     prompt = messages(questionnaire, items, orders=orders, **look)
     schema = None
@@ -315,71 +273,63 @@ def _turn(
 def _read(
     reply: Reply,
     questionnaire: Questionnaire,
-    left: list[_Part],
+    batch: list[_Part],
     conditions: dict[str, Any],
     parse: Parser,
 ) -> Sequence[tuple[str, Any]]:
     """Read a reply; if it ended early, the unanswered items get a status that says so."""
     if reply.text is None:
-        return [(reply.status, None)] * len(left)
+        return [(reply.status, None)] * len(batch)
 
     cipher = conditions["cipher"]
     text = caesar(without_thoughts(reply.text), -cipher) if cipher else reply.text
-    items = [item for item, _, _ in left]
-    orders = [order for _, order, _ in left]
+    items = [item for item, _, _ in batch]
+    orders = [order for _, order, _ in batch]
     labels = conditions["labels"]
-    read = parse(text, questionnaire, items, labels, orders)
+    answers = parse(text, questionnaire, items, labels, orders)
 
     status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower())
     if status is None:
-        return read
-
-    rest = status, None
+        return answers
     if status == "tool_call":
-        return [rest] * len(read)
+        return [(status, None)] * len(answers)
 
     # Its last line may be unfinished: "1:" is not the label 1.
-    done_lines = without_thoughts(text).rpartition("\n")[0]
-    whole = parse(done_lines, questionnaire, items, labels, orders)
+    whole_lines = without_thoughts(text).rpartition("\n")[0]
+    certain = parse(whole_lines, questionnaire, items, labels, orders)
     results = []
-    for done, seen in zip(whole, read, strict=True):
-        if done[0] == "ok":
-            results.append(done)
+    for answer, last_answer in zip(certain, answers, strict=True):
+        if answer[0] == "ok":
+            results.append(answer)
         else:
-            results.append(seen if seen[0] == "refused" else rest)
+            results.append(last_answer if last_answer[0] == "refused" else (status, None))
 
     return results
 
 
-def _batches(questionnaire: Questionnaire, conditions: dict[str, Any]) -> list[_Batch]:
-    """Split all runs into batches of items, each item with its option order and its place."""
-    plan = []
-    count = len(questionnaire.items)
+def _batches(
+    questionnaire: Questionnaire, conditions: dict[str, Any], run: int
+) -> list[list[_Part]]:
+    """Split a run into batches of items, each item with its option order and its place."""
+    # The order depends only on the run's number, not on the number of runs.
+    rng = np.random.default_rng([conditions["seed"], run])
+    items = list(questionnaire.items)
+    if conditions["shuffle"]:
+        items = [items[place] for place in rng.permutation(len(items))]
 
+    orders = {}
+    for count in sorted({len(questionnaire.choices(item)) for item in items}):
+        order = tuple(range(count))
+        if conditions["order"] == "shuffled":
+            order = tuple(rng.permutation(count).tolist())
+        orders[count] = order[::-1] if conditions["order"] == "reversed" else order
+
+    parts = [
+        (item, orders[len(questionnaire.choices(item))], position)
+        for position, item in enumerate(items, start=1)
+    ]
     size = conditions["batch_size"]
-
-    for run in range(1, conditions["runs"] + 1):
-        # Each order depends only on its number, not on the number of runs; repeats share it.
-        rng = np.random.default_rng([conditions["seed"], (run - 1) // conditions["repeats"] + 1])
-        places = rng.permutation(count) if conditions["shuffle"] else range(count)
-        counts = {len(questionnaire.choices(item)) for item in questionnaire.items}
-        drawn = {n: _order(conditions["order"], n, rng) for n in sorted(counts)}
-        items = []
-        for position, place in enumerate(places, start=1):
-            item = questionnaire.items[int(place)]
-            items.append((item, drawn[len(questionnaire.choices(item))], position))
-
-        for start in range(0, count, size):
-            plan.append(_Batch(run, tuple(items[start : start + size])))
-
-    return plan
-
-
-def _order(kind: str, count: int, rng: np.random.Generator) -> tuple[int, ...]:
-    """Return the option shown at each place: as given, reversed or shuffled."""
-    if kind == "shuffled":
-        return tuple(rng.permutation(count).tolist())
-    return tuple(range(count)[::-1] if kind == "reversed" else range(count))
+    return [parts[start : start + size] for start in range(0, len(parts), size)]
 
 
 def _reply_schema(

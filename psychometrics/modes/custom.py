@@ -60,7 +60,8 @@ class Custom(_ConversationMode):
         promised = getattr(respondent, "respondent_id", None)
         name = str(promised or getattr(respondent, "__name__", type(respondent).__name__))
         source = "function" if promised else "unnamed function"
-        return self._who(name, source, key_of("custom-1", name), name)
+        fingerprint = key_of("custom-1", name)
+        return Identity(name, source, name, mode=self.name, fingerprint=fingerprint)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put a questionnaire to a function, and read its replies like those of a chat model.
@@ -73,7 +74,7 @@ class Custom(_ConversationMode):
         conditions = dict(conditions)
         parse = _checked_parser(conditions.pop("parse") or parse_reply)
         talks = self.talks(questionnaire, asking, parse)
-        bar.expect(sum(len(batch.items) for batch, _ in talks))
+        bar.expect(conditions["runs"] * len(questionnaire.items))
         rows: list[Row] = []
 
         with contextlib.ExitStack() as stack:

@@ -47,7 +47,8 @@ class Human(Mode):
                 f"{respondent}: this name is a file or folder; name a person, or read "
                 "a table of answers with --answers."
             )
-        return self._who(respondent, "person", key_of("human-1", respondent))
+        fingerprint = key_of("human-1", respondent)
+        return Identity(respondent, "person", mode=self.name, fingerprint=fingerprint)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the statement and the options of each item as a person reads them."""
@@ -64,13 +65,13 @@ class Human(Mode):
         An interrupted session resumes at the first item without an answer. The last answer to an
         item counts.
         """
-        how = asking.conditions
-        sitting = _Sitting(questionnaire, asking.identity, how["run"], asking.store)
+        conditions = asking.conditions
+        sitting = _Sitting(questionnaire, asking.identity, conditions["run"], asking.store)
         before = len(sitting.answers)
         asking.bar.expect(len(questionnaire.items), before)
 
-        if how["read"] is not None:
-            _ask(sitting, how["read"], how["write"])
+        if conditions["read"] is not None:
+            _ask(sitting, conditions["read"], conditions["write"])
 
         # Updated earlier, the bar would write among the questions.
         asking.bar.update(len(sitting.answers) - before)
@@ -154,12 +155,12 @@ def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any])
     place = next((i for i, item in enumerate(items) if item.id not in answers), len(items))
 
     while True:
-        known = {}
+        options = {}
         if place == len(items):
             prompt = "Done. Enter finishes, b goes back: "
         else:
             item = items[place]
-            known = {f"{option.value:g}": option for option in questionnaire.choices(item)}
+            options = {f"{option.value:g}": option for option in questionnaire.choices(item)}
             listed = _listed(questionnaire, item)
             now = f" (now {answers[item.id]:g})" if answers.get(item.id) is not None else ""
             write(f"\n{place + 1} of {len(items)}: {questionnaire.statement(item)}{now}\n{listed}")
@@ -174,8 +175,8 @@ def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any])
             place = max(place - 1, 0)
         elif typed == "q" or place == len(items):
             break
-        elif typed == "s" or typed in known:
-            sitting.keep(item, None if typed == "s" else known[typed].value)
+        elif typed == "s" or typed in options:
+            sitting.keep(item, None if typed == "s" else options[typed].value)
             place += 1
         else:
-            write(f"Type one of {', '.join(known)}, or b, s, q.")
+            write(f"Type one of {', '.join(options)}, or b, s, q.")

@@ -227,18 +227,17 @@ class _WordsRespondent(NLIRespondent):
         identity: Identity,
         recipe: dict[str, Any],
     ) -> None:
-        self.recipe = recipe
         self.wording: str = recipe["wording"]
         answers = recipe["answers"]
-        ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
+        words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
 
-        if [len(of_word) for of_word in ids] != [1, 1, 1] or not is_wording(self.wording):
+        if [len(tokens) for tokens in words] != [1, 1, 1] or not is_wording(self.wording):
             raise RespondentError(
                 f"{identity.respondent_id}, recipe.json: wording must have {{premise}} and "
                 "{hypothesis} in it, and answers must be three one-token words; correct it."
             )
 
-        self.words = [of_word[0] for of_word in ids]
+        self.words = [tokens[0] for tokens in words]
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
 
@@ -261,7 +260,7 @@ class _WordsRespondent(NLIRespondent):
     @torch.inference_mode()
     def _logits(self, features: list[_Features]) -> torch.Tensor:
         """Return the logits of the three words after each text, (n, 3), float32."""
-        texts = [one["input_ids"] for one in features]
+        texts = [text["input_ids"] for text in features]
         words: torch.Tensor = self.model.get_output_embeddings().weight[self.words].float()
         states = self._fast_forward(texts) if self._fast_forward else None
         if states is not None:
@@ -286,7 +285,7 @@ def _by_length(
 
     Texts are not padded, because many families react to padding, each in its own way.
     """
-    lengths = [len(one["input_ids"]) for one in features]
+    lengths = [len(text["input_ids"]) for text in features]
     order = sorted(range(len(features)), key=lengths.__getitem__)
     values: list[torch.Tensor] = [torch.empty(0)] * len(features)
 

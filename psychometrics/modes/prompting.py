@@ -107,9 +107,14 @@ class PromptMode(Mode):
 
     def _identity(self, source: Source, dtype: str | None, conditions: dict[str, Any]) -> Identity:
         dtype = resolve_dtype(dtype)
-        fingerprint = self.digest(source, dtype, **conditions)
-        return self._who(
-            source.name, source.kind, fingerprint, source.model, source.revision, dtype
+        return Identity(
+            respondent_id=source.name,
+            source=source.kind,
+            model=source.model,
+            revision=source.revision,
+            mode=self.name,
+            dtype=dtype,
+            fingerprint=self.digest(source, dtype, **conditions),
         )
 
     def _may_pad(
