@@ -251,6 +251,14 @@ def test_batches_come_to_the_same_answers_and_keys_whatever_becomes_of_them(tmp_
     assert sum(server.replied.values()) == len(keys[0]), "nothing is paid twice"
 
 
+def test_two_questionnaires_with_the_same_requests_pay_once_in_a_batch(tmp_path):
+    others = [MINI.model_copy(update={"id": f"q{n}"}) for n in range(2)]
+    with served() as server:
+        answers = put(server, tmp_path, {"runs": 1}, others, batch=True)
+    assert (answers["status"] == "ok").all()
+    assert sum(server.replied.values()) == 20
+
+
 def test_a_budget_holds_for_batches_too(tmp_path):
     with served() as server:
         answers = put(server, tmp_path, batch=True, max_cost=1.0, **PRICES)

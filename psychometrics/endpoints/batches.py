@@ -57,6 +57,7 @@ class Batches:
         self.client = queue.client
         self.log = log
         self.asked: dict[str, tuple[str, asyncio.Future[_Completion]]] = {}
+        self.waiting = 0  # number of conversations that wait for a reply
         self.reserved: dict[str, tuple[float, str]] = {}
         self.round: asyncio.Task[None] | None = None
         self.sent: dict[str, _Batch] = {}  # by mark, batches with replies that are not stored
@@ -70,14 +71,19 @@ class Batches:
 
     async def reply(self, key: str, text: str) -> _Completion:
         """Wait until a request's batch has ended, and return the reply."""
-        future: asyncio.Future[_Completion] = asyncio.get_running_loop().create_future()
-        self.asked[key] = text, future
+        if key not in self.asked:  # two questionnaires may need the same reply
+            self.asked[key] = text, asyncio.get_running_loop().create_future()
+
+        self.waiting += 1
         self.start_if_all_wait()
-        return await future
+        try:
+            return await self.asked[key][1]
+        finally:
+            self.waiting -= 1
 
     def start_if_all_wait(self) -> None:
         """Start the next batch if all open conversations wait for a reply."""
-        all_wait = bool(self.asked) and len(self.asked) >= self.queue.conversations
+        all_wait = bool(self.asked) and self.waiting >= self.queue.conversations
         if all_wait and not self.queue.stopped and (self.round is None or self.round.done()):
             self.round = asyncio.ensure_future(self._round())
 
@@ -251,8 +257,9 @@ class Batches:
                 why = self.client.excerpt(str(why or f"no line in a batch that is {status}"))
                 raise _NoReply(f"in a batch: {why}", after=0.0)
 
-            self.client.check(code, content)
-            reply = self.queue.read(content, json.dumps(content).encode())
+            body = json.dumps(content).encode()
+            self.client.check(code, content, body, {})
+            reply = self.queue.read(content, body)
         except (_NoReply, RespondentError) as error:
             self.queue.budget.release(most, text, paid=code == 200)
             self._deliver(key, error)

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from types import MappingProxyType
 from typing import Any
 from urllib import request
 from urllib.parse import unquote, urlsplit
@@ -124,14 +123,14 @@ class _Client:
             await self._session.close()
 
     async def exchange(
-        self, method: str, path: str, content: str = "", file: bytes = b"", largest: int = 0
+        self, method: str, path: str, text: str = "", file: bytes = b"", largest: int = 0
     ) -> tuple[Any, bytes]:
         """Send a request, and return the whole response, parsed as JSON and as bytes.
 
         Parameters
         ----------
         method, path : str
-        content : str
+        text : str
             The body of the request in JSON.
         file : bytes
             The file with the requests of a batch.
@@ -145,7 +144,7 @@ class _Client:
         RespondentError
             The endpoint refuses the request.
         """
-        data: bytes | aiohttp.FormData | None = content.encode() or None
+        data: bytes | aiohttp.FormData | None = text.encode() or None
         if file:
             data = aiohttp.FormData({"purpose": "batch"})
             data.add_field(
@@ -159,24 +158,17 @@ class _Client:
             reply = None
 
         # A file of a batch's errors may be one object with an error.
-        is_file = method == "GET"
-        self.check(response.status, reply, body, response.headers, is_file)
+        content = reply if method == "POST" else None
+        self.check(response.status, content, body, response.headers)
         self.hold(_used_up(response.headers))
         return reply, body
 
-    def check(
-        self,
-        status: int,
-        content: object,
-        body: bytes = b"",
-        headers: Mapping[str, str] = MappingProxyType({}),
-        is_file: bool = False,
-    ) -> None:
+    def check(self, status: int, content: object, body: bytes, headers: Mapping[str, str]) -> None:
         """Raise the error that a response's status, or an error in its content, stands for."""
         if is_filtered(content):
             return
 
-        meant = status if is_file else _status_of(status, content)
+        meant = _status_of(status, content)
         if meant in (408, 409, 429) or meant >= 500:
             after = self._bounded(_retry_after(headers))
             if meant != 429:
@@ -184,7 +176,7 @@ class _Client:
 
             why = f"status {status}"
             if status != meant:
-                why += f" with an error: {self.excerpt(body or json.dumps(content))}"
+                why += f" with an error: {self.excerpt(body)}"
             busy = meant == 503 or after is not None
             raise _NoReply(why, after, slow=meant == 429, busy=busy)
 
