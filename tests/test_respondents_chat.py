@@ -28,13 +28,13 @@ from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.modes.chat import Chat
 from psychometrics.modes.messages import messages
 from psychometrics.modes.mode import Asking, Identity
-from psychometrics.modes.server import simulated_endpoint
 from psychometrics.modes.simulated import draw_traits
 from psychometrics.progress import Progress
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.answers import COLUMNS
 from psychometrics.store import StoredAnswers
 from psychometrics.store.replies import Reply
+from psychometrics_book.server import simulated_endpoint
 
 REFUSAL = "As a language model, I have no personality to describe."
 MINI = load_questionnaire("ipip20")

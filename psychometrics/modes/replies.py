@@ -365,12 +365,11 @@ class _Reader:
         values = self.values.get(_normalise(text[: beginning.start()]), set())
         words = _normalise(remark)
         texts = [t for t in self.texts if re.search(rf"(?<!\w){re.escape(t)}(?!\w)", words)]
-        whole = [t for t in texts if not any(t != other and t in other for other in texts)]
-        letters = {
-            _normalise(letter) for letter in re.findall(r"\b[A-HJ-Z]\b", remark)
-        } & self.names
+        longest = [t for t in texts if not any(t != other and t in other for other in texts)]
+        capitals = re.findall(r"\b[A-HJ-Z]\b", remark)
+        letters = {_normalise(letter) for letter in capitals} & self.names
 
-        return values if all(self.values[t] == values for t in [*whole, *letters]) else set()
+        return values if all(self.values[t] == values for t in [*longest, *letters]) else set()
 
 
 _ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option", "response",
