@@ -13,6 +13,7 @@ import contextlib
 import json
 import time
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ import pandas as pd
 from ..exceptions import RespondentError
 from ..store import StoredAnswers, key_of
 from .client import _NoReply
-from .completions import _Completion
+from .limits import _Reservation
 from .request_queue import RequestQueue, _Unasked
 
 # Most requests of one file; endpoints allow 50,000 and 200 MB.
@@ -30,6 +31,7 @@ _MOST_LINES = 20_000
 _LARGEST_LINE = 2**18
 # Most seconds between two checks of a batch.
 _POLLS = 60.0
+_Response = tuple[int, Any]  # status and content
 _ENDED = ("completed", "failed", "expired", "cancelled")
 
 
@@ -56,9 +58,8 @@ class Batches:
         self.queue = queue
         self.client = queue.client
         self.log = log
-        self.asked: dict[str, tuple[str, asyncio.Future[_Completion]]] = {}
-        self.waiting = 0  # number of conversations that wait for a reply
-        self.reserved: dict[str, tuple[float, str]] = {}
+        self.asked: dict[str, tuple[_Reservation, asyncio.Future[_Response]]] = {}
+        self.waiting: Counter[str] = Counter()  # conversations by the request they wait for
         self.round: asyncio.Task[None] | None = None
         self.sent: dict[str, _Batch] = {}  # by mark, batches with replies that are not stored
 
@@ -69,21 +70,29 @@ class Batches:
                 batch.keys = row["keys"].split() or batch.keys
                 batch.is_over |= row["state"] == "over"
 
-    async def reply(self, key: str, text: str) -> _Completion:
-        """Wait until a request's batch has ended, and return the reply."""
-        if key not in self.asked:  # two questionnaires may need the same reply
-            self.asked[key] = text, asyncio.get_running_loop().create_future()
+    async def exchange(self, key: str, reservation: _Reservation) -> tuple[Any, bytes]:
+        """Wait until a request's batch has ended, and return the response as JSON and as bytes.
 
-        self.waiting += 1
+        Raises
+        ------
+        NoReply, RespondentError
+            As :meth:`Client.exchange`.
+        Unasked
+            The budget does not allow the request to be sent.
+        """
+        if key not in self.asked:  # two questionnaires may need the same reply
+            self.asked[key] = reservation, asyncio.get_running_loop().create_future()
+
+        self.waiting[key] += 1
         self.start_if_all_wait()
-        try:
-            return await self.asked[key][1]
-        finally:
-            self.waiting -= 1
+        status, content = await asyncio.shield(self.asked[key][1])
+        body = json.dumps(content).encode()
+        self.client.check(status, content, body, {})
+        return content, body
 
     def start_if_all_wait(self) -> None:
         """Start the next batch if all open conversations wait for a reply."""
-        all_wait = bool(self.asked) and self.waiting >= self.queue.conversations
+        all_wait = bool(self.asked) and self.waiting.total() >= self.queue.conversations
         if all_wait and not self.queue.stopped and (self.round is None or self.round.done()):
             self.round = asyncio.ensure_future(self._round())
 
@@ -93,9 +102,6 @@ class Batches:
             self.round.cancel()
         for _, future in self.asked.values():
             future.cancel()
-        while self.reserved:  # they will be paid for although nobody waits for them
-            _, (most, text) = self.reserved.popitem()
-            self.queue.budget.release(most, text, paid=True)
 
     async def _round(self) -> None:
         try:
@@ -111,21 +117,22 @@ class Batches:
         finally:
             asyncio.get_running_loop().call_soon(self.start_if_all_wait)
 
-    def _deliver(self, key: str, reply: _Completion | Exception) -> None:
-        """Give a conversation its reply or its error."""
+    def _deliver(self, key: str, response: _Response | Exception) -> None:
+        """Give a request's conversations its response or its error."""
         _, future = self.asked.pop(key)
+        del self.waiting[key]
         if not future.done():
-            if isinstance(reply, Exception):
-                future.set_exception(reply)
+            if isinstance(response, Exception):
+                future.set_exception(response)
             else:
-                future.set_result(reply)
+                future.set_result(response)
 
     async def _resume(self) -> list[str]:
         """Find batches of an earlier run that contain one of the present requests."""
         marks = []
         for mark, batch in self.sent.items():
             # A request that failed in one batch is also in a later one.
-            waiting = (self.asked.keys() & set(batch.keys)) - self.reserved.keys()
+            waiting = [key for key in self._asked_of(batch) if self.asked[key][0].most is None]
             if batch.is_over or not waiting:
                 continue
 
@@ -143,8 +150,8 @@ class Batches:
             batch.is_over = not batch.id
             if not batch.is_over:
                 marks.append(mark)
-                for key in waiting:  # it is paid for already
-                    self._reserve(key, within=False)
+                for key in waiting:  # they are paid for already
+                    self.queue.budget.reserve(self.asked[key][0], within=False)
 
         return marks
 
@@ -154,21 +161,17 @@ class Batches:
         in_batches = {key for batch in open_batches for key in batch.keys}
         rows = []
 
-        for key, (text, _) in self.asked.items():
-            if key not in in_batches and self._reserve(key):
+        for key, (reservation, _) in self.asked.items():
+            if key not in in_batches and self.queue.budget.reserve(reservation):
                 row = {"custom_id": key, "method": "POST", "url": f"/v1{self.queue.path}"}
-                rows.append(row | {"body": json.loads(text)})
+                rows.append(row | {"body": json.loads(reservation.text)})
 
         starts = range(0, len(rows), _MOST_LINES)
         return [await self._submit(rows[start : start + _MOST_LINES]) for start in starts]
 
-    def _reserve(self, key: str, within: bool = True) -> bool:
-        """Reserve the greatest possible cost of a request, if the budget allows it."""
-        text = self.asked[key][0]
-        most = self.queue.budget.reserve(text, within)
-        if most is not None:
-            self.reserved[key] = most, text
-        return most is not None
+    def _asked_of(self, batch: _Batch) -> list[str]:
+        """Return the keys of a batch that conversations wait for."""
+        return [key for key in batch.keys if key in self.asked]
 
     async def _submit(self, rows: list[dict[str, Any]]) -> str:
         """Send a batch, which is in the log before it is at the endpoint; return its mark."""
@@ -202,13 +205,13 @@ class Batches:
             await asyncio.sleep(min(_POLLS, max(self.queue.endpoint.pause, waited / 10)))
             state = await self._request("GET", f"/batches/{batch.id}")
 
-        waiting = self.reserved.keys() & set(batch.keys)
+        waiting = [key for key in self._asked_of(batch) if self.asked[key][0].most is not None]
         if state["status"] == "failed":
             errors = state.get("errors") or {}
             reasons = errors.get("data") if isinstance(errors, dict) else None
             why = self.client.excerpt(json.dumps(reasons or "it gives no reason"))
             for key in waiting:
-                self.queue.budget.release(*self.reserved.pop(key))
+                self.queue.budget.release(self.asked[key][0])
 
             batch.is_over = True
             await self._note(mark, "over")
@@ -219,11 +222,11 @@ class Batches:
             if state.get(name):
                 results |= await self._results(state[name], len(batch.keys))
 
-        for key in sorted(waiting):
-            self._settle(key, results.get(key, {}), state["status"])
+        for key in waiting:
+            self._deliver(key, self._response(results.get(key, {}), state["status"]))
 
         batch.keys = [key for key in batch.keys if key not in waiting]
-        if state["status"] == "cancelled" and waiting - results.keys():
+        if state["status"] == "cancelled" and set(waiting) - results.keys():
             raise RespondentError(
                 f"{self.client.where} has cancelled the batch {batch.id}: run again to send the "
                 "remaining requests."
@@ -242,29 +245,16 @@ class Batches:
 
         return results
 
-    def _settle(self, key: str, line: dict[str, Any], status: str) -> None:
-        """Deliver a request's line of the results, or the reason why there is no line."""
-        most, text = self.reserved.pop(key)
+    def _response(self, line: dict[str, Any], status: str) -> _Response | _NoReply:
+        """Return the response in a request's line of the results, or why there is none."""
         response = line.get("response")
-        response = response if isinstance(response, dict) else {}
-        code = response.get("status_code")
-        content = response.get("body")
+        if isinstance(response, dict) and isinstance(response.get("status_code"), int):
+            return response["status_code"], response.get("body")
 
-        try:
-            if not isinstance(code, int):
-                error = line.get("error")
-                why = error.get("code") if isinstance(error, dict) else None
-                why = self.client.excerpt(str(why or f"no line in a batch that is {status}"))
-                raise _NoReply(f"in a batch: {why}", after=0.0)
-
-            body = json.dumps(content).encode()
-            self.client.check(code, content, body, {})
-            reply = self.queue.read(content, body)
-        except (_NoReply, RespondentError) as error:
-            self.queue.budget.release(most, text, paid=code == 200)
-            self._deliver(key, error)
-        else:
-            self._deliver(key, self.queue.budget.settle(most, reply, text))
+        error = line.get("error")
+        why = error.get("code") if isinstance(error, dict) else None
+        why = self.client.excerpt(str(why or f"no line in a batch that is {status}"))
+        return _NoReply(f"in a batch: {why}", after=0.0)
 
     async def _request(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..progress import Spending
 from .completions import _Completion
@@ -45,6 +45,14 @@ class _Limits:
 
 
 _limits_of = functools.lru_cache(maxsize=64)(_Limits)
+
+
+@dataclass
+class _Reservation:
+    """A request's text, and its greatest possible cost while that is reserved."""
+
+    text: str
+    most: float | None = None
 
 
 class _Budget:
@@ -94,31 +102,34 @@ class _Budget:
         cost = self.cost(prompt, completion)
         self.spending.add({"estimated": True}, prompt, completion, cost)
 
-    def reserve(self, text: str, within: bool = True) -> float | None:
-        """Reserve a request's greatest possible cost; return None if the budget forbids it."""
+    def reserve(self, reservation: _Reservation, within: bool = True) -> bool:
+        """Reserve a request's greatest possible cost, if the budget allows it."""
         spending = self.spending
-        most = self.cost(*self.most_tokens(text))
+        most = self.cost(*self.most_tokens(reservation.text))
         total = spending.cost + spending.reserved + most
         if within and self._limit is not None and total > self._limit:
-            return None
+            return False
+
+        reservation.most = most
         spending.reserved += most
         spending.under_way += 1
-        return most
+        return True
 
-    async def wait(self, text: str) -> float | None:
-        """Reserve as soon as open requests leave enough money; return None if they cannot."""
+    async def wait(self, reservation: _Reservation) -> bool:
+        """Reserve as soon as open requests leave enough money; return whether they ever do."""
         async with self._lock:
-            most = self.reserve(text)
-            while most is None and self.spending.under_way:
+            while not self.reserve(reservation):
+                if not self.spending.under_way:
+                    return False
+
                 self._settled.clear()
                 await self._settled.wait()
-                most = self.reserve(text)
 
-        return most
+        return True
 
-    def settle(self, most: float, completion: _Completion, text: str) -> _Completion:
+    def settle(self, reservation: _Reservation, completion: _Completion) -> _Completion:
         """Count a reply in place of its reservation; return it with its usage or an estimate."""
-        self._take_back(most)
+        text = reservation.text
         usage = completion.usage
         tokens = completion.tokens
 
@@ -129,22 +140,29 @@ class _Budget:
             per_byte = tokens[0] / len(text)
             self._tokens_per_byte = max(self._tokens_per_byte or 0.0, per_byte)
 
-        self.spending.add(usage, *tokens, self.cost(*tokens))
+        if reservation.most is not None:  # otherwise another conversation pays for the reply
+            self._take_back(reservation)
+            self.spending.add(usage, *tokens, self.cost(*tokens))
+
         return replace(completion, usage=usage, tokens=tokens)
 
-    def release(self, most: float, text: str, paid: bool = False) -> None:
+    def release(self, reservation: _Reservation, paid: bool = False) -> None:
         """Cancel the reservation of a request without a reply.
 
         If the endpoint may have replied nevertheless (``paid``), count the request's greatest
         possible cost.
         """
-        self._take_back(most)
-        if paid:
-            prompt, reply = self.most_tokens(text)
-            self.spending.add({"estimated": True}, prompt, reply, most)
+        most = reservation.most
+        if most is not None:
+            self._take_back(reservation)
+            if paid:
+                tokens = self.most_tokens(reservation.text)
+                self.spending.add({"estimated": True}, *tokens, most)
 
-    def _take_back(self, most: float) -> None:
+    def _take_back(self, reservation: _Reservation) -> None:
         spending = self.spending
         spending.under_way -= 1
+        most = reservation.most or 0.0
         spending.reserved = spending.reserved - most if spending.under_way else 0.0
+        reservation.most = None
         self._settled.set()

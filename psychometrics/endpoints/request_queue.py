@@ -22,7 +22,7 @@ from ..store.replies import Reply, StoredReplies, Turn
 from .client import _Client, _NoReply
 from .completions import _Completion, _read_completion
 from .endpoint import Endpoint
-from .limits import _Budget, _limits_of
+from .limits import _Budget, _limits_of, _Reservation
 from .secrets import _SHORTEST_IN_REPLY, _mask_secrets
 
 if TYPE_CHECKING:
@@ -44,7 +44,10 @@ _UNREADABLE_TRIES = 2
 _GRACE = 1.0
 
 
-_Talk = Generator[Turn, Reply, list[dict[str, Any]]]
+_Row = dict[str, Any]
+_Talk = Generator[Turn, Reply, list[_Row]]
+# Gets a questionnaire's id, the rows of a conversation, and whether one of its replies is new.
+_Finish = Callable[[str, list[_Row], bool], None]
 _UNASKED = Reply(None, status="unasked")
 
 
@@ -135,6 +138,7 @@ class RequestQueue:
         self.limits = _limits_of(endpoint)
         self.budget = _Budget(endpoint, bar.spending, most_tokens)
         self.batches: Batches | None = None
+        self.models: set[str] = set()  # that replied
         self.stopped = False
         self.conversations = 0  # number of open conversations
         self._settings = settings
@@ -147,26 +151,22 @@ class RequestQueue:
         self._first_failure = math.inf
         self._tries = 0  # most attempts at a request without a reply
 
-    def work(
-        self, converse: Callable[[str, _Talk], Awaitable[None]], talks: list[tuple[str, _Talk]]
-    ) -> None:
+    def work(self, talks: list[tuple[str, _Talk]], finish: _Finish) -> None:
         """Hold all conversations; on an error, save replies that are under way and end the run."""
         gc.freeze()  # spares loaded objects from garbage collection while replies arrive
         try:
-            _run_in_thread(self._work(converse, talks))
+            _run_in_thread(self._work(talks, finish))
         finally:
             gc.unfreeze()
 
-    async def _work(
-        self, converse: Callable[[str, _Talk], Awaitable[None]], talks: list[tuple[str, _Talk]]
-    ) -> None:
+    async def _work(self, talks: list[tuple[str, _Talk]], finish: _Finish) -> None:
         coming = iter(talks)
         many = len(talks) if self.batches else min(self.endpoint.concurrency, len(talks))
 
         async def worker() -> None:
             try:
                 for questionnaire, talk in coming:
-                    await converse(questionnaire, talk)
+                    await self._converse(questionnaire, talk, finish)
             finally:
                 self.conversations -= 1
                 if self.batches:
@@ -200,6 +200,20 @@ class RequestQueue:
                 await asyncio.wait(writing, timeout=_GRACE)
 
             await self.client.close()
+
+    async def _converse(self, questionnaire: str, talk: _Talk, finish: _Finish) -> None:
+        """Hold one conversation to its end."""
+        turn = next(talk)
+        is_new = False
+        while True:
+            reply = await self._ask(questionnaire, turn)
+            is_new |= reply.is_new
+            self.models |= {reply.model} if reply.model else set()
+            try:
+                turn = talk.send(reply)
+            except StopIteration as end:
+                finish(questionnaire, end.value, is_new)
+                return
 
     def unstored(self, talks: list[tuple[str, _Talk]]) -> tuple[list[tuple[str, int]], int]:
         """Return the requests of conversations as far as known before the first reply.
@@ -254,7 +268,7 @@ class RequestQueue:
         text = json.dumps(request, sort_keys=True)
         return text, self._replies[questionnaire].key(text, turn)
 
-    async def ask(self, questionnaire: str, turn: Turn) -> Reply:
+    async def _ask(self, questionnaire: str, turn: Turn) -> Reply:
         """Return the reply to a request, from the store or by sending the request now."""
         replies = self._replies[questionnaire]
         text, key = self._request(questionnaire, turn)
@@ -266,10 +280,9 @@ class RequestQueue:
             self.budget.plan(text, len(turn.items))
             return _UNASKED
 
-        send = self.batches.reply if self.batches else self._send
         began = time.monotonic()
         try:
-            completion = await self.persist(functools.partial(send, key, text))
+            completion = await self.persist(functools.partial(self._send, key, text))
         except _Unasked:
             return _UNASKED
         except _NoReply as error:
@@ -311,7 +324,7 @@ class RequestQueue:
         sent = 0
         failed = 0
         unreadable = 0
-        first = math.inf
+        first_failure = math.inf
 
         while True:
             try:
@@ -321,7 +334,7 @@ class RequestQueue:
             except _NoReply as error:
                 sent += 1
                 now = time.monotonic()
-                first = min(first, now)
+                first_failure = min(first_failure, now)
                 self._first_failure = min(self._first_failure, now)
                 pause = min(self.endpoint.pause * 2 ** min(sent - 1, 10), 60.0)
                 pause *= np.random.default_rng().uniform(0.75, 1.25)
@@ -338,7 +351,7 @@ class RequestQueue:
                         (failed > self.endpoint.retries and not is_check)
                         or unreadable >= _UNREADABLE_TRIES
                         or self._seems_dead(error, failed)
-                        or (now - first >= _PATIENCE and (is_check or not self.batches))
+                        or (now - first_failure >= _PATIENCE and (is_check or not self.batches))
                     )
 
                 if is_hopeless:
@@ -370,23 +383,32 @@ class RequestQueue:
         return is_over and not (self.batches or error.busy)
 
     async def _send(self, key: str, text: str) -> _Completion:
-        """Send a request when the budget and the limits allow it."""
-        most = await self.budget.wait(text)
-        if most is None:
-            raise _Unasked
-
-        completion = None
+        """Send a request when the budget and the limits allow it, or in a batch."""
+        reservation = _Reservation(text)
+        tokens = sum(self.budget.most_tokens(text))
         is_sent = False
         paid = False
-        tokens = sum(self.budget.most_tokens(text))
 
         try:
-            await self._wait_for_limits(tokens)
-            is_sent = True
-            paid = True  # an aborted request may have got a reply
-            self._in_flight += 1
-            content, body = await self.client.exchange("POST", self.path, text)
-            completion = self.read(content, body)
+            if self.batches:
+                paid = True  # unless it is not in a batch yet
+                content, body = await self.batches.exchange(key, reservation)
+            else:
+                if not await self.budget.wait(reservation):
+                    raise _Unasked
+
+                await self._wait_for_limits(tokens)
+                is_sent = True
+                paid = True  # an aborted request may have got a reply
+                self._in_flight += 1
+                content, body = await self.client.exchange("POST", self.path, text)
+
+            completion = _read_completion(content, self.logprobs)
+            if completion is None:
+                excerpt = self.client.excerpt(body) or "it is empty"
+                raise _NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
+
+            completion = self.budget.settle(reservation, completion)
         except _NoReply as error:
             paid = error.paid
             if error.slow:
@@ -398,19 +420,10 @@ class RequestQueue:
             raise
         finally:
             self._in_flight -= is_sent
-            if completion is None:
-                self.budget.release(most, text, paid)
+            self.budget.release(reservation, paid)  # unless it is settled
 
-        completion = self.budget.settle(most, completion, text)
-        self.limits.settle(tokens, sum(completion.tokens))
-        return completion
-
-    def read(self, content: Any, body: bytes) -> _Completion:
-        """Read a reply; raise NoReply if it is not a completion."""
-        completion = _read_completion(content, self.logprobs)
-        if completion is None:
-            excerpt = self.client.excerpt(body) or "it is empty"
-            raise _NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
+        if is_sent:
+            self.limits.settle(tokens, sum(completion.tokens))
         return completion
 
     async def _wait_for_limits(self, tokens: int) -> None:
@@ -419,12 +432,12 @@ class RequestQueue:
         async with self._start_lock:
             while not self.stopped:
                 start = max(self.client.held, limits.next_request, limits.next_tokens)
-                left = start - time.monotonic()
-                if left <= 0:
+                seconds = start - time.monotonic()
+                if seconds <= 0:
                     limits.begin(time.monotonic(), tokens)
                     return
 
-                await asyncio.sleep(min(left, 1.0))
+                await asyncio.sleep(min(seconds, 1.0))
 
             raise asyncio.CancelledError
 
@@ -470,7 +483,7 @@ def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
     loop = asyncio.new_event_loop()
     ended = threading.Event()
 
-    async def whole() -> None:
+    async def run_and_signal() -> None:
         try:
             await work
         finally:
@@ -478,7 +491,7 @@ def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
 
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    future = asyncio.run_coroutine_threadsafe(whole(), loop)
+    future = asyncio.run_coroutine_threadsafe(run_and_signal(), loop)
 
     try:
         future.result()

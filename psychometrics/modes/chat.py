@@ -266,20 +266,17 @@ class Chat(_ConversationMode):
 
             return
 
-        rows: dict[str, list[Row]] = {job.questionnaire.id: [] for job in jobs}
-        try:
-            _ask_endpoint(jobs, endpoint.resolved(), asking, rows, _request_settings(conditions))
-        except RespondentError:
-            for job in jobs:
-                answers = rows[job.questionnaire.id]
-                is_complete = len(answers) == job.questions
-                if is_complete and any(row["raw"] is not None for row in answers):
-                    yield self.table(answers, job.questionnaire, conditions)
-
-            raise
-
+        settings = _request_settings(conditions)
+        rows, error = _ask_endpoint(jobs, endpoint.resolved(), asking, settings)
         for job in jobs:
-            yield self.table(rows[job.questionnaire.id], job.questionnaire, conditions)
+            answers = rows[job.questionnaire.id]
+            is_complete = len(answers) == job.questions
+            has_replies = any(row["raw"] is not None for row in answers)
+            if error is None or (is_complete and has_replies):
+                yield self.table(answers, job.questionnaire, conditions)
+
+        if error is not None:
+            raise error
 
     def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
         begin = functools.partial(self.talks, questionnaire, asking)
@@ -473,13 +470,9 @@ def _request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ask_endpoint(
-    jobs: list[_Job],
-    endpoint: Endpoint,
-    asking: Asking,
-    rows: dict[str, list[Row]],
-    settings: dict[str, Any],
-) -> None:
-    """Hold all conversations with an endpoint; append the answers to ``rows``."""
+    jobs: list[_Job], endpoint: Endpoint, asking: Asking, settings: dict[str, Any]
+) -> tuple[dict[str, list[Row]], RespondentError | None]:
+    """Hold all conversations; return the answers by questionnaire, and what ended the run early."""
     _, identity, store, bar, conditions = asking
     name = identity.respondent_id
     settings = {"model": identity.model, **settings}
@@ -487,24 +480,15 @@ def _ask_endpoint(
         # otherwise most endpoints take 16
         settings["max_tokens"] = _most_tokens(conditions, conditions["batch_size"])
 
-    models: set[str] = set()
+    rows: dict[str, list[Row]] = {job.questionnaire.id: [] for job in jobs}
+    failure = None
 
-    async def converse(questionnaire: str, talk: Talk) -> None:
-        turn = next(talk)
-        is_asked = False
-        while True:
-            reply = await queue.ask(questionnaire, turn)
-            is_asked |= reply.is_new
-            models.update([reply.model] if reply.model else [])
-            try:
-                turn = talk.send(reply)
-            except StopIteration as end:
-                unasked = sum(row["status"] == "unasked" for row in end.value)
-                bar.count_unasked(unasked)
-                count = bar.update if is_asked else bar.count_stored
-                count(len(end.value) - unasked)
-                rows[questionnaire] += end.value
-                return
+    def finish(questionnaire: str, answers: list[Row], is_new: bool) -> None:
+        unasked = sum(row["status"] == "unasked" for row in answers)
+        bar.count_unasked(unasked)
+        count = bar.update if is_new else bar.count_stored
+        count(len(answers) - unasked)
+        rows[questionnaire] += answers
 
     with contextlib.ExitStack() as stack:
         in_order = sorted(jobs, key=lambda job: job.key)  # or two runs could block each other
@@ -520,15 +504,21 @@ def _ask_endpoint(
             queue.batches = Batches(queue, stack.enter_context(log))
 
         _announce(queue, jobs, endpoint, bar)
-        queue.work(converse, _begun(jobs))
+        try:
+            queue.work(_begun(jobs), finish)
+        except RespondentError as error:
+            failure = error
 
+    models = sorted(queue.models)
     if len(models) > 1:
         warnings.warn(
-            f"{queue.client.where}: {len(models)} models replied ({', '.join(sorted(models))}), "
+            f"{queue.client.where}: {len(models)} models replied ({', '.join(models)}), "
             "so the answers are not those of one respondent: name one version of the model, with "
             "a name of its own (name).",
             stacklevel=2,
         )
+
+    return rows, failure
 
 
 def _begun(jobs: list[_Job]) -> list[tuple[str, Talk]]:
@@ -629,11 +619,11 @@ def first_tokens(
         return [talk(*pair) for pair in prompts.items()]
 
     key = key_of("first tokens", asking.identity.fingerprint, questionnaire.model_dump_json())
-    rows: dict[str, list[Row]] = {questionnaire.id: []}
     job = _Job(questionnaire, begin, len(prompts), key)
-    _ask_endpoint([job], endpoint, asking, rows, settings)
-    answers = rows[questionnaire.id]
-    return {row["prompt"]: (row["status"], row["tokens"]) for row in answers}
+    rows, error = _ask_endpoint([job], endpoint, asking, settings)
+    if error is not None:
+        raise error
+    return {row["prompt"]: (row["status"], row["tokens"]) for row in rows[questionnaire.id]}
 
 
 def _read_tokens(reply: Reply) -> tuple[str, dict[str, float]]:

@@ -342,8 +342,8 @@ def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
     def step(added: torch.Tensor, rows: NDArray[np.intp]) -> torch.Tensor:
         nonlocal in_past
         if past is None:
-            whole = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
-            return _last_logits(network(input_ids=whole))
+            texts = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
+            return _last_logits(network(input_ids=texts))
 
         if in_past is None:
             past.batch_repeat_interleave(len(added))

@@ -11,6 +11,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -115,10 +116,10 @@ class _ConversationMode(Mode):
         talks = []
 
         for run in range(1, conditions["runs"] + 1):
-            batches = _batches(questionnaire, conditions, run)
+            conversation = _Conversation(questionnaire, conditions, parse, who | {"run": run})
+            batches = conversation.batches()
             subjects = [batches] if conditions["history"] else [[batch] for batch in batches]
-            row = who | {"run": run}
-            talks += [_converse(questionnaire, each, row, conditions, parse) for each in subjects]
+            talks += [conversation.hold(subject) for subject in subjects]
 
         return talks
 
@@ -201,135 +202,122 @@ class _ConversationMode(Mode):
         conditions = as_filed(questionnaire, conditions)
         place = {item.id: i for i, item in enumerate(questionnaire.items)}
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
-        shown = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
+        names = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
                  "constrained"]  # fmt: skip
         optional = ("top_p", "reasoning_effort", "sampling_seed", "body")
-        shown += [name for name in optional if conditions.get(name) is not None]
-        columns = {name: conditions[name] for name in shown if name in conditions}
+        names += [name for name in optional if conditions.get(name) is not None]
+        columns = {name: conditions[name] for name in names if name in conditions}
         return table.assign(**mask_conditions(columns))
 
 
-def _converse(
-    questionnaire: Questionnaire,
-    batches: list[list[_Part]],
-    who: Row,
-    conditions: dict[str, Any],
-    parse: Parser,
-) -> Talk:
-    """Ask batches in turn, each after the history so far, and return a row per item."""
-    history: list[dict[str, str]] = []
-    rows: dict[str, Row] = {}
+@dataclass(frozen=True)
+class _Conversation:
+    """The conversations of a run: its batches, what each turn says, and how replies are read."""
 
-    for batch in batches:
-        unanswered = batch
-        for attempt in range(1, conditions["ask_again"] + 2):
-            turn = _turn(questionnaire, unanswered, conditions, history, who["run"], attempt)
-            reply = yield turn
-            if conditions["history"] and reply.text is not None:
-                history = [*turn.messages, {"role": "assistant", "content": reply.text}]
+    questionnaire: Questionnaire
+    conditions: dict[str, Any]
+    parse: Parser
+    who: Row  # the respondent, the mode and the run
 
-            answers = _read(reply, questionnaire, unanswered, conditions, parse)
-            for (item, order, position), (status, value) in zip(unanswered, answers, strict=True):
-                row = who | {"item_id": item.id, "value": value, "status": status}
-                row["position"] = position
-                row["options"] = " ".join(str(place + 1) for place in order)
-                row |= {"attempts": attempt, "raw": reply.text}
-                if conditions["log"]:
-                    row["sent"] = json.dumps(turn.messages, ensure_ascii=False)
+    def batches(self) -> list[list[_Part]]:
+        """Split the run into batches of items, each item with its option order and its place."""
+        # The order depends only on the run's number, not on the number of runs.
+        rng = np.random.default_rng([self.conditions["seed"], self.who["run"]])
+        items = list(self.questionnaire.items)
+        if self.conditions["shuffle"]:
+            items = [items[place] for place in rng.permutation(len(items))]
 
-                rows[item.id] = row
+        orders = {}
+        for count in sorted({len(self.questionnaire.choices(item)) for item in items}):
+            order = tuple(range(count))
+            if self.conditions["order"] == "shuffled":
+                order = tuple(rng.permutation(count).tolist())
+            orders[count] = order[::-1] if self.conditions["order"] == "reversed" else order
 
-            unanswered = [part for part in unanswered if rows[part[0].id]["status"] != "ok"]
-            if not unanswered or reply.text is None:
-                break
+        parts = [
+            (item, orders[len(self.questionnaire.choices(item))], position)
+            for position, item in enumerate(items, start=1)
+        ]
+        size = self.conditions["batch_size"]
+        return [parts[start : start + size] for start in range(0, len(parts), size)]
 
-    return list(rows.values())
+    def hold(self, batches: list[list[_Part]]) -> Talk:
+        """Ask batches in turn, each after the history so far, and return a row per item."""
+        history: list[dict[str, str]] = []
+        rows: dict[str, Row] = {}
 
+        for batch in batches:
+            unanswered = batch
+            for attempt in range(1, self.conditions["ask_again"] + 2):
+                turn = self._turn(unanswered, history, attempt)
+                reply = yield turn
+                if self.conditions["history"] and reply.text is not None:
+                    history = [*turn.messages, {"role": "assistant", "content": reply.text}]
 
-def _turn(
-    questionnaire: Questionnaire,
-    batch: list[_Part],
-    conditions: dict[str, Any],
-    history: list[dict[str, str]],
-    run: int,
-    attempt: int,
-) -> Turn:
-    """Return the turn that asks the items of a batch."""
-    items = [item for item, _, _ in batch]
-    orders = [order for _, order, _ in batch]
-    look = {name: conditions[name] for name in _LOOK}
-    prompt = messages(questionnaire, items, orders=orders, **look)
-    schema = None
+                answers = self._read(reply, unanswered)
+                for (item, order, position), answer in zip(unanswered, answers, strict=True):
+                    status, value = answer
+                    row = self.who | {"item_id": item.id, "value": value, "status": status}
+                    row["position"] = position
+                    row["options"] = " ".join(str(place + 1) for place in order)
+                    row |= {"attempts": attempt, "raw": reply.text}
+                    if self.conditions["log"]:
+                        row["sent"] = json.dumps(turn.messages, ensure_ascii=False)
 
-    if history:
-        prompt = [*history, prompt[-1]]
+                    rows[item.id] = row
 
-    if conditions["reply"] == "json_schema":
-        schema = _reply_schema(questionnaire, items, conditions["labels"], conditions["think"])
+                unanswered = [part for part in unanswered if rows[part[0].id]["status"] != "ok"]
+                if not unanswered or reply.text is None:
+                    break
 
-    return Turn(prompt, run, attempt, tuple(item.id for item in items), schema)
+        return list(rows.values())
 
+    def _turn(self, batch: list[_Part], history: list[dict[str, str]], attempt: int) -> Turn:
+        """Return the turn that asks the items of a batch."""
+        conditions = self.conditions
+        items = [item for item, _, _ in batch]
+        orders = [order for _, order, _ in batch]
+        look = {name: conditions[name] for name in _LOOK}
+        prompt = messages(self.questionnaire, items, orders=orders, **look)
+        form = None
 
-def _read(
-    reply: Reply,
-    questionnaire: Questionnaire,
-    batch: list[_Part],
-    conditions: dict[str, Any],
-    parse: Parser,
-) -> Sequence[tuple[str, Any]]:
-    """Read a reply; if it ended early, the unanswered items get a status that says so."""
-    if reply.text is None:
-        return [(reply.status, None)] * len(batch)
+        if history:
+            prompt = [*history, prompt[-1]]
 
-    cipher = conditions["cipher"]
-    text = caesar(without_thoughts(reply.text), -cipher) if cipher else reply.text
-    items = [item for item, _, _ in batch]
-    orders = [order for _, order, _ in batch]
-    labels = conditions["labels"]
-    answers = parse(text, questionnaire, items, labels, orders)
+        if conditions["reply"] == "json_schema":
+            labels = conditions["labels"]
+            form = _reply_schema(self.questionnaire, items, labels, conditions["think"])
 
-    status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower())
-    if status is None:
-        return answers
-    if status == "tool_call":
-        return [(status, None)] * len(answers)
+        return Turn(prompt, self.who["run"], attempt, tuple(item.id for item in items), form)
 
-    # Its last line may be unfinished: "1:" is not the label 1.
-    whole_lines = without_thoughts(text).rpartition("\n")[0]
-    certain = parse(whole_lines, questionnaire, items, labels, orders)
-    results = []
-    for answer, last_answer in zip(certain, answers, strict=True):
-        if answer[0] == "ok":
-            results.append(answer)
-        else:
-            results.append(last_answer if last_answer[0] == "refused" else (status, None))
+    def _read(self, reply: Reply, batch: list[_Part]) -> Sequence[tuple[str, Any]]:
+        """Read a reply; if it ended early, the unanswered items get a status that says so."""
+        if reply.text is None:
+            return [(reply.status, None)] * len(batch)
 
-    return results
+        cipher = self.conditions["cipher"]
+        text = caesar(without_thoughts(reply.text), -cipher) if cipher else reply.text
+        items = [item for item, _, _ in batch]
+        orders = [order for _, order, _ in batch]
+        question = self.questionnaire, items, self.conditions["labels"], orders
+        answers = self.parse(text, *question)
 
+        status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower())
+        if status is None:
+            return answers
+        if status == "tool_call":
+            return [(status, None)] * len(answers)
 
-def _batches(
-    questionnaire: Questionnaire, conditions: dict[str, Any], run: int
-) -> list[list[_Part]]:
-    """Split a run into batches of items, each item with its option order and its place."""
-    # The order depends only on the run's number, not on the number of runs.
-    rng = np.random.default_rng([conditions["seed"], run])
-    items = list(questionnaire.items)
-    if conditions["shuffle"]:
-        items = [items[place] for place in rng.permutation(len(items))]
+        # Its last line may be unfinished: "1:" is not the label 1.
+        certain = self.parse(without_thoughts(text).rpartition("\n")[0], *question)
+        results = []
+        for answer, last_answer in zip(certain, answers, strict=True):
+            if answer[0] == "ok":
+                results.append(answer)
+            else:
+                results.append(last_answer if last_answer[0] == "refused" else (status, None))
 
-    orders = {}
-    for count in sorted({len(questionnaire.choices(item)) for item in items}):
-        order = tuple(range(count))
-        if conditions["order"] == "shuffled":
-            order = tuple(rng.permutation(count).tolist())
-        orders[count] = order[::-1] if conditions["order"] == "reversed" else order
-
-    parts = [
-        (item, orders[len(questionnaire.choices(item))], position)
-        for position, item in enumerate(items, start=1)
-    ]
-    size = conditions["batch_size"]
-    return [parts[start : start + size] for start in range(0, len(parts), size)]
+        return results
 
 
 def _reply_schema(

@@ -133,18 +133,18 @@ def _checked_parser(parse: Parser) -> Parser:
         labels: str,
         orders: Sequence[tuple[int, ...]],
     ) -> list[tuple[str, Any]]:
-        read: list[Any] = list(parse(text, questionnaire, items, labels, orders) or [])
+        answers: list[Any] = list(parse(text, questionnaire, items, labels, orders) or [])
         for place, (item, order) in enumerate(zip(items, orders, strict=True)):
-            if place < len(read) and isinstance(read[place], dict):
+            if place < len(answers) and isinstance(answers[place], dict):
                 options = questionnaire.choices(item)
-                read[place] = _probabilities(read[place], options, labels, order)
+                answers[place] = _probabilities(answers[place], options, labels, order)
 
-        are_pairs = all(isinstance(answer, tuple) and len(answer) == 2 for answer in read)
-        if len(read) != len(items) or not are_pairs:
+        are_pairs = all(isinstance(answer, tuple) and len(answer) == 2 for answer in answers)
+        if len(answers) != len(items) or not are_pairs:
             raise ParameterError(
-                f"parse must return {len(items)} (status, value) or probabilities, got {read!r}."
+                f"parse must return {len(items)} (status, value) or probabilities, got {answers!r}."
             )
-        return read
+        return answers
 
     return parse_all
 

@@ -243,7 +243,7 @@ def _generate(
 
     try:
         with torch.inference_mode():
-            whole = generator.generate(
+            tokens = generator.generate(
                 input_ids=torch.tensor(ids, device=model.device),
                 attention_mask=torch.tensor(mask, device=model.device),
                 generation_config=settings,
@@ -252,7 +252,7 @@ def _generate(
     finally:
         model.generation_config = model_settings
 
-    rows: list[list[int]] = whole[:, width:].tolist()
+    rows: list[list[int]] = tokens[:, width:].tolist()
     return rows
 
 
@@ -288,8 +288,8 @@ class _TokenChoice:
             # A race of exponential waiting times draws from the distribution; for two nearly equal
             # distributions, it almost always draws the same token.
             size = scores.shape[1]
-            drawn = [rng.standard_exponential(size, dtype=np.float32) for rng in self.generators]
-            waits = torch.from_numpy(np.stack(drawn)).to(scores.device)
+            times = [rng.standard_exponential(size, dtype=np.float32) for rng in self.generators]
+            waits = torch.from_numpy(np.stack(times)).to(scores.device)
             scores = scores / self.temperature - waits.log()
 
         return scores

@@ -54,9 +54,7 @@ class Human(Mode):
         """Return the statement and the options of each item as a person reads them."""
         self.complete(conditions)
         items = questionnaire.items
-        texts = [
-            f"{questionnaire.statement(item)}\n{_listed(questionnaire, item)}" for item in items
-        ]
+        texts = [_text(questionnaire, item) for item in items]
         return pd.DataFrame({"items": [item.id for item in items], "content": texts})
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
@@ -103,15 +101,15 @@ class _Sitting:
 
         if not len(self.stored):
             return
-        asked = {item.id: self._asked(item) for item in questionnaire.items}
+        digests = {item.id: self._digest(item) for item in questionnaire.items}
         rows = self.stored.rows.query("run == @run").sort_values("number", kind="stable")
         for row in rows.itertuples():
-            if asked.get(row.item_id) == row.asked:  # otherwise the item has changed
+            if digests.get(row.item_id) == row.asked:  # otherwise the item has changed
                 self.answers[row.item_id] = None if pd.isna(row.value) else row.value
 
             self.number = row.number
 
-    def _asked(self, item: Item) -> str:
+    def _digest(self, item: Item) -> str:
         """Return a hash of the text that the person saw."""
         options = [f"{o.value:g} {o.label}" for o in self.questionnaire.choices(item)]
         return key_of(self.questionnaire.statement(item), *options)
@@ -124,7 +122,7 @@ class _Sitting:
             "item_id": item.id,
             "number": self.number,
             "value": float("nan") if value is None else float(value),
-            "asked": self._asked(item),
+            "asked": self._digest(item),
         }
         # The time separates two simultaneous sessions.
         key = key_of(self.identity.fingerprint, item.id, str(self.number), str(time.time_ns()))
@@ -140,10 +138,11 @@ class _Sitting:
         return tidy(rows, self.questionnaire)
 
 
-def _listed(questionnaire: Questionnaire, item: Item) -> str:
-    """Return the options of an item, one per line."""
+def _text(questionnaire: Questionnaire, item: Item, now: str = "") -> str:
+    """Return an item's statement, with the answer so far, and its options, one per line."""
     options = questionnaire.choices(item)
-    return "\n".join(f"  {option.value:g}  {option.label}" for option in options)
+    lines = [f"  {option.value:g}  {option.label}" for option in options]
+    return "\n".join([f"{questionnaire.statement(item)}{now}", *lines])
 
 
 def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any]) -> None:
@@ -161,9 +160,9 @@ def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any])
         else:
             item = items[place]
             options = {f"{option.value:g}": option for option in questionnaire.choices(item)}
-            listed = _listed(questionnaire, item)
-            now = f" (now {answers[item.id]:g})" if answers.get(item.id) is not None else ""
-            write(f"\n{place + 1} of {len(items)}: {questionnaire.statement(item)}{now}\n{listed}")
+            current = answers.get(item.id)
+            now = f" (now {current:g})" if current is not None else ""
+            write(f"\n{place + 1} of {len(items)}: {_text(questionnaire, item, now)}")
             prompt = "> "
 
         try:

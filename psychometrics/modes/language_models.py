@@ -150,11 +150,11 @@ def _masked(
         places = torch.tensor([spans[row][step] for row in rows], device=model.device)
         truth = ids[rows, places]
         # Prompts that differ only in a masked intensifier are the same input.
-        asked = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
-        asked, where = torch.unique(asked, dim=0, return_inverse=True)
-        mask = torch.zeros(len(asked), ids.shape[1], dtype=torch.long, device=model.device)
+        texts = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
+        texts, where = torch.unique(texts, dim=0, return_inverse=True)
+        mask = torch.zeros(len(texts), ids.shape[1], dtype=torch.long, device=model.device)
         mask[where] = inputs["attention_mask"][rows]
-        logs = _logits_at(model, asked[:, :-1], mask, asked[:, -1]).float().log_softmax(dim=-1)
+        logs = _logits_at(model, texts[:, :-1], mask, texts[:, -1]).float().log_softmax(dim=-1)
         total[rows] += logs[where, truth]
         inputs["input_ids"][rows, places] = truth
 
@@ -281,8 +281,8 @@ def _encode_and_locate(
 
     encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
     tokens = []
-    for offsets, (first, last) in zip(encoded["offset_mapping"], spans, strict=True):
-        tokens.append([i for i, (a, b) in enumerate(offsets) if a < last and b > first and b > a])
+    for offsets, (begin, end) in zip(encoded["offset_mapping"], spans, strict=True):
+        tokens.append([i for i, (a, b) in enumerate(offsets) if a < end and b > begin and b > a])
 
     return check_length(encoded["input_ids"], model, tokenizer), tokens
 

@@ -181,18 +181,9 @@ def messages(
         system = own_system if role == "default" else _role_text(language, role)
         return _filed_messages(questionnaire, items, system, labels, orders)
 
-    template = language["wordings"].get(wording, wording)
-    if not isinstance(template, str) or "{statements}" not in template:
-        raise ParameterError(
-            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
-        )
-
     check_choice(_REPLIES, reply=reply)
-    usual = [tuple(range(len(questionnaire.choices(item)))) for item in items]
-    if orders is not None and [tuple(sorted(order)) for order in orders] != usual:
-        raise ParameterError("orders: give each option's index once for each item.")
-
-    parts = _parts(questionnaire, items, orders or usual, labels, phrases)
+    template = _template(language, wording)
+    parts = _parts(questionnaire, items, orders, labels, phrases)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
     if think:
         user = f"{phrases['think']} {user}"
@@ -201,9 +192,9 @@ def messages(
     if labels != "numeric":
         example = f'"{example}"'
 
-    # The file's own system text has numbers only if replies use numbers.
     role_text = _role_text(language, role)
     if role == "default" and reply != "choice":
+        # The file's own system text has numbers only if replies use numbers.
         is_plain = labels == "numeric" and reply == "lines"
         role_text = (own_system if is_plain else _without_numbers(own_system)) or role_text
 
@@ -213,6 +204,16 @@ def messages(
         system = f"{system} {_fill(phrases['cipher'], {'places': f'{cipher}'})}"
 
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def _template(language: dict[str, Any], wording: str) -> str:
+    """Return the text of a wording that is given by its name or as text."""
+    template = language["wordings"].get(wording, wording)
+    if not isinstance(template, str) or "{statements}" not in template:
+        raise ParameterError(
+            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
+        )
+    return template
 
 
 def attention_text(questionnaire: Questionnaire, option: Option) -> str:
@@ -239,12 +240,17 @@ def _language_of(questionnaire: Questionnaire) -> dict[str, Any]:
 def _parts(
     questionnaire: Questionnaire,
     items: Sequence[Item],
-    orders: Sequence[tuple[int, ...]],
+    orders: Sequence[tuple[int, ...]] | None,
     labels: str,
     phrases: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the texts for a wording's gaps: instructions, options and statements."""
     options = [questionnaire.choices(item) for item in items]
+    usual = [tuple(range(len(choices))) for choices in options]
+    if orders is not None and [tuple(sorted(order)) for order in orders] != usual:
+        raise ParameterError("orders: give each option's index once for each item.")
+
+    orders = orders or usual
     listed = []
     for choices, order in zip(options, orders, strict=True):
         names = option_labels(choices, labels)
@@ -285,7 +291,7 @@ def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") ->
     if labels != "numeric":
         return _without_numbers(text)
     sentences = re.split(r"(?<=[.!?])\s+", text.strip())
-    return " ".join(part for part in sentences if not part.startswith("Format:"))
+    return " ".join(sentence for sentence in sentences if not sentence.startswith("Format:"))
 
 
 def _filed_messages(

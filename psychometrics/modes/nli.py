@@ -289,8 +289,8 @@ def _by_length(
     order = sorted(range(len(features)), key=lengths.__getitem__)
     values: list[torch.Tensor] = [torch.empty(0)] * len(features)
 
-    for _, same in itertools.groupby(order, lengths.__getitem__):
-        rows = list(same)
+    for _, group in itertools.groupby(order, lengths.__getitem__):
+        rows = list(group)
         columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
         inputs = {name: torch.tensor(column, device=device) for name, column in columns.items()}
         computed = compute(inputs).float()
@@ -311,18 +311,20 @@ def _tokenize_once(
 
     if not tokenizer.is_fast:
         return None
-    first = tokenizer(*pairs[0], verbose=False)
+    example = tokenizer(*pairs[0], verbose=False)
     splitter = tokenizer.backend_tokenizer
-    if set(first) - set(parts):
+    if set(example) - set(parts):
         return None
 
     texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
     encodings = splitter.encode_batch_fast(texts, add_special_tokens=False)
     alone = dict(zip(texts, encodings, strict=True))
-    both = [splitter.post_process(alone[p], alone[h]) for p, h in pairs]
-    joined = [{name: getattr(encoding, parts[name]) for name in first} for encoding in both]
+    joined = []
+    for premise, hypothesis in pairs:
+        encoding = splitter.post_process(alone[premise], alone[hypothesis])
+        joined.append({name: getattr(encoding, parts[name]) for name in example})
 
-    return joined if joined[0] == dict(first) else None
+    return joined if joined[0] == dict(example) else None
 
 
 def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

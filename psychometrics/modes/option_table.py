@@ -268,15 +268,15 @@ def _by_logits(
     bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
     groups = [group for _, group in new.groupby("prompt")]  # prompts of similar length together
     for start in range(0, len(groups), _BATCH):
-        chunk = groups[start : start + _BATCH]
-        asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
-        whole = pd.concat(chunk)
-        done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in whole["prompt"]]})
-        done["reply"] = whole["reply"].to_list()
-        done["log_probability"] = model(asked, conditions["score"] == "text_mean")
-        _check_finite(done["log_probability"], asking.identity)
-        stored.collect(done, list(whole["key"]), len(done))
-        bar.update(len(done))
+        batch = groups[start : start + _BATCH]
+        questions = [(group["prompt"].iloc[0], list(group["reply"])) for group in batch]
+        replies = pd.concat(batch)
+        scored = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in replies["prompt"]]})
+        scored["reply"] = replies["reply"].to_list()
+        scored["log_probability"] = model(questions, conditions["score"] == "text_mean")
+        _check_finite(scored["log_probability"], asking.identity)
+        stored.collect(scored, list(replies["key"]), len(scored))
+        bar.update(len(scored))
 
     # Kept as logarithms, because probabilities of long texts would round to 0.
     logs = stored.rows.loc[rows["key"], "log_probability"]
@@ -346,10 +346,10 @@ def _label_shares(
     mass = sum(shares.values())
     seen = sum(share > 0 for share in shares.values())
     least = min(tokens.values())
-    rest = (len(labels) - seen) * np.exp(least)
+    unseen = (len(labels) - seen) * np.exp(least)
     logs = {label: np.log(share) if share else least for label, share in shares.items()}
 
-    return logs, mass, seen, rest / (mass + rest) if mass else 1.0
+    return logs, mass, seen, unseen / (mass + unseen) if mass else 1.0
 
 
 def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -374,7 +374,7 @@ def _shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]
     """
     # Scaled within each group, so that no group underflows as a whole.
     odds = np.exp((logs - logs.groupby(by).transform("max")).to_numpy())
-    return _shares(odds, [part.to_numpy() for part in by])
+    return _shares(odds, [group.to_numpy() for group in by])
 
 
 def _shares(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.float64]:
@@ -391,18 +391,18 @@ class _ReplyScorer:
         source = find(name_or_path)
         self.decodes = bool(load_config(source).is_encoder_decoder)
         head = "encoder-decoder" if self.decodes else "causal"
-        what = "a causal or an encoder-decoder model, which continues a text"
-        model, self.tokenizer = load_model(source, head, what=what)
+        kinds = "a causal or an encoder-decoder model, which continues a text"
+        model, self.tokenizer = load_model(source, head, what=kinds)
         self.device = resolve_device(None)
         self.model: Any = to_device(model, self.device, dtype, source.name)
 
     @torch.inference_mode()
     def __call__(
-        self, asked: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
+        self, questions: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
     ) -> NDArray[np.float64]:
         """Return the log-probability of each reply, summed or averaged over its tokens."""
         sequences = []
-        for prompt, replies in asked:
+        for prompt, replies in questions:
             context, space = self._context(prompt)
             for reply in replies:
                 ids = self._tokens(f"{space}{reply}")
@@ -440,25 +440,25 @@ class _ReplyScorer:
         for number, (context, ids) in enumerate(sequences):
             groups.setdefault(tuple(context + ids[:-1]), []).append(number)
 
-        read = list(groups)
+        texts = list(groups)
         scored = {}
-        check_length([list(tokens) for tokens in read], self.model, self.tokenizer)
+        check_length([list(tokens) for tokens in texts], self.model, self.tokenizer)
 
-        for start in range(0, len(read), _BATCH):
-            part = read[start : start + _BATCH]
-            first = min(len(sequences[number][0]) for row in part for number in groups[row]) - 1
-            logits = self._logits_from(part, first)
+        for start in range(0, len(texts), _BATCH):
+            batch = texts[start : start + _BATCH]
+            place = min(len(sequences[number][0]) for row in batch for number in groups[row]) - 1
+            logits = self._logits_from(batch, place)
 
-            for row, tokens in enumerate(part):
+            for row, tokens in enumerate(batch):
                 for number in groups[tokens]:
                     context, ids = sequences[number]
-                    last = len(context) - 1 - first
+                    last = len(context) - 1 - place
                     logs = logits[row, last : last + len(ids)].log_softmax(dim=-1)
                     scored[number] = logs[range(len(ids)), ids]
 
         return [scored[number] for number in range(len(sequences))]
 
-    def _logits_from(self, rows: list[tuple[int, ...]], first: int) -> torch.Tensor:
+    def _logits_from(self, rows: list[tuple[int, ...]], place: int) -> torch.Tensor:
         """Return only the logits from one place on, (rows, places, V), since V is large.
 
         The common beginning of all rows is read once: prompts differ only in their last line.
@@ -466,7 +466,7 @@ class _ReplyScorer:
         least = min(rows)
         greatest = max(rows)  # least and greatest differ earliest
         pairs = enumerate(zip(least, greatest, strict=False))
-        shared = min(first, next((i for i, (a, b) in pairs if a != b), len(least)))
+        shared = min(place, next((i for i, (a, b) in pairs if a != b), len(least)))
         width = max(map(len, rows))
         ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=self.device)
         mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
@@ -484,10 +484,10 @@ class _ReplyScorer:
             inputs["input_ids"] = ids
 
         if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
-            inputs["logits_to_keep"] = width - first
+            inputs["logits_to_keep"] = width - place
 
         logits: torch.Tensor = self.model(**inputs).logits
-        return logits[:, first - width :].float()
+        return logits[:, place - width :].float()
 
     def _encoder_decoder(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
         scored = []

@@ -199,7 +199,7 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
             below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
             drawn[run, number] = values[below.sum(axis=1)]
 
-    who, runs, numbers = (part.ravel() for part in np.indices((size[2], *size[:2])))
+    who, runs, numbers = (indices.ravel() for indices in np.indices((size[2], *size[:2])))
     statuses = is_missing.transpose(2, 0, 1).ravel().astype(int)
     table = pd.DataFrame(
         {
