@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from .completions import _Completion, _read_completion
 from .endpoint import Endpoint
 from .limits import _Budget, _limits_of, _Reservation
 from .secrets import _SHORTEST_IN_REPLY, _mask_secrets
-
-if TYPE_CHECKING:
-    from .batches import Batches
 
 # Seconds after which a request without a reply is not repeated.
 _PATIENCE = 600.0
@@ -100,6 +97,16 @@ class _GroupedSaves:
             await asyncio.to_thread(self.replies.add, rows, seconds)
 
 
+class _Batches(Protocol):
+    """Send requests in files, as :class:`psychometrics.endpoints.batches.Batches` does."""
+
+    async def exchange(self, key: str, reservation: _Reservation) -> tuple[Any, bytes]: ...
+
+    def start_if_all_wait(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class RequestQueue:
     """Send the requests of many conversations, with retries, limits, budget, and the store.
 
@@ -137,7 +144,7 @@ class RequestQueue:
         most_tokens = settings.get("max_completion_tokens") or settings.get("max_tokens")
         self.limits = _limits_of(endpoint)
         self.budget = _Budget(endpoint, bar.spending, most_tokens)
-        self.batches: Batches | None = None
+        self.batches: _Batches | None = None
         self.models: set[str] = set()  # that replied
         self.stopped = False
         self.conversations = 0  # number of open conversations

@@ -333,7 +333,7 @@ def model_here(respondent: str | Path) -> Source | None:
     RespondentError
         The local model is unusable, or there is neither a model nor an endpoint.
     """
-    no_endpoint = endpoint_error()
+    no_endpoint = _endpoint_error()
     name = str(respondent).strip()
     here = isinstance(respondent, Path)
     with contextlib.suppress(OSError, ValueError, RuntimeError):  # a long name, an unknown home
@@ -356,7 +356,7 @@ def model_here(respondent: str | Path) -> Source | None:
         ) from no_endpoint
 
 
-def endpoint_error() -> RespondentError | None:
+def _endpoint_error() -> RespondentError | None:
     """Return the error of an environment that names no endpoint; None if it names one."""
     try:
         Endpoint().resolved()
@@ -571,7 +571,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
         bar.write(f"{line}.", file=sys.stderr)
 
 
-def first_tokens(
+def _first_tokens(
     questionnaire: Questionnaire,
     asking: Asking,
     endpoint: Endpoint,

@@ -27,7 +27,7 @@ from ..models.loading import load_config, load_model, to_device
 from ..models.sources import find
 from ..questionnaires import Item, Questionnaire
 from ..store import StoredAnswers, key_of
-from .chat import first_tokens
+from .chat import _first_tokens
 from .messages import _system_for_choice, messages, option_labels
 from .mode import Asking
 from .nli import NLI, PROBABILITIES
@@ -294,7 +294,7 @@ def _by_endpoint(
     rows = _endpoint_replies(questionnaire, conditions)
     items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
     asking = asking._replace(conditions=conditions)
-    replies = first_tokens(questionnaire, asking, endpoint.resolved(), items)
+    replies = _first_tokens(questionnaire, asking, endpoint.resolved(), items)
 
     statuses = rows["prompt"].map({prompt: status for prompt, (status, _) in replies.items()})
     failed = statuses != "ok"

@@ -65,7 +65,7 @@ from ..models.devices import resolve_device
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import StoredAnswers, key_of
-from .chat import endpoint_error, model_here
+from .chat import _endpoint_error, model_here
 from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
@@ -179,7 +179,7 @@ class Options(Mode):
         conditions = as_filed(questionnaire, self.complete(conditions))
         names_endpoint = any(conditions[name] for name in ("endpoint", "body", "raw"))
 
-        if names_endpoint or endpoint_error() is None:
+        if names_endpoint or _endpoint_error() is None:
             conditions = _complete("endpoint", conditions)
             replies = _endpoint_replies(questionnaire, conditions)
         else:
