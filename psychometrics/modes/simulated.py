@@ -6,11 +6,11 @@ Conditions
 ----------
 ``discrimination``: slope of the items. ``difficulty_sd``: standard deviation, over items, of the
 shift in their thresholds. ``acquiescence``: standard deviation, over respondents, of the tendency
-to agree, whatever the key. ``missing``: share of answers left out at random. ``runs``: number of
-times that each respondent is asked; traits stay the same, and each run has new draws from ``seed``.
+to agree, whatever the key. ``runs``: number of times that each respondent is asked; traits stay the
+same, and each run has new draws from ``seed``.
 
 With the same seed, adding respondents leaves the first respondents unchanged, and adding runs
-leaves the first runs unchanged: traits, items, answers and gaps each have a separate stream of
+leaves the first runs unchanged: traits, items and answers each have a separate stream of
 random numbers, in the order of the respondents.
 """
 
@@ -33,7 +33,7 @@ from ..store import key_of
 from .mode import Asking, Conditions, Identity, Mode, Runs
 
 # Numbers of the streams of random numbers.
-_TRAITS, _STYLES, _SHIFTS, _ANSWERS, _GAPS = 1, 3, 4, 5, 6
+_TRAITS, _STYLES, _SHIFTS, _ANSWERS = 1, 3, 4, 5
 
 
 class _SimulatedConditions(Conditions):
@@ -42,7 +42,6 @@ class _SimulatedConditions(Conditions):
     discrimination: FiniteFloat = 1.5
     difficulty_sd: Annotated[FiniteFloat, Field(ge=0)] = 0.5
     acquiescence: FiniteFloat = 0.0
-    missing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     runs: Runs = 1
     seed: NonNegativeInt = 0
 
@@ -189,18 +188,13 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
 
     size = settings["runs"], len(items), len(traits)
     drawn = np.empty(size)
-    is_missing = np.empty(size, dtype=bool)
     for run in range(settings["runs"]):
         chances = _stream(seed, _ANSWERS, run).random((len(traits), len(items)))
-        gaps = _stream(seed, _GAPS, run).random((len(traits), len(items)))
-        is_missing[run] = (gaps < settings["missing"]).T
-
         for number, (values, shares) in enumerate(options):
             below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
             drawn[run, number] = values[below.sum(axis=1)]
 
     who, runs, numbers = (indices.ravel() for indices in np.indices((size[2], *size[:2])))
-    statuses = is_missing.transpose(2, 0, 1).ravel().astype(int)
     table = pd.DataFrame(
         {
             "respondent_id": traits.index.take(who),
@@ -208,7 +202,7 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
             "run": runs + 1,
             "item_id": pd.Index([item.id for item in items]).take(numbers),
             "value": drawn.transpose(2, 0, 1).ravel(),
-            "status": pd.Index(["ok", "missing"]).take(statuses),
+            "status": "ok",
         }
     )
 
