@@ -181,7 +181,18 @@ class _Client:
             raise _NoReply(why, after, slow=meant == 429, busy=busy)
 
         if not 200 <= meant < 300:
-            raise RespondentError(self._refusal(status, content, body, headers))
+            error = content.get("error", content) if isinstance(content, dict) else None
+            message = error.get("message") if isinstance(error, dict) else error
+            why = (
+                self.excerpt(message if isinstance(message, str) else body) or "it gives no reason"
+            )
+            if 300 <= status < 400:
+                why = self.excerpt(
+                    f"it redirects ({headers.get('location', 'nowhere')}), but "
+                    "prompts and key are not sent there; name that address if you trust it"
+                )
+
+            raise RespondentError(f"{self.where} refuses the request with status {status}: {why}")
 
     def hold(self, seconds: float | None) -> None:
         """Start no request for a number of seconds."""
@@ -248,20 +259,6 @@ class _Client:
             )
             after = _LONGEST_WAIT
         return after
-
-    def _refusal(
-        self, status: int, content: object, body: bytes, headers: Mapping[str, str]
-    ) -> str:
-        """Explain why an endpoint refuses a request."""
-        error = content.get("error", content) if isinstance(content, dict) else None
-        message = error.get("message") if isinstance(error, dict) else error
-        why = self.excerpt(message if isinstance(message, str) else body) or "it gives no reason"
-        if 300 <= status < 400:
-            why = self.excerpt(
-                f"it redirects ({headers.get('location', 'nowhere')}), but "
-                "prompts and key are not sent there; name that address if you trust it"
-            )
-        return f"{self.where} refuses the request with status {status}: {why}"
 
     def excerpt(self, text: str | bytes) -> str:
         """Return the beginning of the server's text, without the key."""

@@ -135,7 +135,12 @@ class Options(Mode):
         if isinstance(respondent, str | Path):
             source = None if conditions["endpoint"] else model_here(respondent)
             if source is None:
-                return self._identify_at_endpoint(str(respondent), conditions)
+                model = str(respondent)
+                name = (conditions["endpoint"] or Endpoint()).resolved().respondent_id(model)
+                _complete("endpoint", conditions)
+                fingerprint = key_of("options-endpoint-1", name, conditions["body"] or "")
+                who = {"mode": self.name, "fingerprint": fingerprint, "by": "endpoint"}
+                return Identity(name, "endpoint", model, **who)
 
             kinds = " ".join(source.config.get("architectures") or [])
             if source.kind != "embedded" and "ForSequenceClassification" not in kinds:
@@ -146,12 +151,6 @@ class Options(Mode):
         _complete(by, conditions)
         fingerprint = digest_text(identity.fingerprint, _HANDLING, by)
         return replace(identity, mode=self.name, by=by, fingerprint=fingerprint)
-
-    def _identify_at_endpoint(self, model: str, conditions: dict[str, Any]) -> Identity:
-        name = (conditions["endpoint"] or Endpoint()).resolved().respondent_id(model)
-        _complete("endpoint", conditions)
-        fingerprint = key_of("options-endpoint-1", name, conditions["body"] or "")
-        return Identity(name, "endpoint", model, None, self.name, None, fingerprint, by="endpoint")
 
     def check(
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
@@ -326,7 +325,11 @@ def _choose(
     choose = conditions["choose"]
     rng = np.random.default_rng(conditions["seed"])
     if identity.by == "endpoint" and choose == "argmax":
-        statuses = statuses | dict.fromkeys(_tied(shares), "tied")
+        # Items whose most probable options are tied.
+        highest = shares.groupby("item_id", sort=False)["probability"].transform("max")
+        is_highest = np.isclose(shares["probability"], highest, rtol=1e-9, atol=0)
+        counts = shares.loc[is_highest, "item_id"].value_counts()
+        statuses = statuses | dict.fromkeys(counts.index[counts > 1], "tied")
 
     options = dict(list(shares.groupby("item_id", sort=False)))
     who = {"respondent_id": identity.respondent_id, "mode": "options"}
@@ -413,12 +416,3 @@ def _usable(
 
     usable = replied[~replied["item_id"].isin(statuses)]
     return usable.drop(columns="unseen").reset_index(drop=True), statuses, seen
-
-
-def _tied(shares: pd.DataFrame) -> list[str]:
-    """Return the items whose most probable options are tied."""
-    probability = shares["probability"]
-    highest = probability.groupby(shares["item_id"]).transform("max")
-    count = np.isclose(probability, highest, rtol=1e-9, atol=0)
-    counts = pd.Series(count, shares.index).groupby(shares["item_id"], sort=False).sum()
-    return list(counts.index[counts > 1])

@@ -337,8 +337,9 @@ class _Reader:
 
         before, _, number = _strip_marks(text).rpartition(":")
         number = number.strip() if not re.search(r"\d", before) else ""  # part of another answer
-        numbers = [part for part in (number, plain) if _NUMBER.fullmatch(part)]
-        if not values and numbers and not any(map(self._is_label, numbers)):
+        numbers = [text for text in (number, plain) if _NUMBER.fullmatch(text)]
+        plain_numbers = {f"{float(text.replace(',', '.')):g}" for text in numbers}
+        if not values and numbers and not plain_numbers & self.names:
             return "out_of_range", None
         if not values and plain in _SPELLED and self.highest.isdigit():
             return "out_of_range", None
@@ -346,10 +347,6 @@ class _Reader:
         if not values and re.fullmatch(r"[a-z]", plain) and plain not in self.names:
             return "out_of_range", None
         return "unreadable", None
-
-    def _is_label(self, number: str) -> bool:
-        """Return whether a number, written in any way, is the label of an option."""
-        return f"{float(number.replace(',', '.')):g}" in self.names
 
     def _before_a_remark(self, text: str) -> set[float | str]:
         """Return the values of an answer before a remark, if the remark does not revoke it."""
