@@ -152,6 +152,7 @@ class RequestQueue:
         self.logprobs = bool(settings.get("logprobs"))
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
+        self._is_reached = False  # whether any request has got a reply
         self._in_flight = 0  # requests sent and not yet answered
         self._too_soon_since = math.inf  # start of refusals as coming too soon
         self._last_error = ""
@@ -337,6 +338,7 @@ class RequestQueue:
             try:
                 reply = await send()
                 self._too_soon_since = math.inf
+                self._is_reached = True
                 return reply
             except _NoReply as error:
                 sent += 1
@@ -379,8 +381,8 @@ class RequestQueue:
         return self.endpoint.patience + (self.endpoint.timeout if self._in_flight else 0.0)
 
     def _seems_dead(self, error: _NoReply, failed: int) -> bool:
-        """Return whether an endpoint that has never replied is unlikely to reply now."""
-        if self._replied:
+        """Return whether an endpoint that was never reached is unlikely to reply now."""
+        if self._is_reached:
             return False
         if error.unreachable and failed >= _CONNECTIONS:
             return True
