@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from psychometrics.asking.ask import ask
-from psychometrics.endpoints import pace as paces
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.questionnaires import load_questionnaire
@@ -97,23 +96,6 @@ def test_a_retry_after_is_obeyed_and_slows_neither_the_rest_nor_another_model(
     assert server.refused == 20
     assert 20 * 0.3 / 4 < took < 60 * 0.3
     assert took_other < 2
-
-
-def test_a_pace_that_was_cut_is_taken_up_again_within_seconds(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(paces.time, "monotonic", lambda: now[0])
-    pace = paces._Pace(paces._Limits(Endpoint("http://host/v1")))
-    for _ in range(80):  # each request is refused, and nothing said of when to come again
-        now[0] += max(pace.left(), 0.01)
-        pace.begin(1)
-        pace.too_fast(now[0], None)
-    assert pace.rate == pytest.approx(1 / 10), "the slowest"
-    cut = now[0]
-    while pace.rate < 1:
-        now[0] += pace.left()
-        pace.begin(1)
-        pace.replied()
-    assert now[0] - cut < 60
 
 
 def test_azures_form_and_what_else_a_request_says_reach_the_server(tmp_path):
@@ -267,6 +249,14 @@ def test_batches_come_to_the_same_answers_and_keys_whatever_becomes_of_them(tmp_
     assert count == (2 if "failing" in how or "expires" in how else 3 if "refuses" in how else 1)
     assert len(server.batches) == count
     assert sum(server.replied.values()) == len(keys[0]), "nothing is paid twice"
+
+
+def test_two_questionnaires_with_the_same_requests_pay_once_in_a_batch(tmp_path):
+    others = [MINI.model_copy(update={"id": f"q{n}"}) for n in range(2)]
+    with served() as server:
+        answers = put(server, tmp_path, {"runs": 1}, others, batch=True)
+    assert (answers["status"] == "ok").all()
+    assert sum(server.replied.values()) == 20
 
 
 def test_a_budget_holds_for_batches_too(tmp_path):

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from psychometrics.asking.ask import ask
 from psychometrics.endpoints import request_queue
+from psychometrics.endpoints.client import _proxy_for
 from psychometrics.endpoints.endpoint import Endpoint
-from psychometrics.endpoints.proxies import _proxy_for
 from psychometrics.endpoints.secrets import _find_secrets, _mask_secrets, mask_conditions
 from psychometrics.exceptions import ParameterError, RespondentError
 

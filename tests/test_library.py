@@ -102,7 +102,7 @@ def test_psychobenchs_system_text_and_prompt_are_sent(tmp_path):
             messages(sheet, sheet.items[:1], wording="file", **how)
 
 
-def test_batches_of_a_run_go_on_in_one_conversation_and_runs_share_an_order(tmp_path):
+def test_batches_of_a_run_go_on_in_one_conversation(tmp_path):
     mini, sent = pm.load_questionnaire("ipip20"), []
 
     def model(prompt):
@@ -110,23 +110,9 @@ def test_batches_of_a_run_go_on_in_one_conversation_and_runs_share_an_order(tmp_
         return "\n".join(f"{n}: 3" for n in range(1, 11))
 
     answers = pm.ask(
-        mini, [model], mode="custom", history=True, batch_size=10, runs=4, repeats=2,
-        cipher=0, demonstrations=2, store=tmp_path, progress=False,
+        mini, [model], mode="custom", history=True, batch_size=10, runs=2, store=tmp_path,
+        progress=False,
     )  # fmt: skip
-    assert [len(prompt) for prompt in sent] == [6, 8] * 4  # system, two pairs, what was said, new
-    assert sent[1][:7] == [*sent[0], {"role": "assistant", "content": model([])}]
-    orders = answers.pivot(index="run", columns="item_id", values="position")
-    assert orders.loc[1].equals(orders.loc[2])
-    assert orders.loc[3].equals(orders.loc[4])
-    assert not orders.loc[1].equals(orders.loc[3])
+    assert [len(prompt) for prompt in sent] == [2, 4] * 2  # system, what was said, new
+    assert sent[1][:3] == [*sent[0], {"role": "assistant", "content": model([])}]
     assert (answers["value"] == 3).all()
-
-
-def test_demonstrations_are_in_cipher_and_show_the_reply_that_is_wanted():
-    mini = pm.load_questionnaire("ipip20")
-    turned = [(4, 3, 2, 1, 0)]
-    shown = messages(mini, mini.items[:1], demonstrations=2, cipher=1, orders=turned)[1:-1]
-    assert [m["role"] for m in shown] == ["user", "assistant"] * 2
-    plain = [pm.messages.caesar(m["content"], -1) for m in shown]
-    assert plain[1::2] == ["1: 1", "1: 5"]  # the highest option stands first
-    assert plain[0] == "1. The sun rises in the east."

@@ -265,7 +265,7 @@ def test_a_schema_lets_no_other_reply_pass_than_the_labels():
         how = {**Chat.conditions, "reply": "json_schema", "shuffle": False, **how}
         questionnaire = MINI.model_copy(update={"items": items})
         asking = Asking(None, Identity("m"), None, Progress(disable=True), how)
-        (_, talk), *_ = Chat("chat").talks(questionnaire, asking)
+        talk, *_ = Chat("chat").talks(questionnaire, asking)
         return next(talk).response_format["json_schema"]["schema"]
 
     schema = answers(MINI.items[:2], labels="alphabetical", think=True)

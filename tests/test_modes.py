@@ -14,7 +14,7 @@ from psychometrics.modes.mode import Conditions, Identity
 
 COIN = """
 import pandas as pd
-from psychometrics.modes.mode import Conditions, Mode
+from psychometrics.modes.mode import Conditions, Identity, Mode
 
 
 class CoinConditions(Conditions):
@@ -26,7 +26,8 @@ class Coin(Mode):
     needs_options = True
 
     def identify(self, respondent, dtype=None, **conditions):
-        return self._who(str(respondent), "coin", str(respondent))
+        name = str(respondent)
+        return Identity(name, "coin", mode=self.name, fingerprint=name)
 
     def answer(self, questionnaire, asking):
         place = -1 if asking.conditions["heads"] else 0

@@ -25,7 +25,7 @@ import psychometrics as pm
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.modes.generation import replies
-from psychometrics.modes.option_shares import _ReplyScorer
+from psychometrics.modes.option_table import _ReplyScorer
 from psychometrics.training import train_nli
 from psychometrics_book.studies.sentence_encoders import load_sentence_encoder
 from tests.tiny import log_probabilities, save_tiny_decoder, save_tiny_masked_lm

@@ -64,19 +64,16 @@ def test_runs_keep_the_trait_and_draw_chance_anew_and_seeds_repeat():
 
 @pytest.mark.parametrize("loaded", [MINI, TWO], ids=["scales", "categories"])
 def test_simulated_respondents_do_not_depend_on_how_many_are_asked_or_how_often(loaded):
-    how = {"mode": "simulated", "progress": False, "seed": 3, "missing": 0.1, "acquiescence": 1.0}
+    how = {"mode": "simulated", "progress": False, "seed": 3, "acquiescence": 1.0}
     few = ask(loaded, 5, **how)
     many = ask(loaded, 9, **how, runs=2)
     many = many[many["run"].eq(1) & many["respondent_id"].isin(few["respondent_id"])]
     pd.testing.assert_frame_equal(few, many.reset_index(drop=True))
-    tied = [draw_traits(loaded, count, correlation=0.5, seed=3) for count in (5, 9)]
-    pd.testing.assert_frame_equal(tied[0], tied[1][:5])
+    levels = [draw_traits(loaded, count, seed=3) for count in (5, 9)]
+    pd.testing.assert_frame_equal(levels[0], levels[1][:5])
 
 
-def test_missing_answers_are_marked_and_acquiescence_agrees_with_both_keys():
-    answers = simulate(MINI, draw_traits(MINI, 500, seed=6), missing=0.2, seed=6)
-    assert (answers["status"] == "missing").mean() == pytest.approx(0.2, abs=0.02)
-    assert answers.loc[answers["status"] == "missing", "value"].isna().all()
+def test_acquiescence_agrees_with_both_keys():
     reverse = {item for scale in MINI.scales for item in scale.reverse}
 
     def together(acquiescence):

@@ -28,13 +28,13 @@ from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.modes.chat import Chat
 from psychometrics.modes.messages import messages
 from psychometrics.modes.mode import Asking, Identity
-from psychometrics.modes.server import simulated_endpoint
 from psychometrics.modes.simulated import draw_traits
 from psychometrics.progress import Progress
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.answers import COLUMNS
 from psychometrics.store import StoredAnswers
 from psychometrics.store.replies import Reply
+from psychometrics_book.server import simulated_endpoint
 
 REFUSAL = "As a language model, I have no personality to describe."
 MINI = load_questionnaire("ipip20")
@@ -369,15 +369,18 @@ def test_no_reply_is_recorded_and_a_dead_endpoint_stops_the_run_with_one_sentenc
 
 def test_statements_are_shuffled_by_seed_and_run_and_batched_whole():
     how = Chat.conditions | {"runs": 3, "batch_size": 8, "seed": 5}
-    plan = [batch for batch, _ in talks_of(MINI, how)]
-    assert [len(batch.items) for batch in plan] == [8, 8, 4] * 3
-    runs = [[item.id for b in plan if b.run == run for item, _, _ in b.items] for run in (1, 2, 3)]
+
+    def plan_of(**more):
+        turns = [next(talk) for talk in talks_of(MINI, how | more)]
+        return [(turn.run, turn.items) for turn in turns]
+
+    plan = plan_of()
+    assert [len(items) for _, items in plan] == [8, 8, 4] * 3
+    runs = [[item for run, items in plan if run == one for item in items] for one in (1, 2, 3)]
     assert all(sorted(ids) == sorted(i.id for i in MINI.items) for ids in runs)
     assert len({tuple(ids) for ids in runs}) == 3
-    assert [batch for batch, _ in talks_of(MINI, how | {"runs": 5})][
-        :9
-    ] == plan  # more runs change none before
-    assert [batch for batch, _ in talks_of(MINI, how | {"seed": 6})] != plan
+    assert plan_of(runs=5)[:9] == plan  # more runs change none before
+    assert plan_of(seed=6) != plan
 
 
 @pytest.mark.parametrize(
@@ -586,7 +589,7 @@ def test_of_a_reply_cut_off_whole_lines_count_and_a_refusal_stays_one(tmp_path):
     how = {**Chat.conditions, "ask_again": 0, "shuffle": False, "runs": 1}
 
     def status(reply):
-        _, talk = talks_of(FOUR, how)[0]
+        talk = talks_of(FOUR, how)[0]
         next(talk)
         with pytest.raises(StopIteration) as end:
             talk.send(Reply(reply, "length"))

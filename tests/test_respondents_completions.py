@@ -104,8 +104,9 @@ def _mine(model, templates, tmp_path, **options) -> pd.DataFrame:
     return mine(model, templates, store=tmp_path, progress=False, **options)
 
 
-def test_a_masked_model_gives_the_most_likely_tokens_at_the_mask(masked, tmp_path):
-    mined = _mine(masked, TEMPLATES, tmp_path, k=5, batch_size=2)
+def test_a_masked_model_gives_the_most_likely_tokens_at_the_mask(masked, tmp_path, monkeypatch):
+    monkeypatch.setattr(mining, "_BATCH", 2)
+    mined = _mine(masked, TEMPLATES, tmp_path, k=5)
     tokenizer = AutoTokenizer.from_pretrained(masked)
     model = AutoModelForMaskedLM.from_pretrained(masked).eval()
     for text, part in mined.groupby("template", sort=False):
@@ -231,9 +232,10 @@ def test_a_stopped_run_goes_on_where_it_was_whatever_the_batches(masked, tmp_pat
         return real(network, tokenizer, batch, *rest)
 
     monkeypatch.setattr(mining, "_masked", stops_once)
+    monkeypatch.setattr(mining, "_BATCH", 1)
     with pytest.raises(KeyboardInterrupt):
-        _mine(masked, TEMPLATES, tmp_path / "b", k=3, batch_size=1)
-    again = _mine(masked, TEMPLATES, tmp_path / "b", k=3, batch_size=1)
+        _mine(masked, TEMPLATES, tmp_path / "b", k=3)
+    again = _mine(masked, TEMPLATES, tmp_path / "b", k=3)
     assert asked == [*TEMPLATES[:2], *TEMPLATES[1:]], "what was stored is not asked again"
     pd.testing.assert_frame_equal(again, whole, rtol=1e-4)
 
@@ -257,8 +259,7 @@ def test_a_template_asked_for_twice_is_answered_twice(masked, tmp_path):
     ("templates", "options"),
     [(given, {}) for given in (["No mask here."], ["[M] and [M]."], [], ["I feel [M].", None], None,
                                [5], ["I feel \ud800 [M]."])]
-    + [(TEMPLATES, how) for how in ({"k": True}, {"batch_size": None}, {"k": 0}, {"k": 10**4},
-                                    {"kind": "diffusion"})],
+    + [(TEMPLATES, how) for how in ({"k": True}, {"k": 0}, {"k": 10**4})],
 )  # fmt: skip
 def test_wrong_requests_are_refused(masked, tmp_path, templates, options):
     with pytest.raises(ParameterError):

@@ -10,6 +10,7 @@ from . import (
     prose,
     record,
     runs,
+    server,
     studies,
 )
 from .build import build_book
@@ -38,6 +39,7 @@ __all__ = [
     "read",
     "record",
     "runs",
+    "server",
     "studies",
     "study",
     "study_files",

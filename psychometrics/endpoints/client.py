@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib import request
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
@@ -25,8 +26,6 @@ from ..exceptions import RespondentError
 from ..store.replies import well_formed
 from .completions import _NoReply, is_filtered
 from .endpoint import Endpoint
-from .pace import _pace_of
-from .proxies import _proxy_for
 from .secrets import _find_secrets, _mask_secrets
 
 # Longest ``Retry-After`` in seconds that is obeyed; then the request is tried again.
@@ -58,7 +57,7 @@ class _Client:
 
     def __init__(self, endpoint: Endpoint, name: str, settings: dict[str, Any]) -> None:
         self.endpoint = endpoint
-        self.pace = _pace_of(endpoint, name)
+        self.held = 0.0  # time before which the endpoint wants no request for this model
         self.where = f"{name} at {endpoint.place}"
         headers = endpoint.header_texts
         key = endpoint.api_key or ""
@@ -87,14 +86,14 @@ class _Client:
             await self._session.close()
 
     async def exchange(
-        self, method: str, path: str, content: str = "", file: bytes = b"", largest: int = 0
+        self, method: str, path: str, text: str = "", file: bytes = b"", largest: int = 0
     ) -> tuple[Any, bytes]:
         """Send a request, and return the whole response, parsed as JSON and as bytes.
 
         Parameters
         ----------
         method, path : str
-        content : str
+        text : str
             The body of the request in JSON.
         file : bytes
             The file with the requests of a batch.
@@ -108,43 +107,60 @@ class _Client:
         RespondentError
             The endpoint refuses the request.
         """
-        data = self._form(file) if file else content.encode() or None
-        response, body = await self._send(method, path, max(_LARGEST_REPLY, largest), data)
+        data: bytes | aiohttp.FormData | None = text.encode() or None
+        if file:
+            data = aiohttp.FormData({"purpose": "batch"})
+            data.add_field(
+                "file", file, filename="requests.jsonl", content_type="application/jsonl"
+            )
 
+        response, body = await self._send(method, path, max(_LARGEST_REPLY, largest), data)
         try:
             reply = json.loads(body)
         except (ValueError, RecursionError):
             reply = None
 
-        if is_filtered(reply):
-            return reply, body
-
-        status = response.status
-        if method == "POST":  # a batch's file of errors may be one object, too
-            status = _status_of(status, reply)
-
-        if status in (408, 409, 429) or status >= 500:
-            after = self._bounded(_retry_after(response.headers))
-            if status != 429:
-                self.pace.hold(after or 0.0)
-
-            why = f"status {response.status}"
-            if response.status != status:
-                why += f" with an error: {self.excerpt(body)}"
-            busy = status == 503 or after is not None
-            raise _NoReply(why, after, slow=status == 429, busy=busy)
-
-        if not 200 <= status < 300:
-            raise RespondentError(self.refusal(response.status, reply, body, response))
-        self.pace.hold(self._bounded(_used_up(response.headers)) or 0.0)
+        # A file of a batch's errors may be one object with an error.
+        content = reply if method == "POST" else None
+        self.check(response.status, content, body, response.headers)
+        self.hold(_used_up(response.headers))
         return reply, body
 
-    @staticmethod
-    def _form(file: bytes) -> aiohttp.FormData:
-        """Return the form that sends a batch's file of requests."""
-        form = aiohttp.FormData({"purpose": "batch"})
-        form.add_field("file", file, filename="requests.jsonl", content_type="application/jsonl")
-        return form
+    def check(self, status: int, content: object, body: bytes, headers: Mapping[str, str]) -> None:
+        """Raise the error that a response's status, or an error in its content, stands for."""
+        if is_filtered(content):
+            return
+
+        meant = _status_of(status, content)
+        if meant in (408, 409, 429) or meant >= 500:
+            after = self._bounded(_retry_after(headers))
+            if meant != 429:
+                self.hold(after)
+
+            why = f"status {status}"
+            if status != meant:
+                why += f" with an error: {self.excerpt(body)}"
+            busy = meant == 503 or after is not None
+            raise _NoReply(why, after, slow=meant == 429, busy=busy)
+
+        if not 200 <= meant < 300:
+            error = content.get("error", content) if isinstance(content, dict) else None
+            message = error.get("message") if isinstance(error, dict) else error
+            why = (
+                self.excerpt(message if isinstance(message, str) else body) or "it gives no reason"
+            )
+            if 300 <= status < 400:
+                why = self.excerpt(
+                    f"it redirects ({headers.get('location', 'nowhere')}), but "
+                    "prompts and key are not sent there; name that address if you trust it"
+                )
+
+            raise RespondentError(f"{self.where} refuses the request with status {status}: {why}")
+
+    def hold(self, seconds: float | None) -> None:
+        """Start no request for a number of seconds."""
+        if seconds:
+            self.held = max(self.held, time.monotonic() + (self._bounded(seconds) or 0.0))
 
     async def _send(
         self, method: str, path: str, largest: int, data: bytes | aiohttp.FormData | None
@@ -164,8 +180,8 @@ class _Client:
                     headers=headers,
                 ) as response,
             ):
-                async for part in response.content.iter_any():
-                    body += part
+                async for chunk in response.content.iter_any():
+                    body += chunk
                     if len(body) > largest:
                         why = f"a reply of more than {largest:,} bytes"
                         raise _NoReply(why, paid=True, unreadable=True)
@@ -207,34 +223,11 @@ class _Client:
             after = _LONGEST_WAIT
         return after
 
-    def refusal(
-        self,
-        status: int,
-        content: object,
-        body: bytes = b"",
-        response: aiohttp.ClientResponse | None = None,
-    ) -> str:
-        """Explain why an endpoint refuses a request."""
-        error = content.get("error", content) if isinstance(content, dict) else None
-        message = error.get("message") if isinstance(error, dict) else error
-        why = self.excerpt(message if isinstance(message, str) else body) or "it gives no reason"
-        if response is not None and 300 <= response.status < 400:
-            why = self.excerpt(
-                f"it redirects ({response.headers.get('location', 'nowhere')}), but "
-                "prompts and key are not sent there; name that address if you trust it"
-            )
-        return f"{self.where} refuses the request with status {status}: {why}"
-
     def excerpt(self, text: str | bytes) -> str:
         """Return the beginning of the server's text, without the key."""
         text = text.decode("utf-8", "replace") if not isinstance(text, str) else text
         masked: str = _mask_secrets(text, self.secrets)
         return well_formed(" ".join(masked.split()))[:200]
-
-    def unreadable(self, body: bytes) -> _NoReply:
-        """Return the error for a reply that is not a completion."""
-        excerpt = self.excerpt(body) or "it is empty"
-        return _NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
 
 
 def _status_of(status: int, content: object) -> int:
@@ -262,6 +255,50 @@ def _status_of(status: int, content: object) -> int:
     if _HOPELESS.search(reason):
         return 400
     return 429 if _TOO_SOON.search(reason) else 500
+
+
+def _proxy_for(address: str) -> str | None:
+    """Return the proxy for an address, or None if requests go to it directly.
+
+    The variable for the address's scheme, ``HTTPS_PROXY`` or ``HTTP_PROXY``, applies; if it is not
+    set, ``ALL_PROXY`` applies. No proxy is used if ``NO_PROXY`` names the host. A client that looks
+    for proxies itself would also send the passwords of ``~/.netrc``.
+
+    Raises
+    ------
+    RespondentError
+        The variable's value is not the address of an HTTP proxy.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, {"ALL_PROXY": "proxy.test:3128"}, clear=True):
+    ...     _proxy_for("https://models.test/v1")
+    'http://proxy.test:3128'
+    """
+    url = urlsplit(address)
+    proxies = request.getproxies_environment()
+    variable = url.scheme if proxies.get(url.scheme) else "all"
+    proxy = proxies.get(variable)
+    host = url.netloc.rpartition("@")[2]
+    # typeshed omits the function
+    if not proxy or request.proxy_bypass_environment(host, proxies):  # type: ignore[attr-defined]
+        return None
+
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        place = urlsplit(proxy)
+        is_usable = place.scheme in ("http", "https") and place.hostname and place.port != 0
+    except ValueError:
+        is_usable = False
+
+    if not is_usable:  # not shown, since it may hold a password
+        raise RespondentError(
+            f"{variable.upper()}_PROXY: not an HTTP proxy's address; write http://host:port, or "
+            f"exclude the host by NO_PROXY={url.hostname}."
+        )
+    return proxy
 
 
 @functools.lru_cache(maxsize=64)

@@ -171,25 +171,25 @@ def read_message(choice: Mapping[str, Any]) -> tuple[str, str | None]:
     return text, None if reason is None else str(reason)
 
 
-def _texts(part: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def _texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """Yield the texts in a part of a reply, each with the name of its field."""
-    if isinstance(part, list):
-        for each in part:
+    if isinstance(content, list):
+        for each in content:
             yield from _texts(each, name)
-    elif isinstance(part, str):
-        yield name, part
-    elif isinstance(part, dict):
-        if part.get("type") in _THOUGHTS or part.get("thought"):
+    elif isinstance(content, str):
+        yield name, content
+    elif isinstance(content, dict):
+        if content.get("type") in _THOUGHTS or content.get("thought"):
             return
 
-        fields = [field for field in _FIELDS if part.get(field) is not None]
+        fields = [field for field in _FIELDS if content.get(field) is not None]
         for field in fields:
-            yield from _texts(part[field], field)
+            yield from _texts(content[field], field)
 
-        if not fields and name == "content" and "type" not in part:
-            yield name, json.dumps(part)
-    elif part is not None:
-        yield name, json.dumps(part)
+        if not fields and name == "content" and "type" not in content:
+            yield name, json.dumps(content)
+    elif content is not None:
+        yield name, json.dumps(content)
 
 
 def _first_tokens(logprobs: Any) -> dict[str, float]:

@@ -53,15 +53,14 @@ class Endpoint:
         or 5xx) is sent again. A request with an unreadable reply is repeated at most once. An
         endpoint that has never replied is given up after two requests and some seconds, unless it
         reports that it is busy (503, ``Retry-After``). A request that came too soon (429) is sent
-        again as long as the endpoint replies to other requests. If many requests come too soon, the
-        model's requests slow down, but not below the rate that ``Retry-After`` asks for, and soon
-        speed up again.
+        again as long as the endpoint replies to other requests.
     patience : float
         Number of seconds after which an endpoint that refuses every request as coming too soon
         (429) is given up; ``timeout`` is added while other requests are under way.
     pause : float
         First pause before a request is sent again, in seconds; it doubles each time, up to a
-        minute. All requests obey a ``Retry-After`` and the ``x-ratelimit`` headers.
+        minute. A ``Retry-After`` replaces the first pause and is the least of the later ones. All
+        requests to a model wait if the ``x-ratelimit`` headers say that its limit is used up.
     name : str
         A prefix for the models' names, in case a different endpoint has a model of the same name.
     price_in, price_out : float, optional
@@ -111,8 +110,8 @@ class Endpoint:
         _check_address(self.base_url)
         hints = get_type_hints(type(self), include_extras=True)
         # what may hold a password is checked below, where no message shows it
-        shown = {one.name: hints[one.name] for one in dataclasses.fields(self) if one.repr}
-        check_kinds(vars(self), shown)
+        public = [name for name, setting in self.__dataclass_fields__.items() if setting.repr]
+        check_kinds(vars(self), {name: hints[name] for name in public})
         headers = _json_object("headers", self.headers)
         _check_headers(headers)
         object.__setattr__(self, "headers", headers)
@@ -160,23 +159,31 @@ class Endpoint:
         >>> Endpoint.gathered({"body": {"top_p": 1, "stop": None}})
         {'body': '{"stop": null, "top_p": 1}'}
         """
-        rest = dict(conditions)
-        if "body" in rest:
-            body = _json_object("body", rest["body"])
+        settings = dict(conditions)
+        if "body" in settings:
+            body = _json_object("body", settings["body"])
             reserved = {"model", "messages", "prompt", "stream", "n", "logprobs"} & body.keys()
             if reserved:
                 raise ParameterError(f"body: {min(reserved)} is set by the request: leave it out.")
 
-            rest["body"] = _json_text(body) if body else None
+            try:
+                text = json.dumps(body, sort_keys=True, allow_nan=False)
+            except (TypeError, ValueError, RecursionError):
+                raise ParameterError(
+                    "body: a value cannot be sent as JSON; use text, finite numbers, true, false, "
+                    "null, lists and mappings with text as names."
+                ) from None
 
-        names = [one.name for one in dataclasses.fields(cls) if one.name in rest]
+            settings["body"] = text if body else None
+
+        names = [name for name in cls.__dataclass_fields__ if name in settings]
         if not names:
-            return rest
+            return settings
 
-        check_kinds({"endpoint": None} | rest, {"endpoint": InstanceOf[Endpoint] | None})
-        settings = {name: rest.pop(name) for name in names}
-        endpoint = rest.get("endpoint") or cls()
-        return rest | {"endpoint": dataclasses.replace(endpoint, **settings)}
+        check_kinds({"endpoint": None} | settings, {"endpoint": InstanceOf[Endpoint] | None})
+        changes = {name: settings.pop(name) for name in names}
+        endpoint = settings.get("endpoint") or cls()
+        return settings | {"endpoint": dataclasses.replace(endpoint, **changes)}
 
     def resolved(self) -> Endpoint:
         """Return the endpoint with the environment's address, key and headers if it has none.
@@ -230,17 +237,6 @@ def _check_headers(headers: Mapping[Any, Any]) -> None:
 
         if name.lower() in _HEADERS_OF_THE_BODY:
             raise ParameterError(f"headers: {name} is set by each request; leave it out.")
-
-
-def _json_text(body: dict[str, Any]) -> str:
-    """Return the additional fields of a request as JSON text."""
-    try:
-        return json.dumps(body, sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise ParameterError(
-            "body: a value cannot be sent as JSON; use text, finite numbers, true, false, null, "
-            "lists and mappings with text as names."
-        ) from None
 
 
 def _json_object(name: str, value: Mapping[str, Any] | str | None) -> dict[str, Any]:

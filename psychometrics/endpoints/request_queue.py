@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import gc
 import json
 import math
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..exceptions import RespondentError
 from ..progress import Progress
 from ..store.replies import Reply, StoredReplies, Turn
-from .budget import _Budget
 from .client import _Client
 from .completions import _Completion, _NoReply, _read_completion
 from .endpoint import Endpoint
+from .limits import _Budget, _limits_of, _Reservation
 from .secrets import _SHORTEST_IN_REPLY, _mask_secrets
 
-PATIENCE = 600.0
-"""The number of seconds after which a request without a reply is not repeated."""
+# Seconds after which a request without a reply is not repeated.
+_PATIENCE = 600.0
 # Consecutive requests without a reply after which a run stops.
 _GIVE_UP_AFTER = 3
 # Most attempts to reach an endpoint that has never replied, whatever the number of retries.
@@ -40,12 +41,10 @@ _UNREADABLE_TRIES = 2
 _GRACE = 1.0
 
 
-def _most_tokens(request: Mapping[str, Any]) -> int | None:
-    """Return the maximum number of tokens of a reply, under either name that endpoints use."""
-    return request.get("max_completion_tokens") or request.get("max_tokens")
-
-
-_Talk = Generator[Turn, Reply, list[dict[str, Any]]]
+_Row = dict[str, Any]
+_Talk = Generator[Turn, Reply, list[_Row]]
+# Gets a questionnaire's id, the rows of a conversation, and whether one of its replies is new.
+_Finish = Callable[[str, list[_Row], bool], None]
 _UNASKED = Reply(None, status="unasked")
 
 
@@ -98,34 +97,18 @@ class _GroupedSaves:
             await asyncio.to_thread(self.replies.add, rows, seconds)
 
 
-class _Forecast(NamedTuple):
-    """The requests that conversations would send, as far as known before the first reply."""
-
-    stored: int
-    """The number of replies in the store."""
-    requests: int
-    prompt: int
-    """The approximate tokens of the requests; ``completion`` counts the tokens of the replies."""
-    completion: int
-    cost: float
-    least: float
-    """The greatest cost of the cheapest request."""
-
-
 class _Batches(Protocol):
     """Send requests in files, as :class:`psychometrics.endpoints.batches.Batches` does."""
 
-    async def reply(self, key: str, text: str) -> _Completion: ...
+    async def exchange(self, key: str, reservation: _Reservation) -> tuple[Any, bytes]: ...
 
     def start_if_all_wait(self) -> None: ...
 
     def stop(self) -> None: ...
 
-    async def finish(self) -> None: ...
-
 
 class RequestQueue:
-    """Send the requests of many conversations, with retries, pace, budget, and the store.
+    """Send the requests of many conversations, with retries, limits, budget, and the store.
 
     Parameters
     ----------
@@ -157,44 +140,41 @@ class RequestQueue:
         secrets = self.client.secrets
         self._saves = {key: _GroupedSaves(replies, secrets) for key, replies in stored.items()}
         self._bar = bar
-        self.budget = _Budget(endpoint, bar.spending, _most_tokens(settings))
+        # Endpoints use either name.
+        most_tokens = settings.get("max_completion_tokens") or settings.get("max_tokens")
+        self.limits = _limits_of(endpoint)
+        self.budget = _Budget(endpoint, bar.spending, most_tokens)
         self.batches: _Batches | None = None
+        self.models: set[str] = set()  # that replied
         self.stopped = False
         self.conversations = 0  # number of open conversations
         self._settings = settings
         self.logprobs = bool(settings.get("logprobs"))
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
+        self._is_reached = False  # whether any request has got a reply
         self._in_flight = 0  # requests sent and not yet answered
         self._too_soon_since = math.inf  # start of refusals as coming too soon
         self._last_error = ""
         self._first_failure = math.inf
         self._tries = 0  # most attempts at a request without a reply
 
-    def work(
-        self, converse: Callable[[str, _Talk], Awaitable[None]], talks: list[tuple[str, _Talk]]
-    ) -> None:
+    def work(self, talks: list[tuple[str, _Talk]], finish: _Finish) -> None:
         """Hold all conversations; on an error, save replies that are under way and end the run."""
         gc.freeze()  # spares loaded objects from garbage collection while replies arrive
         try:
-            _run_in_thread(self._work(converse, talks))
+            _run_in_thread(self._work(talks, finish))
         finally:
             gc.unfreeze()
 
-    def has(self, key: str) -> bool:
-        """Return whether the store has the reply for a key."""
-        return any(key in replies.by_key for replies in self._replies.values())
-
-    async def _work(
-        self, converse: Callable[[str, _Talk], Awaitable[None]], talks: list[tuple[str, _Talk]]
-    ) -> None:
+    async def _work(self, talks: list[tuple[str, _Talk]], finish: _Finish) -> None:
         coming = iter(talks)
         many = len(talks) if self.batches else min(self.endpoint.concurrency, len(talks))
 
         async def worker() -> None:
             try:
                 for questionnaire, talk in coming:
-                    await converse(questionnaire, talk)
+                    await self._converse(questionnaire, talk, finish)
             finally:
                 self.conversations -= 1
                 if self.batches:
@@ -208,16 +188,16 @@ class RequestQueue:
                 await done
 
             if self._failures and not self._replied:
-                raise self._dead()
+                raise self._failure()
         finally:
             self.stopped = True
             silence.cancel()
             if self.batches:
                 self.batches.stop()
 
-            left = {task for task in tasks if not task.done()}
-            if left:  # in batch mode all replies have arrived
-                _, left = await asyncio.wait(left, timeout=60 if self.batches else _GRACE)
+            unfinished = {task for task in tasks if not task.done()}
+            if unfinished:  # in batch mode all replies have arrived
+                await asyncio.wait(unfinished, timeout=60 if self.batches else _GRACE)
 
             for task in tasks:
                 task.cancel()
@@ -227,21 +207,39 @@ class RequestQueue:
             if writing:  # the loop is ours
                 await asyncio.wait(writing, timeout=_GRACE)
 
-            if self.batches and not left:
-                await self.batches.finish()
-
             await self.client.close()
 
-    def forecast(self, talks: list[tuple[str, _Talk]]) -> _Forecast:
-        """Estimate the requests of conversations and their cost, without sending any.
+    async def _converse(self, questionnaire: str, talk: _Talk, finish: _Finish) -> None:
+        """Hold one conversation to its end."""
+        turn = next(talk)
+        is_new = False
+        while True:
+            reply = await self._ask(questionnaire, turn)
+            is_new |= reply.is_new
+            self.models |= {reply.model} if reply.model else set()
+            try:
+                turn = talk.send(reply)
+            except StopIteration as end:
+                finish(questionnaire, end.value, is_new)
+                return
+
+    def unstored(self, talks: list[tuple[str, _Talk]]) -> tuple[list[tuple[str, int]], int]:
+        """Return the requests of conversations as far as known before the first reply.
 
         Parameters
         ----------
         talks : list of (str, generator)
             Conversations with their questionnaires' ids. Each is held to the end, with stored
             replies if there are any, and otherwise with requests that count as unasked.
+
+        Returns
+        -------
+        list of (str, int)
+            The requests without a stored reply, each with its number of statements.
+        int
+            The number of stored replies.
         """
-        texts = []
+        requests = []
         stored = 0
 
         for questionnaire, talk in talks:
@@ -250,7 +248,7 @@ class RequestQueue:
                 text, key = self._request(questionnaire, turn)
                 reply = self._replies[questionnaire].by_key.get(key)
                 if reply is None:
-                    texts.append((text, len(turn.items)))
+                    requests.append((text, len(turn.items)))
                     reply = _UNASKED
                 else:
                     stored += 1
@@ -260,13 +258,7 @@ class RequestQueue:
                 except StopIteration:
                     break
 
-        tokens = [self.budget.estimate(*text) for text in texts]
-        most = [self.budget.cost(*self.budget.most_tokens(text)) for text, _ in texts]
-        prompt = sum(p for p, _ in tokens)
-        completion = sum(c for _, c in tokens)
-        cost = self.budget.cost(prompt, completion)
-
-        return _Forecast(stored, len(texts), prompt, completion, cost, min(most, default=0.0))
+        return requests, stored
 
     def _request(self, questionnaire: str, turn: Turn) -> tuple[str, str]:
         """Return a request as text, and the key of its reply."""
@@ -284,7 +276,7 @@ class RequestQueue:
         text = json.dumps(request, sort_keys=True)
         return text, self._replies[questionnaire].key(text, turn)
 
-    async def ask(self, questionnaire: str, turn: Turn) -> Reply:
+    async def _ask(self, questionnaire: str, turn: Turn) -> Reply:
         """Return the reply to a request, from the store or by sending the request now."""
         replies = self._replies[questionnaire]
         text, key = self._request(questionnaire, turn)
@@ -298,7 +290,7 @@ class RequestQueue:
 
         began = time.monotonic()
         try:
-            completion = await self._patiently(key, text)
+            completion = await self.persist(functools.partial(self._send, key, text))
         except _Unasked:
             return _UNASKED
         except _NoReply as error:
@@ -309,7 +301,7 @@ class RequestQueue:
                 return Reply(None, status=error.status, is_new=True)
 
             self.stopped = True
-            raise (self._refusing() if error.slow else self._dead()) from error
+            raise self._failure(error.slow) from error
         except RespondentError:
             self.stopped = True  # at once, before the next request starts
             raise
@@ -321,54 +313,76 @@ class RequestQueue:
 
         return dataclasses.replace(replies.by_key[key], is_new=True)  # as stored
 
-    async def _patiently(self, key: str, text: str) -> _Completion:
-        """Repeat a request until it succeeds or is hopeless."""
-        send: Callable[[str, str], Awaitable[_Completion]]
-        send = self.batches.reply if self.batches else self._reply
+    async def persist(self, send: Callable[[], Awaitable[Any]], is_check: bool = False) -> Any:
+        """Repeat a request until it succeeds or is hopeless, and return the reply.
+
+        Parameters
+        ----------
+        send : callable
+            A function that sends the request once.
+        is_check : bool
+            Whether the request checks a batch, which goes on meanwhile: its failures are not
+            counted.
+
+        Raises
+        ------
+        NoReply
+            The request is hopeless.
+        """
         sent = 0
         failed = 0
         unreadable = 0
-        first = math.inf
+        first_failure = math.inf
 
         while True:
             try:
-                return await send(key, text)
+                reply = await send()
+                self._too_soon_since = math.inf
+                self._is_reached = True
+                return reply
             except _NoReply as error:
+                sent += 1
                 now = time.monotonic()
-                first = min(first, now)
+                first_failure = min(first_failure, now)
                 self._first_failure = min(self._first_failure, now)
-                grown = min(self.endpoint.pause * 2 ** min(sent, 10), 60.0)
-                pause = grown * np.random.default_rng().uniform(0.75, 1.25)
-                pause = pause if error.after is None else error.after
+                pause = min(self.endpoint.pause * 2 ** min(sent - 1, 10), 60.0)
+                pause *= np.random.default_rng().uniform(0.75, 1.25)
+                if error.after is not None:  # obeyed, and more than once if it was too short
+                    pause = error.after if sent == 1 else max(pause, error.after)
 
                 if error.slow:  # not a failure while the endpoint replies to others
                     self._too_soon_since = min(self._too_soon_since, now)
-                    patience = self.endpoint.patience
-                    if self._in_flight:  # others may still get replies
-                        patience += self.endpoint.timeout
-                    enough = now + pause - self._too_soon_since > patience
+                    is_hopeless = now + pause - self._too_soon_since > self._patience()
                 else:
                     failed += 1
                     unreadable += error.unreadable
-                    enough = failed > self.endpoint.retries or unreadable >= _UNREADABLE_TRIES
-                    enough |= self._seems_dead(error, failed)
-                    enough |= not self.batches and now - first >= PATIENCE
+                    is_hopeless = (
+                        (failed > self.endpoint.retries and not is_check)
+                        or unreadable >= _UNREADABLE_TRIES
+                        or self._seems_dead(error, failed)
+                        or (now - first_failure >= _PATIENCE and (is_check or not self.batches))
+                    )
 
-                if enough:
-                    self._tries = max(self._tries, sent + 1)
+                if is_hopeless:
+                    self._tries = max(self._tries, sent)
                     raise
 
                 if self._first_failure == now and not self._replied:
                     most = f"{self.endpoint.retries} times (retries)"
-                    most = f"{self.endpoint.patience:g} s (patience)" if error.slow else most
+                    if error.slow:
+                        most = f"{self.endpoint.patience:g} s (patience)"
                     self._say_wait(f"{error}; it is sent again for at most {most}")
 
-            sent += 1
             await asyncio.sleep(pause)
 
+    def _patience(self) -> float:
+        """Return the seconds during which an endpoint may refuse every request as too early."""
+        # Others may still get replies.
+        return self.endpoint.patience + (self.endpoint.timeout if self._in_flight else 0.0)
+
     def _seems_dead(self, error: _NoReply, failed: int) -> bool:
-        """Return whether an endpoint that has never replied is unlikely to reply now."""
-        if self._replied:
+        """Return whether an endpoint that was never reached is unlikely to reply now."""
+        if self._is_reached:
             return False
         if error.unreachable and failed >= _CONNECTIONS:
             return True
@@ -377,79 +391,80 @@ class RequestQueue:
         is_over = failed > 1 and waited >= _FIRST_PATIENCE  # a model may have to load first
         return is_over and not (self.batches or error.busy)
 
-    async def _reply(self, key: str, text: str) -> _Completion:
-        """Send a request when the budget and the pace allow it."""
-        most = await self.budget.wait(text)
-        if most is None:
-            raise _Unasked
-
-        completion = None
-        paid = False
-        begun = math.inf
-        pace = self.client.pace
+    async def _send(self, key: str, text: str) -> _Completion:
+        """Send a request when the budget and the limits allow it, or in a batch."""
+        reservation = _Reservation(text)
         tokens = sum(self.budget.most_tokens(text))
+        is_sent = False
+        paid = False
 
         try:
-            begun = await self._begin(tokens)
-            paid = True  # an aborted request may have got a reply
-            content, body = await self.client.exchange("POST", self.path, text)
+            if self.batches:
+                paid = True  # unless it is not in a batch yet
+                content, body = await self.batches.exchange(key, reservation)
+            else:
+                if not await self.budget.wait(reservation):
+                    raise _Unasked
+
+                await self._wait_for_limits(tokens)
+                is_sent = True
+                paid = True  # an aborted request may have got a reply
+                self._in_flight += 1
+                content, body = await self.client.exchange("POST", self.path, text)
+
             completion = _read_completion(content, self.logprobs)
             if completion is None:
-                raise self.client.unreadable(body)
+                excerpt = self.client.excerpt(body) or "it is empty"
+                raise _NoReply(f"unreadable reply: {excerpt}", paid=True, unreadable=True)
 
-            self._too_soon_since = math.inf
-            pace.replied()
+            completion = self.budget.settle(reservation, completion)
         except _NoReply as error:
             paid = error.paid
             if error.slow:
-                pace.too_fast(begun, error.after)
-                self._say_slow(error.after)
+                self._say_refused(error.after)
 
             raise
         except RespondentError:
             paid = False
             raise
         finally:
-            self._in_flight -= begun < math.inf
-            if completion is None:
-                self.budget.release(most, text, paid)
+            self._in_flight -= is_sent
+            self.budget.release(reservation, paid)  # unless it is settled
 
-        completion = self.budget.settle(most, completion, text)
-        pace.limits.settle(tokens, sum(completion.tokens))
+        if is_sent:
+            self.limits.settle(tokens, sum(completion.tokens))
         return completion
 
-    async def _begin(self, tokens: int) -> float:
-        """Wait until the pace allows a request, and return the time at which it begins."""
-        pace = self.client.pace
+    async def _wait_for_limits(self, tokens: int) -> None:
+        """Wait until the limits and the endpoint's wishes allow a request, and count it."""
+        limits = self.limits
         async with self._start_lock:
-            while pace.left() > 0 and not self.stopped:
-                await asyncio.sleep(min(pace.left(), 1.0))
+            while not self.stopped:
+                start = max(self.client.held, limits.next_request, limits.next_tokens)
+                seconds = start - time.monotonic()
+                if seconds <= 0:
+                    limits.begin(time.monotonic(), tokens)
+                    return
 
-            if self.stopped:
-                raise asyncio.CancelledError
+                await asyncio.sleep(min(seconds, 1.0))
 
-            begun = time.monotonic()
-            self._in_flight += 1
-            pace.begin(tokens)
+            raise asyncio.CancelledError
 
-        return begun
+    def _failure(self, refuses_all: bool = False) -> RespondentError:
+        """Return the error for an endpoint that does not reply, or refuses all as too early."""
+        if refuses_all:
+            return RespondentError(
+                f"{self.client.where} refuses every request as too early ({self._last_error}) and "
+                f"is given up after {self.endpoint.patience:g} s (patience): a quota may be used "
+                "up; run again later to resume."
+            )
 
-    def _dead(self) -> RespondentError:
-        """Return the error for an endpoint that does not reply."""
         requests = "request" if self._failures == 1 else "requests"
         times = "once" if self._tries == 1 else f"up to {self._tries} times"
         return RespondentError(
             f"{self.client.where} gave no reply to {self._failures} {requests} in a row, sent "
             f"{times} each (the last: {self._last_error}): check that it is running and that "
             "OPENAI_BASE_URL is its address, and run again to resume."
-        )
-
-    def _refusing(self) -> RespondentError:
-        """Return the error for an endpoint that refuses every request as too early."""
-        return RespondentError(
-            f"{self.client.where} refuses every request as too early ({self._last_error}) and is "
-            f"given up after {self.endpoint.patience:g} s (patience): a quota may be used up; run "
-            "again later to resume."
         )
 
     def _say_silence(self) -> None:
@@ -464,14 +479,12 @@ class RequestQueue:
         if not self._bar.disable:
             self._bar.write(f"{self.client.where}: no reply yet ({why}).", file=sys.stderr)
 
-    def _say_slow(self, after: float | None) -> None:
+    def _say_refused(self, after: float | None) -> None:
         """Show on the progress bar that the endpoint refuses requests as too early."""
         spending = self.budget.spending
-        rate = self.client.pace.rate
         spending.refused += 1
-        pace = f"at most {rate:.2g} requests a second" if rate else "the others continue"
         wait = f" after {after:g} s" if after else ""
-        self._bar.say(f"{spending.refused} came too early (429), sent again{wait}; {pace}")
+        self._bar.say(f"{spending.refused} came too early (429), sent again{wait}")
 
 
 def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
@@ -479,7 +492,7 @@ def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
     loop = asyncio.new_event_loop()
     ended = threading.Event()
 
-    async def whole() -> None:
+    async def run_and_signal() -> None:
         try:
             await work
         finally:
@@ -487,7 +500,7 @@ def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
 
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    future = asyncio.run_coroutine_threadsafe(whole(), loop)
+    future = asyncio.run_coroutine_threadsafe(run_and_signal(), loop)
 
     try:
         future.result()

@@ -109,9 +109,9 @@ def _mask_secrets(value: Any, secrets: Iterable[str]) -> Any:
     {'said': ['the key is …']}
     """
     if isinstance(value, Mapping):
-        return {name: _mask_secrets(part, secrets) for name, part in value.items()}
+        return {name: _mask_secrets(text, secrets) for name, text in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_mask_secrets(part, secrets) for part in value)
+        return type(value)(_mask_secrets(text, secrets) for text in value)
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, MASK)
@@ -188,10 +188,10 @@ def _fields(value: Any) -> list[tuple[str, str]]:
             return []
 
     if isinstance(value, list | tuple):
-        return [field for part in value for field in _fields(part)]
+        return [field for text in value for field in _fields(text)]
     if not isinstance(value, Mapping):
         return []
 
     fields = [(str(name), text) for name, text in value.items() if isinstance(text, str)]
-    deeper = [part for part in value.values() if isinstance(part, Mapping | list | tuple)]
+    deeper = [text for text in value.values() if isinstance(text, Mapping | list | tuple)]
     return fields + _fields(deeper)

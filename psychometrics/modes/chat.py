@@ -11,7 +11,7 @@ second waits for the first, even on a different machine that shares the store's 
 
 Conditions
 ----------
-``role``, ``wording``, ``think``, ``labels``, ``cipher``, ``demonstrations`` and ``reply`` as in
+``role``, ``wording``, ``think``, ``labels``, ``cipher`` and ``reply`` as in
 :func:`psychometrics.modes.messages.messages`; replies in cipher are deciphered before they are
 read. A ``wording`` of None is the questionnaire's own prompt if its file has one, or else v1.
 ``reply="json_schema"`` also sends the replies' JSON schema as ``response_format``, so that the
@@ -26,8 +26,7 @@ fields of a request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or
 statements, drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a
 batch is sent with the earlier batches of its run and their replies, as one conversation. ``runs``:
 number of times that the whole questionnaire is asked, each time in a new order; 1 by default (10 in
-Huang et al., 2024). ``repeats``: number of consecutive runs that share an order, so that n orders
-with m repeats make n · m runs. ``ask_again``: number of times that statements without a valid
+Huang et al., 2024). ``ask_again``: number of times that statements without a valid
 answer are asked again, on their own. ``log``: whether to add a column ``sent`` with the messages as
 JSON.
 ``endpoint``: an :class:`Endpoint`; its settings can also be conditions (``timeout=30``).
@@ -51,37 +50,45 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import pandas as pd
 from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
+from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint
+from ..endpoints.request_queue import RequestQueue
+from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError, RespondentError
 from ..files import digest_text
 from ..models.devices import resolve_device, resolve_dtype
 from ..models.loading import load_model, to_device
 from ..models.sources import Source, find
+from ..progress import Progress
 from ..questionnaires import Questionnaire
-from ..store import key_of
+from ..store import StoredAnswers, key_of
 from ..store.replies import Reply, StoredReplies, Turn
 from . import generation
-from .chat_endpoint import _ask_endpoint, _Job, _most_tokens, _request_settings, _stored_replies
-from .conversations import _ConversationConditions, _ConversationMode
+from .conversations import ENDED_WITHOUT_ANSWER, _ConversationConditions, _ConversationMode
 from .messages import as_filed, caesar, option_labels
 from .mode import Asking, Identity
 
 if TYPE_CHECKING:
-    from .conversations import Row
+    from .conversations import Row, Talk
     from .generation import _WrittenReply
 
     _Writer = Callable[..., list[_WrittenReply]]
 
+# Limit of a reply's tokens if ``max_tokens`` is None.
+_TOKENS = {"statement": 16, "before": 32, "thought": 512}
+# Conditions that are sent in a request; the endpoint decides about None.
+_OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
 # The template of a conversation that a base model continues.
 _RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
 
@@ -100,6 +107,15 @@ class _ChatConditions(_ConversationConditions):
     sampling_seed: NonNegativeInt | None = None
     body: str | None = None
     endpoint: InstanceOf[Endpoint] | None = None
+
+
+class _Job(NamedTuple):
+    """A questionnaire, with the conversations about it in all runs."""
+
+    questionnaire: Questionnaire
+    begin: Callable[[], list[Talk]]  # begins the conversations
+    questions: int
+    key: str  # equal for all processes that would send the same requests
 
 
 class Chat(_ConversationMode):
@@ -144,11 +160,7 @@ class Chat(_ConversationMode):
 
         source = model_here(respondent) if endpoint is None else None
         if source is not None:
-            _check_for_a_model_here(conditions)
-            dtype, fingerprint = _precision_and_fingerprint(source, dtype)
-            return self._who(
-                source.name, source.kind, fingerprint, source.model, source.revision, dtype
-            )
+            return self._identify_here(source, dtype, conditions)
 
         if conditions["constrained"]:
             raise ParameterError("constrained needs a model on this machine: leave it out.")
@@ -156,7 +168,40 @@ class Chat(_ConversationMode):
         model = str(respondent)
         name = endpoint.respondent_id(model)
 
-        return self._who(name, "endpoint", key_of("chat-1", name), model)
+        return Identity(name, "endpoint", model, mode=self.name, fingerprint=key_of("chat-1", name))
+
+    def _identify_here(
+        self, source: Source, dtype: str | None, conditions: dict[str, Any]
+    ) -> Identity:
+        """Return the identity of a local model; refuse conditions that only endpoints know."""
+        if conditions["reply"] == "json_schema":
+            raise ParameterError("Only an endpoint can enforce a schema: use reply='json'.")
+
+        for name in ("top_p", "reasoning_effort", "sampling_seed", "body"):
+            if conditions[name] is not None:
+                raise ParameterError(f"{name} is for an endpoint: drop it, or name an endpoint.")
+
+        if source.kind == "embedded":
+            raise RespondentError(
+                f"{source.name} judges pairs and cannot reply: name a chat model."
+            )
+
+        dtype = resolve_dtype(dtype)
+        template = ""
+        if source.folder and source.kind != "packed":  # a packed model's digest covers it
+            file = source.folder / "chat_template.jinja"
+            template = file.read_text("utf-8") if file.is_file() else ""
+
+        handling = "chat-here-1", generation.HANDLING
+        return Identity(
+            respondent_id=source.name,
+            source=source.kind,
+            model=source.model,
+            revision=source.revision,
+            mode=self.name,
+            dtype=dtype,
+            fingerprint=digest_text(*handling, source.digest, dtype, template),
+        )
 
     def open(self, respondent: str | Path, identity: Identity, **conditions: Any) -> Any:
         """Return a local model, to be loaded at its first question, or an endpoint's name."""
@@ -221,32 +266,30 @@ class Chat(_ConversationMode):
 
             return
 
-        rows: dict[str, list[Row]] = {job.questionnaire.id: [] for job in jobs}
-        try:
-            _ask_endpoint(jobs, endpoint.resolved(), asking, rows, _request_settings(conditions))
-        except RespondentError:
-            for job in jobs:
-                answers = rows[job.questionnaire.id]
-                is_complete = len(answers) == job.questions
-                if is_complete and any(row["raw"] is not None for row in answers):
-                    yield self.table(answers, job.questionnaire, conditions)
-
-            raise
-
+        settings = _request_settings(conditions)
+        rows, error = _ask_endpoint(jobs, endpoint.resolved(), asking, settings)
         for job in jobs:
-            yield self.table(rows[job.questionnaire.id], job.questionnaire, conditions)
+            answers = rows[job.questionnaire.id]
+            is_complete = len(answers) == job.questions
+            has_replies = any(row["raw"] is not None for row in answers)
+            if error is None or (is_complete and has_replies):
+                yield self.table(answers, job.questionnaire, conditions)
+
+        if error is not None:
+            raise error
 
     def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
         begin = functools.partial(self.talks, questionnaire, asking)
         # Calls that differ only in their number of runs would send the same requests.
-        same = {key: value for key, value in asking.conditions.items() if key != "runs"}
+        shared = {name: value for name, value in asking.conditions.items() if name != "runs"}
         text = questionnaire.model_dump_json()
-        key = key_of(asking.identity.fingerprint, text, repr(same))
-        return _Job(questionnaire, begin, sum(len(batch.items) for batch, _ in begin()), key)
+        key = key_of(asking.identity.fingerprint, text, repr(shared))
+        questions = asking.conditions["runs"] * len(questionnaire.items)
+        return _Job(questionnaire, begin, questions, key)
 
     def _ask_here(self, job: _Job, asking: Asking) -> list[Row]:
         """Ask a local model one questionnaire; each reply is saved at once."""
-        cut: set[str] = set()
+        cut_off: set[str] = set()
         asking.bar.expect(job.questions)
 
         with _stored_replies(job, asking) as replies:
@@ -263,17 +306,17 @@ class Chat(_ConversationMode):
 
                 # Requests of one length form a batch, since a reply depends only on its own length.
                 for length in sorted({request["max_tokens"] for _, request in new.values()}):
-                    alike = {key: one for key, one in new.items() if one[1]["max_tokens"] == length}
-                    _generate(alike, asking.respondent, replies)
+                    batch = {k: pair for k, pair in new.items() if pair[1]["max_tokens"] == length}
+                    _generate(batch, asking.respondent, replies)
 
-                cut.update(key for key in keys if replies.by_key[key].finish_reason == "length")
+                cut_off.update(k for k in keys if replies.by_key[k].finish_reason == "length")
                 return [replace(replies.by_key[key], is_new=key in new) for key in keys]
 
             rows = self.hold(job.begin(), asking, reply_to_all)
 
-        if cut:
+        if cut_off:
             warnings.warn(
-                f"{asking.identity.respondent_id}: {len(cut)} replies about "
+                f"{asking.identity.respondent_id}: {len(cut_off)} replies about "
                 f"{job.questionnaire.id} were cut off; the unanswered statements are 'cut_off': "
                 "raise max_tokens, or ask fewer statements at a time (batch_size).",
                 stacklevel=2,
@@ -290,12 +333,7 @@ def model_here(respondent: str | Path) -> Source | None:
     RespondentError
         The local model is unusable, or there is neither a model nor an endpoint.
     """
-    try:
-        Endpoint().resolved()
-        no_endpoint = None
-    except RespondentError as error:
-        no_endpoint = error
-
+    no_endpoint = _endpoint_error()
     name = str(respondent).strip()
     here = isinstance(respondent, Path)
     with contextlib.suppress(OSError, ValueError, RuntimeError):  # a long name, an unknown home
@@ -318,40 +356,19 @@ def model_here(respondent: str | Path) -> Source | None:
         ) from no_endpoint
 
 
-def _check_for_a_model_here(conditions: dict[str, Any]) -> None:
-    """Refuse conditions that apply only to an endpoint."""
-    if conditions["reply"] == "json_schema":
-        raise ParameterError("Only an endpoint can enforce a schema: use reply='json'.")
-
-    for name in ("top_p", "reasoning_effort", "sampling_seed", "body"):
-        if conditions[name] is not None:
-            raise ParameterError(f"{name} is for an endpoint: leave it out, or name an endpoint.")
-
-
-def _precision_and_fingerprint(source: Source, dtype: str | None) -> tuple[str, str]:
-    """Return a model's precision and its fingerprint, which also covers the chat template.
-
-    Raises
-    ------
-    RespondentError
-        The model is an embedded member, which cannot hold a conversation.
-    """
-    if source.kind == "embedded":
-        raise RespondentError(f"{source.name} judges pairs and cannot reply: name a chat model.")
-    dtype = resolve_dtype(dtype)
-    written = ""
-    if source.folder and source.kind != "packed":  # a packed model's digest covers it
-        template = source.folder / "chat_template.jinja"
-        written = template.read_text("utf-8") if template.is_file() else ""
-    handling = "chat-here-1", generation.HANDLING
-    return dtype, digest_text(*handling, source.digest, dtype, written)
+def _endpoint_error() -> RespondentError | None:
+    """Return the error of an environment that names no endpoint; None if it names one."""
+    try:
+        Endpoint().resolved()
+    except RespondentError as error:
+        return error
+    return None
 
 
 def _load(respondent: str | Path, dtype: str, raw: bool) -> _Writer:
     """Return the function :func:`psychometrics.modes.generation.replies` for a model."""
     source = find(respondent)
-    what = "a causal language model, which can reply"
-    model, tokenizer = load_model(source, "causal", what=what)
+    model, tokenizer = load_model(source, "causal", what="a causal language model, which can reply")
     tokenizer.name_or_path = source.name
     if raw:
         tokenizer.chat_template = _RAW
@@ -424,3 +441,213 @@ def _generate(
         forms=[request.get("form") for request in requests],
         keep=keep,
     )
+
+
+@contextlib.contextmanager
+def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
+    """Wait for other processes with the same run, to pay for it only once; then read the store."""
+    name = asking.identity.respondent_id
+    manifest = {**asking.identity, **mask_conditions(asking.conditions)}
+    waits = functools.partial(
+        asking.bar.set_postfix_str, "waiting for the same run in another process"
+    )
+    with (
+        StoredAnswers(asking.store, "chat", job.questionnaire.id, name, manifest) as stored,
+        stored.alone(job.key, waits=waits),
+    ):
+        yield StoredReplies(stored, asking.identity.fingerprint)
+
+
+def _request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of each request to an endpoint, except model and messages."""
+    settings = {}
+    for name in _OF_REQUEST:
+        if conditions[name] is not None:
+            settings["seed" if name == "sampling_seed" else name] = conditions[name]
+
+    body: dict[str, Any] = json.loads(conditions["body"] or "{}")
+    return settings | body
+
+
+def _ask_endpoint(
+    jobs: list[_Job], endpoint: Endpoint, asking: Asking, settings: dict[str, Any]
+) -> tuple[dict[str, list[Row]], RespondentError | None]:
+    """Hold all conversations; return the answers by questionnaire, and what ended the run early."""
+    _, identity, store, bar, conditions = asking
+    name = identity.respondent_id
+    settings = {"model": identity.model, **settings}
+    if conditions["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
+        # otherwise most endpoints take 16
+        settings["max_tokens"] = _most_tokens(conditions, conditions["batch_size"])
+
+    rows: dict[str, list[Row]] = {job.questionnaire.id: [] for job in jobs}
+    failure = None
+
+    def finish(questionnaire: str, answers: list[Row], is_new: bool) -> None:
+        unasked = sum(row["status"] == "unasked" for row in answers)
+        bar.count_unasked(unasked)
+        count = bar.update if is_new else bar.count_stored
+        count(len(answers) - unasked)
+        rows[questionnaire] += answers
+
+    with contextlib.ExitStack() as stack:
+        in_order = sorted(jobs, key=lambda job: job.key)  # or two runs could block each other
+        stored = {
+            j.questionnaire.id: stack.enter_context(_stored_replies(j, asking)) for j in in_order
+        }
+        for job in jobs:
+            bar.expect(job.questions)
+
+        queue = RequestQueue(endpoint, name, settings, bar, stored, conditions["raw"])
+        if endpoint.batch and not endpoint.dry_run:
+            log = StoredAnswers(store, "chat-batches", "sent", name, dict(identity))
+            queue.batches = Batches(queue, stack.enter_context(log))
+
+        _announce(queue, jobs, endpoint, bar)
+        try:
+            queue.work(_begun(jobs), finish)
+        except RespondentError as error:
+            failure = error
+
+    models = sorted(queue.models)
+    if len(models) > 1:
+        warnings.warn(
+            f"{queue.client.where}: {len(models)} models replied ({', '.join(models)}), "
+            "so the answers are not those of one respondent: name one version of the model, with "
+            "a name of its own (name).",
+            stacklevel=2,
+        )
+
+    return rows, failure
+
+
+def _begun(jobs: list[_Job]) -> list[tuple[str, Talk]]:
+    return [(job.questionnaire.id, talk) for job in jobs for talk in job.begin()]
+
+
+def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Progress) -> None:
+    """Announce the number of requests to a paid endpoint, and their price.
+
+    Raises
+    ------
+    RespondentError
+        ``max_cost`` does not cover a single request, and no reply is stored.
+    """
+    is_priced = endpoint.price_in is not None or endpoint.price_out is not None
+    is_shown = not bar.disable and (is_priced or bool(endpoint.api_key))
+    limit = endpoint.max_cost
+    where = queue.client.where
+
+    if endpoint.dry_run or (limit is None and not is_shown):
+        return
+    requests, stored = queue.unstored(_begun(jobs))
+    if not requests:
+        return
+
+    budget = queue.budget
+    tokens = [budget.estimate(*request) for request in requests]
+    prompt, completion = (sum(counts) for counts in zip(*tokens, strict=True))
+    cost = budget.cost(prompt, completion)
+    cheapest = min(budget.cost(*budget.most_tokens(text)) for text, _ in requests)
+
+    if limit is not None and cheapest > limit:
+        warning = (
+            f"{where}: max_cost={limit:g} is less than one request may cost ({cheapest:.4g}); "
+            "raise it, or ask fewer statements at a time (batch_size) with lower max_tokens."
+        )
+        if not stored:
+            raise RespondentError(warning)
+
+        warnings.warn(warning, stacklevel=2)
+
+    if is_shown:
+        count = "1 request" if len(requests) == 1 else f"{len(requests)} requests"
+        price = f"for about {cost:.4g}" if is_priced else "at an unknown price (price_in=…)"
+        line = f"{where}: {count} to be sent, of about {prompt:,} tokens, about {completion:,} "
+        line += f"to be received, {price}"
+        if limit is not None and cost > limit:
+            line += f"; max_cost={limit:g} is less, so some will not be sent"
+
+        bar.write(f"{line}.", file=sys.stderr)
+
+
+def _first_tokens(
+    questionnaire: Questionnaire,
+    asking: Asking,
+    endpoint: Endpoint,
+    prompts: dict[tuple[str, str], str],
+) -> dict[tuple[str, str], tuple[str, dict[str, float]]]:
+    """Ask an endpoint for the log-probabilities of its replies' first tokens.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    asking : Asking
+    endpoint : Endpoint
+    prompts : dict
+        Prompts, which are pairs of a system text and a user text, with their items.
+
+    Returns
+    -------
+    dict
+        For each prompt, a status and the log-probabilities by token. The status is "ok", or the
+        reason why there are no tokens: no_reply, no_choice, unasked, refused (by a filter),
+        tool_call.
+
+    Raises
+    ------
+    RespondentError
+        The endpoint gives no log-probabilities.
+    """
+
+    def talk(prompt: tuple[str, str], item: str) -> Talk:
+        pairs = zip(("system", "user"), prompt, strict=True)
+        sent = [{"role": role, "content": content} for role, content in pairs if content]
+        reply = yield Turn(sent, 1, 1, (item,))
+        status, tokens = _read_tokens(reply)
+        return [{"prompt": prompt, "status": status, "tokens": tokens}]
+
+    body = json.loads(asking.conditions["body"] or "{}")
+    settings: dict[str, Any] = {"logprobs": True, "top_logprobs": 20} | body
+    if asking.conditions["raw"]:
+        settings["logprobs"] = settings.pop("top_logprobs")
+
+    if "max_completion_tokens" not in body:
+        settings = {"max_tokens": 1} | settings
+
+    def begin() -> list[Talk]:
+        return [talk(*pair) for pair in prompts.items()]
+
+    key = key_of("first tokens", asking.identity.fingerprint, questionnaire.model_dump_json())
+    job = _Job(questionnaire, begin, len(prompts), key)
+    rows, error = _ask_endpoint([job], endpoint, asking, settings)
+    if error is not None:
+        raise error
+    return {row["prompt"]: (row["status"], row["tokens"]) for row in rows[questionnaire.id]}
+
+
+def _read_tokens(reply: Reply) -> tuple[str, dict[str, float]]:
+    """Read log-probabilities from the reply to a prompt."""
+    if reply.text is None:
+        return reply.status, {}
+
+    tokens = None
+    with contextlib.suppress(ValueError):
+        tokens = json.loads(reply.text)
+
+    if isinstance(tokens, dict) and tokens:
+        return "ok", tokens
+    status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower(), "cut_off")
+    if status != "cut_off":  # all replies of one token end at their length
+        return status, {}
+
+    raise RespondentError(
+        "The endpoint gives no log-probabilities, or some that are not finite or exceed 1 in all: "
+        "use mode chat."
+    )
+
+
+def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
+    """Return the maximum number of tokens in a reply about a given number of statements."""
+    thought = _TOKENS["thought"] if conditions["think"] else 0
+    return _TOKENS["statement"] * statements + _TOKENS["before"] + thought

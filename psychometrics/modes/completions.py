@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ..checks import check_choice, check_flags, check_numbers
+from ..checks import check_flags, check_numbers
 from ..data import fetch, text_table
 from ..exceptions import ParameterError, RespondentError, out_of_memory
 from ..files import sha256
@@ -43,6 +43,8 @@ MASK = "[M]"
 _COLUMNS = ["template", "rank", "completion", "logprob"]
 # Most tokens of a word; a longer word is cut off.
 _MAX_PIECES = 6
+# Number of templates that are completed together.
+_BATCH = 16
 # Version of this file's treatment of completions; part of the key of stored ones.
 _HANDLING = "mine-1"
 
@@ -51,9 +53,7 @@ def mine(
     model: str | Path,
     templates: Sequence[str],
     k: int = 100,
-    kind: str = "auto",
     whole_words: bool = False,
-    batch_size: int = 16,
     store: str | Path | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
@@ -72,13 +72,9 @@ def mine(
         Templates, each with one ``[M]``.
     k : int
         Number of completions per template.
-    kind : {"auto", "masked", "causal", "encoder-decoder"}
-        "auto" infers the kind from the model's configuration and its tokenizer's mask.
     whole_words : bool
         Whether to leave out tokens that only continue a word or are not words. A causal model still
         gives K completions, with less likely first tokens.
-    batch_size : int
-        Number of templates per batch.
     store : str or Path, optional
         Folder or URL of the response store; by default the one in ``PSYCHOMETRICS_STORE``, or else
         the user's cache.
@@ -111,19 +107,16 @@ def mine(
     >>> mined["rank"].tolist()
     [1, 2, 3, 4, 5]
     """
-    check_numbers(k=k, batch_size=batch_size)
+    check_numbers(k=k)
     check_flags(whole_words=whole_words, progress=progress)
-    check_choice(("auto", "masked", "causal", "encoder-decoder"), kind=kind)
     templates = _checked_templates(templates)
-
     name, digest = _name_and_digest(model)
-    if kind == "auto":
-        kind = "masked" if model == "embedded" else _model_kind(model)
+    kind = "masked" if model == "embedded" else _model_kind(model)
 
     # The length, once an option, is still a part of the keys.
     options = {"kind": kind, "k": k, "length": None, "whole_words": whole_words}
-    asked = [_HANDLING, name, digest, json.dumps(options)]
-    keys = {text: [key_of(*asked, text, str(rank + 1)) for rank in range(k)] for text in templates}
+    origin = [_HANDLING, name, digest, json.dumps(options)]
+    keys = {text: [key_of(*origin, text, str(rank + 1)) for rank in range(k)] for text in templates}
     device = resolve_device(None)
     manifest = {"model": name, "revision": digest, "device": str(device), **options}
     with StoredAnswers(store, "completions", "templates", name, manifest, _COLUMNS) as stored:
@@ -131,15 +124,20 @@ def mine(
         if missing:
             loaded = load_masked_lm() if model == "embedded" else load_model(find(model), kind)
             network = to_device(loaded[0], device, "float32", name)
-            ways = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}
-            complete = ways[kind]
-
+            complete = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
             with tqdm(total=len(missing), desc=name, unit="template", disable=not progress) as bar:
-                batches = [missing[i : i + batch_size] for i in range(0, len(missing), batch_size)]
-                _complete(
-                    batches, lambda batch: complete(network, loaded[1], batch, k, whole_words),
-                    keys, stored, bar,
-                )  # fmt: skip
+                for start in range(0, len(missing), _BATCH):
+                    batch = missing[start : start + _BATCH]
+                    try:
+                        completions = complete(network, loaded[1], batch, k, whole_words)
+                    except Exception as error:
+                        if not out_of_memory(error):
+                            raise
+                        raise RespondentError.of("The model with these templates", error) from error
+
+                    rows = _rows(batch, completions)
+                    stored.collect(rows, [key for text in batch for key in keys[text]], len(batch))
+                    bar.update(len(batch))
 
         rows = stored.rows.loc[[key for text in templates for key in keys[text]]]
 
@@ -157,31 +155,16 @@ def _name_and_digest(model: str | Path) -> tuple[str, str]:
     return source.name, source.digest
 
 
-def _complete(
-    batches: list[list[str]],
-    complete: Callable[[list[str]], list[list[_Completion]]],
-    keys: dict[str, list[str]],
-    stored: StoredAnswers,
-    bar: tqdm,
-) -> None:
-    """Complete templates batch by batch, and save the completions in the store."""
-    for batch in batches:
-        try:
-            answers = complete(batch)
-        except Exception as error:
-            if not out_of_memory(error):
-                raise
-            raise RespondentError.of("The model with these templates", error) from error
-
-        rows = [
-            (text, rank, words, logprob)
-            for text, answer in zip(batch, answers, strict=True)
-            for rank, (words, logprob) in enumerate(answer, 1)
-        ]
-        frame = pd.DataFrame(rows, columns=_COLUMNS)
-        _check_finite(frame["logprob"], Identity("The model with these templates"))
-        stored.collect(frame, [key for text in batch for key in keys[text]], len(batch))
-        bar.update(len(batch))
+def _rows(batch: list[str], completions: list[list[_Completion]]) -> pd.DataFrame:
+    """Return a row for each completion of each template; refuse values that are not finite."""
+    rows = [
+        (text, rank, words, logprob)
+        for text, ranked in zip(batch, completions, strict=True)
+        for rank, (words, logprob) in enumerate(ranked, start=1)
+    ]
+    frame = pd.DataFrame(rows, columns=_COLUMNS)
+    _check_finite(frame["logprob"], Identity("The model with these templates"))
+    return frame
 
 
 def templates(source: str | Path = "own") -> pd.DataFrame:
@@ -309,9 +292,6 @@ def _masked(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
     """Return the top K tokens at the mask, with one forward pass per batch."""
-    if tokenizer.mask_token is None:
-        raise RespondentError("This model's tokenizer has no mask: use kind='causal'.")
-
     inputs = _encode(
         tokenizer, [text.replace(MASK, tokenizer.mask_token) for text in batch], network
     )
@@ -362,8 +342,8 @@ def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
     def step(added: torch.Tensor, rows: NDArray[np.intp]) -> torch.Tensor:
         nonlocal in_past
         if past is None:
-            whole = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
-            return _last_logits(network(input_ids=whole))
+            texts = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
+            return _last_logits(network(input_ids=texts))
 
         if in_past is None:
             past.batch_repeat_interleave(len(added))
@@ -521,12 +501,13 @@ def _encode(
     return {name: inputs[name].to(network.device) for name in names if name in inputs}
 
 
-def _checked_templates(given: Sequence[str] | None) -> list[str]:
-    texts = [] if given is None else list(given)  # a column has no truth value
+def _checked_templates(templates: Sequence[str] | None) -> list[str]:
+    """Return templates as a list; refuse texts without exactly one mask."""
+    texts = [] if templates is None else list(templates)  # a column has no truth value
     if not texts:
         raise ParameterError("There are no templates to complete: give at least one.")
     for text in texts:
-        sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
-        if not sound or text.count(MASK) != 1:
+        is_text = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
+        if not is_text or text.count(MASK) != 1:
             raise ParameterError(f"{text!r}: write {MASK} exactly once, for the missing words.")
     return texts

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
 from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError
@@ -34,28 +34,14 @@ if TYPE_CHECKING:
     Parser = Callable[..., Sequence[tuple[str, Any]]]  # like replies.parse_reply
 
 # Conditions that determine the messages.
-_LOOK = ("role", "wording", "think", "labels", "reply", "cipher", "demonstrations")
+_LOOK = ("role", "wording", "think", "labels", "reply", "cipher")
 ENDED_WITHOUT_ANSWER = {
     "length": "cut_off", "max_tokens": "cut_off", "max_output_tokens": "cut_off",
     "content_filter": "refused", "refusal": "refused", "safety": "refused",
     "prohibited_content": "refused", "blocklist": "refused", "tool_call": "tool_call"}  # fmt: skip
 """The statuses of unanswered statements, by the reason why a reply ended early."""
+# An item of a batch, with the order of its options and its place in the run, from 1.
 _Part = tuple[Item, tuple[int, ...], int]
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """The items of a run that are asked together.
-
-    Parameters
-    ----------
-    run : int
-    items : tuple of (Item, tuple of int, int)
-        Items, each with the order of its options and its place in the run, from 1.
-    """
-
-    run: int
-    items: tuple[_Part, ...]
 
 
 class _ConversationConditions(Conditions):
@@ -71,9 +57,7 @@ class _ConversationConditions(Conditions):
     shuffle: bool = True
     batch_size: PositiveInt = 30
     history: bool = False
-    demonstrations: Annotated[int, Field(ge=0, le=4)] = 0
     runs: Runs = 1
-    repeats: Runs = 1
     ask_again: NonNegativeInt = 0
     seed: NonNegativeInt = 0
     log: bool = False
@@ -104,7 +88,7 @@ class _ConversationMode(Mode):
 
     def talks(
         self, questionnaire: Questionnaire, asking: Asking, parse: Parser = parse_reply
-    ) -> list[tuple[_Batch, Talk]]:
+    ) -> list[Talk]:
         """Split all runs into batches of items, and begin a conversation about each batch.
 
         Parameters
@@ -116,7 +100,7 @@ class _ConversationMode(Mode):
 
         Returns
         -------
-        list of (Batch, Talk)
+        list of Talk
             A conversation asks a batch, then the unanswered items of the batch, at most
             ``ask_again`` more times; with ``history`` it asks all batches of a run, each after the
             earlier messages and replies. It returns one row per item.
@@ -129,18 +113,13 @@ class _ConversationMode(Mode):
         self.check(questionnaire, asking.identity, asking.conditions)
         who = {"respondent_id": asking.identity.respondent_id, "mode": self.name}
         conditions = as_filed(questionnaire, asking.conditions)
-        batches = _batches(questionnaire, conditions)
-        rounds = [[batch] for batch in batches]
-
-        if conditions["history"]:
-            runs = range(1, conditions["runs"] + 1)
-            rounds = [[batch for batch in batches if batch.run == run] for run in runs]
-
         talks = []
-        for part in rounds:
-            items = tuple(item for batch in part for item in batch.items)
-            talk = _in_turn(questionnaire, part, who, conditions, parse)
-            talks.append((_Batch(part[0].run, items), talk))
+
+        for run in range(1, conditions["runs"] + 1):
+            conversation = _Conversation(questionnaire, conditions, parse, who | {"run": run})
+            batches = conversation.batches()
+            subjects = [batches] if conditions["history"] else [[batch] for batch in batches]
+            talks += [conversation.hold(subject) for subject in subjects]
 
         return talks
 
@@ -165,38 +144,32 @@ class _ConversationMode(Mode):
         conditions = self.complete(conditions)
         nobody = Asking(None, Identity(""), None, Progress(disable=True), conditions)
         rows: list[Row] = []
+        number = 0
 
-        for number, turn in enumerate(self._first_turns(questionnaire, nobody), start=1):
-            prompt = turn.messages
-            if conditions.get("raw"):
-                text = "\n\n".join(message["content"] for message in prompt)
-                prompt = [{"role": "text", "content": text}]
-
-            request = {"run": turn.run, "request": number, "items": " ".join(turn.items)}
-            rows += [request | message for message in prompt]
-
-        return pd.DataFrame(rows)
-
-    def _first_turns(self, questionnaire: Questionnaire, asking: Asking) -> Iterator[Turn]:
-        """Yield the turns of all conversations, assuming that no reply comes."""
-        for _, talk in self.talks(questionnaire, asking):
+        for talk in self.talks(questionnaire, nobody):
             turn = next(talk)
             with contextlib.suppress(StopIteration):
                 while True:
-                    yield turn
+                    number += 1
+                    prompt = turn.messages
+                    if conditions.get("raw"):
+                        text = "\n\n".join(message["content"] for message in prompt)
+                        prompt = [{"role": "text", "content": text}]
+
+                    request = {"run": turn.run, "request": number, "items": " ".join(turn.items)}
+                    rows += [request | message for message in prompt]
                     turn = talk.send(Reply(None, status="unasked"))
 
+        return pd.DataFrame(rows)
+
     def hold(
-        self,
-        talks: list[tuple[_Batch, Talk]],
-        asking: Asking,
-        ask: Callable[[list[Turn]], list[Reply]],
+        self, talks: list[Talk], asking: Asking, ask: Callable[[list[Turn]], list[Reply]]
     ) -> list[Row]:
         """Hold all conversations to the end, turn by turn, and return a row per item.
 
         Parameters
         ----------
-        talks : list of (Batch, Talk)
+        talks : list of Talk
             Conversations, as :meth:`talks` returns them.
         asking : Asking
             The respondent and the conditions; the progress bar advances at the end of a
@@ -205,20 +178,20 @@ class _ConversationMode(Mode):
             A function that returns the replies to the turns of all open conversations.
         """
         rows: list[Row] = []
-        waiting = [(batch, talk, next(talk), False) for batch, talk in talks]
-        while waiting:
-            replies = ask([turn for _, _, turn, _ in waiting])
-            left = []
-            for (batch, talk, _, was_asked), reply in zip(waiting, replies, strict=True):
+        open_talks = [(talk, next(talk), False) for talk in talks]
+        while open_talks:
+            replies = ask([turn for _, turn, _ in open_talks])
+            waiting = []
+            for (talk, _, was_asked), reply in zip(open_talks, replies, strict=True):
                 is_asked = was_asked or reply.is_new
                 try:
-                    left.append((batch, talk, talk.send(reply), is_asked))
+                    waiting.append((talk, talk.send(reply), is_asked))
                 except StopIteration as end:
-                    move_on = asking.bar.update if is_asked else asking.bar.count_stored
-                    move_on(len(batch.items))
+                    count = asking.bar.update if is_asked else asking.bar.count_stored
+                    count(len(end.value))
                     rows += end.value
 
-            waiting = left
+            open_talks = waiting
 
         return rows
 
@@ -229,157 +202,122 @@ class _ConversationMode(Mode):
         conditions = as_filed(questionnaire, conditions)
         place = {item.id: i for i, item in enumerate(questionnaire.items)}
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
-        shown = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
+        names = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
                  "constrained"]  # fmt: skip
         optional = ("top_p", "reasoning_effort", "sampling_seed", "body")
-        shown += [name for name in optional if conditions.get(name) is not None]
-        columns = {name: conditions[name] for name in shown if name in conditions}
+        names += [name for name in optional if conditions.get(name) is not None]
+        columns = {name: conditions[name] for name in names if name in conditions}
         return table.assign(**mask_conditions(columns))
 
 
-def _in_turn(
-    questionnaire: Questionnaire,
-    batches: list[_Batch],
-    who: dict[str, str],
-    conditions: dict[str, Any],
-    parse: Parser,
-) -> Talk:
-    """Hold one conversation, as :meth:`ConversationMode.talks` describes it."""
-    history: list[dict[str, str]] = []
-    rows: list[Row] = []
-    for batch in batches:
-        rows += yield from _conversation(questionnaire, batch, who, conditions, parse, history)
-    return rows
+@dataclass(frozen=True)
+class _Conversation:
+    """The conversations of a run: its batches, what each turn says, and how replies are read."""
 
+    questionnaire: Questionnaire
+    conditions: dict[str, Any]
+    parse: Parser
+    who: Row  # the respondent, the mode and the run
 
-def _conversation(
-    questionnaire: Questionnaire,
-    batch: _Batch,
-    who: dict[str, str],
-    conditions: dict[str, Any],
-    parse: Parser,
-    history: list[dict[str, str]],
-) -> Talk:
-    """Ask a batch after the history so far, and add the new turns to the history."""
-    left = list(batch.items)
-    rows: dict[str, Row] = {}
+    def batches(self) -> list[list[_Part]]:
+        """Split the run into batches of items, each item with its option order and its place."""
+        # The order depends only on the run's number, not on the number of runs.
+        rng = np.random.default_rng([self.conditions["seed"], self.who["run"]])
+        items = list(self.questionnaire.items)
+        if self.conditions["shuffle"]:
+            items = [items[place] for place in rng.permutation(len(items))]
 
-    for attempt in range(1, conditions["ask_again"] + 2):
-        turn = _turn(questionnaire, left, conditions, history, batch.run, attempt)
-        reply = yield turn
-        if conditions["history"] and reply.text is not None:
-            history[:] = [*turn.messages, {"role": "assistant", "content": reply.text}]
+        orders = {}
+        for count in sorted({len(self.questionnaire.choices(item)) for item in items}):
+            order = tuple(range(count))
+            if self.conditions["order"] == "shuffled":
+                order = tuple(rng.permutation(count).tolist())
+            orders[count] = order[::-1] if self.conditions["order"] == "reversed" else order
 
-        read = _read(reply, questionnaire, left, conditions, parse)
-        for (item, order, position), (status, value) in zip(left, read, strict=True):
-            row = who | {"run": batch.run, "item_id": item.id, "value": value, "status": status}
-            row["position"] = position
-            row["options"] = " ".join(str(place + 1) for place in order)
-            row |= {"attempts": attempt, "raw": reply.text}
-            if conditions["log"]:
-                row["sent"] = json.dumps(turn.messages, ensure_ascii=False)
+        parts = [
+            (item, orders[len(self.questionnaire.choices(item))], position)
+            for position, item in enumerate(items, start=1)
+        ]
+        size = self.conditions["batch_size"]
+        return [parts[start : start + size] for start in range(0, len(parts), size)]
 
-            rows[item.id] = row
+    def hold(self, batches: list[list[_Part]]) -> Talk:
+        """Ask batches in turn, each after the history so far, and return a row per item."""
+        history: list[dict[str, str]] = []
+        rows: dict[str, Row] = {}
 
-        left = [part for part in left if rows[part[0].id]["status"] != "ok"]
-        if not left or reply.text is None:
-            break
+        for batch in batches:
+            unanswered = batch
+            for attempt in range(1, self.conditions["ask_again"] + 2):
+                turn = self._turn(unanswered, history, attempt)
+                reply = yield turn
+                if self.conditions["history"] and reply.text is not None:
+                    history = [*turn.messages, {"role": "assistant", "content": reply.text}]
 
-    return list(rows.values())
+                answers = self._read(reply, unanswered)
+                for (item, order, position), answer in zip(unanswered, answers, strict=True):
+                    status, value = answer
+                    row = self.who | {"item_id": item.id, "value": value, "status": status}
+                    row["position"] = position
+                    row["options"] = " ".join(str(place + 1) for place in order)
+                    row |= {"attempts": attempt, "raw": reply.text}
+                    if self.conditions["log"]:
+                        row["sent"] = json.dumps(turn.messages, ensure_ascii=False)
 
+                    rows[item.id] = row
 
-def _turn(
-    questionnaire: Questionnaire,
-    left: list[_Part],
-    conditions: dict[str, Any],
-    history: list[dict[str, str]],
-    run: int,
-    attempt: int,
-) -> Turn:
-    """Return the turn that asks the unanswered items."""
-    items = [item for item, _, _ in left]
-    orders = [order for _, order, _ in left]
-    look = {name: conditions[name] for name in _LOOK}
-    prompt = messages(questionnaire, items, orders=orders, **look)
-    schema = None
+                unanswered = [part for part in unanswered if rows[part[0].id]["status"] != "ok"]
+                if not unanswered or reply.text is None:
+                    break
 
-    if history:
-        prompt = [*history, prompt[-1]]
+        return list(rows.values())
 
-    if conditions["reply"] == "json_schema":
-        schema = _reply_schema(questionnaire, items, conditions["labels"], conditions["think"])
+    def _turn(self, batch: list[_Part], history: list[dict[str, str]], attempt: int) -> Turn:
+        """Return the turn that asks the items of a batch."""
+        conditions = self.conditions
+        items = [item for item, _, _ in batch]
+        orders = [order for _, order, _ in batch]
+        look = {name: conditions[name] for name in _LOOK}
+        prompt = messages(self.questionnaire, items, orders=orders, **look)
+        form = None
 
-    return Turn(prompt, run, attempt, tuple(item.id for item in items), schema)
+        if history:
+            prompt = [*history, prompt[-1]]
 
+        if conditions["reply"] == "json_schema":
+            labels = conditions["labels"]
+            form = _reply_schema(self.questionnaire, items, labels, conditions["think"])
 
-def _read(
-    reply: Reply,
-    questionnaire: Questionnaire,
-    left: list[_Part],
-    conditions: dict[str, Any],
-    parse: Parser,
-) -> Sequence[tuple[str, Any]]:
-    """Read a reply; if it ended early, the unanswered items get a status that says so."""
-    if reply.text is None:
-        return [(reply.status, None)] * len(left)
+        return Turn(prompt, self.who["run"], attempt, tuple(item.id for item in items), form)
 
-    cipher = conditions["cipher"]
-    text = caesar(without_thoughts(reply.text), -cipher) if cipher else reply.text
-    items = [item for item, _, _ in left]
-    orders = [order for _, order, _ in left]
-    labels = conditions["labels"]
-    read = parse(text, questionnaire, items, labels, orders)
+    def _read(self, reply: Reply, batch: list[_Part]) -> Sequence[tuple[str, Any]]:
+        """Read a reply; if it ended early, the unanswered items get a status that says so."""
+        if reply.text is None:
+            return [(reply.status, None)] * len(batch)
 
-    status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower())
-    if status is None:
-        return read
+        cipher = self.conditions["cipher"]
+        text = caesar(without_thoughts(reply.text), -cipher) if cipher else reply.text
+        items = [item for item, _, _ in batch]
+        orders = [order for _, order, _ in batch]
+        question = self.questionnaire, items, self.conditions["labels"], orders
+        answers = self.parse(text, *question)
 
-    rest = status, None
-    if status == "tool_call":
-        return [rest] * len(read)
+        status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower())
+        if status is None:
+            return answers
+        if status == "tool_call":
+            return [(status, None)] * len(answers)
 
-    # Its last line may be unfinished: "1:" is not the label 1.
-    done_lines = without_thoughts(text).rpartition("\n")[0]
-    whole = parse(done_lines, questionnaire, items, labels, orders)
-    results = []
-    for done, seen in zip(whole, read, strict=True):
-        if done[0] == "ok":
-            results.append(done)
-        else:
-            results.append(seen if seen[0] == "refused" else rest)
+        # Its last line may be unfinished: "1:" is not the label 1.
+        certain = self.parse(without_thoughts(text).rpartition("\n")[0], *question)
+        results = []
+        for answer, last_answer in zip(certain, answers, strict=True):
+            if answer[0] == "ok":
+                results.append(answer)
+            else:
+                results.append(last_answer if last_answer[0] == "refused" else (status, None))
 
-    return results
-
-
-def _batches(questionnaire: Questionnaire, conditions: dict[str, Any]) -> list[_Batch]:
-    """Split all runs into batches of items, each item with its option order and its place."""
-    plan = []
-    count = len(questionnaire.items)
-
-    size = conditions["batch_size"]
-
-    for run in range(1, conditions["runs"] + 1):
-        # Each order depends only on its number, not on the number of runs; repeats share it.
-        rng = np.random.default_rng([conditions["seed"], (run - 1) // conditions["repeats"] + 1])
-        places = rng.permutation(count) if conditions["shuffle"] else range(count)
-        counts = {len(questionnaire.choices(item)) for item in questionnaire.items}
-        drawn = {n: _order(conditions["order"], n, rng) for n in sorted(counts)}
-        items = []
-        for position, place in enumerate(places, start=1):
-            item = questionnaire.items[int(place)]
-            items.append((item, drawn[len(questionnaire.choices(item))], position))
-
-        for start in range(0, count, size):
-            plan.append(_Batch(run, tuple(items[start : start + size])))
-
-    return plan
-
-
-def _order(kind: str, count: int, rng: np.random.Generator) -> tuple[int, ...]:
-    """Return the option shown at each place: as given, reversed or shuffled."""
-    if kind == "shuffled":
-        return tuple(rng.permutation(count).tolist())
-    return tuple(range(count)[::-1] if kind == "reversed" else range(count))
+        return results
 
 
 def _reply_schema(

@@ -60,7 +60,8 @@ class Custom(_ConversationMode):
         promised = getattr(respondent, "respondent_id", None)
         name = str(promised or getattr(respondent, "__name__", type(respondent).__name__))
         source = "function" if promised else "unnamed function"
-        return self._who(name, source, key_of("custom-1", name), name)
+        fingerprint = key_of("custom-1", name)
+        return Identity(name, source, name, mode=self.name, fingerprint=fingerprint)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put a questionnaire to a function, and read its replies like those of a chat model.
@@ -73,7 +74,7 @@ class Custom(_ConversationMode):
         conditions = dict(conditions)
         parse = _checked_parser(conditions.pop("parse") or parse_reply)
         talks = self.talks(questionnaire, asking, parse)
-        bar.expect(sum(len(batch.items) for batch, _ in talks))
+        bar.expect(conditions["runs"] * len(questionnaire.items))
         rows: list[Row] = []
 
         with contextlib.ExitStack() as stack:
@@ -132,18 +133,18 @@ def _checked_parser(parse: Parser) -> Parser:
         labels: str,
         orders: Sequence[tuple[int, ...]],
     ) -> list[tuple[str, Any]]:
-        read: list[Any] = list(parse(text, questionnaire, items, labels, orders) or [])
+        answers: list[Any] = list(parse(text, questionnaire, items, labels, orders) or [])
         for place, (item, order) in enumerate(zip(items, orders, strict=True)):
-            if place < len(read) and isinstance(read[place], dict):
+            if place < len(answers) and isinstance(answers[place], dict):
                 options = questionnaire.choices(item)
-                read[place] = _probabilities(read[place], options, labels, order)
+                answers[place] = _probabilities(answers[place], options, labels, order)
 
-        are_pairs = all(isinstance(answer, tuple) and len(answer) == 2 for answer in read)
-        if len(read) != len(items) or not are_pairs:
+        are_pairs = all(isinstance(answer, tuple) and len(answer) == 2 for answer in answers)
+        if len(answers) != len(items) or not are_pairs:
             raise ParameterError(
-                f"parse must return {len(items)} (status, value) or probabilities, got {read!r}."
+                f"parse must return {len(items)} (status, value) or probabilities, got {answers!r}."
             )
-        return read
+        return answers
 
     return parse_all
 

@@ -34,8 +34,6 @@ _Conversation = Sequence[dict[str, str]]
 _Form = Sequence[Sequence[str]]
 # A form's texts as tokens: each part has texts, each text has tokens.
 _FormTokens = list[list[list[int]]]
-# A place in a form: its part, its text and its token.
-_Place = tuple[int, int, int]
 
 
 class _WrittenReply(TypedDict):
@@ -239,22 +237,22 @@ def _generate(
     settings = GenerationConfig(
         max_new_tokens=max_tokens, do_sample=False, eos_token_id=ends, pad_token_id=padding
     )
-    own_settings = model.generation_config
+    model_settings = model.generation_config
     model.generation_config = settings
     choose.start = width
 
     try:
         with torch.inference_mode():
-            whole = generator.generate(
+            tokens = generator.generate(
                 input_ids=torch.tensor(ids, device=model.device),
                 attention_mask=torch.tensor(mask, device=model.device),
                 generation_config=settings,
                 logits_processor=[choose],
             )
     finally:
-        model.generation_config = own_settings
+        model.generation_config = model_settings
 
-    rows: list[list[int]] = whole[:, width:].tolist()
+    rows: list[list[int]] = tokens[:, width:].tolist()
     return rows
 
 
@@ -266,9 +264,8 @@ class _TokenChoice:
     ) -> None:
         self.temperature = temperature
         self.forms = forms
-        self.start = 0
+        self.start = 0  # place of a reply's first token
         self.generators = [np.random.default_rng(seed) for seed in seeds]
-        self.states = [set() if form is None else _part_starts(form, 0) for form in forms]
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         import torch
@@ -281,24 +278,40 @@ class _TokenChoice:
             if form is None:
                 continue
 
-            if ids.shape[1] > self.start:
-                self.states[row] = _advance(form, self.states[row], int(ids[row, -1]))
-
-            allowed = sorted({form[part][text][at] for part, text, at in self.states[row]})
+            allowed = sorted(_next_tokens(form, ids[row, self.start :].tolist()))
             if allowed:
-                held = scores[row, allowed]
+                allowed_scores = scores[row, allowed]
                 scores[row] = float("-inf")
-                scores[row, allowed] = held
+                scores[row, allowed] = allowed_scores
 
         if self.temperature:
             # A race of exponential waiting times draws from the distribution; for two nearly equal
             # distributions, it almost always draws the same token.
             size = scores.shape[1]
-            drawn = [rng.standard_exponential(size, dtype=np.float32) for rng in self.generators]
-            waits = torch.from_numpy(np.stack(drawn)).to(scores.device)
+            times = [rng.standard_exponential(size, dtype=np.float32) for rng in self.generators]
+            waits = torch.from_numpy(np.stack(times)).to(scores.device)
             scores = scores / self.temperature - waits.log()
 
         return scores
+
+
+def _next_tokens(form: _FormTokens, reply: list[int]) -> set[int]:
+    """Return the tokens with which a form lets a reply go on; none if the reply is complete."""
+    allowed: set[int] = set()
+    places = [(0, 0)]  # a part of the form, and the place in the reply where it begins
+    while places:
+        part, start = places.pop()
+        rest = reply[start:]
+        for text in form[part] if part < len(form) else []:
+            common = min(len(text), len(rest))
+            if text[:common] != rest[:common]:
+                continue
+            if len(text) > len(rest):
+                allowed.add(text[len(rest)])
+            else:
+                places.append((part + 1, start + len(text)))
+
+    return allowed
 
 
 def _form_tokens(
@@ -313,20 +326,3 @@ def _form_tokens(
     if not all(part and all(part) for part in parts):
         raise ParameterError(f"Each part of a form needs texts, none of them empty; got {form!r}.")
     return [*parts, [ends[:1]]]
-
-
-def _part_starts(form: _FormTokens, part: int) -> set[_Place]:
-    """Return the places at which a part may begin: (part, text, token)."""
-    return {(part, text, 0) for text in range(len(form[part]))} if part < len(form) else set()
-
-
-def _advance(form: _FormTokens, state: set[_Place], token: int) -> set[_Place]:
-    """Return the places that may follow a token."""
-    after: set[_Place] = set()
-    for part, text, at in state:
-        if form[part][text][at] == token:
-            if at + 1 < len(form[part][text]):
-                after.add((part, text, at + 1))
-            else:
-                after |= _part_starts(form, part + 1)
-    return after

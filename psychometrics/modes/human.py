@@ -47,15 +47,14 @@ class Human(Mode):
                 f"{respondent}: this name is a file or folder; name a person, or read "
                 "a table of answers with --answers."
             )
-        return self._who(respondent, "person", key_of("human-1", respondent))
+        fingerprint = key_of("human-1", respondent)
+        return Identity(respondent, "person", mode=self.name, fingerprint=fingerprint)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the statement and the options of each item as a person reads them."""
         self.complete(conditions)
         items = questionnaire.items
-        texts = [
-            f"{questionnaire.statement(item)}\n{_listed(questionnaire, item)}" for item in items
-        ]
+        texts = [_text(questionnaire, item) for item in items]
         return pd.DataFrame({"items": [item.id for item in items], "content": texts})
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
@@ -64,13 +63,13 @@ class Human(Mode):
         An interrupted session resumes at the first item without an answer. The last answer to an
         item counts.
         """
-        how = asking.conditions
-        sitting = _Sitting(questionnaire, asking.identity, how["run"], asking.store)
+        conditions = asking.conditions
+        sitting = _Sitting(questionnaire, asking.identity, conditions["run"], asking.store)
         before = len(sitting.answers)
         asking.bar.expect(len(questionnaire.items), before)
 
-        if how["read"] is not None:
-            _ask(sitting, how["read"], how["write"])
+        if conditions["read"] is not None:
+            _ask(sitting, conditions["read"], conditions["write"])
 
         # Updated earlier, the bar would write among the questions.
         asking.bar.update(len(sitting.answers) - before)
@@ -102,15 +101,15 @@ class _Sitting:
 
         if not len(self.stored):
             return
-        asked = {item.id: self._asked(item) for item in questionnaire.items}
+        digests = {item.id: self._digest(item) for item in questionnaire.items}
         rows = self.stored.rows.query("run == @run").sort_values("number", kind="stable")
         for row in rows.itertuples():
-            if asked.get(row.item_id) == row.asked:  # otherwise the item has changed
+            if digests.get(row.item_id) == row.asked:  # otherwise the item has changed
                 self.answers[row.item_id] = None if pd.isna(row.value) else row.value
 
             self.number = row.number
 
-    def _asked(self, item: Item) -> str:
+    def _digest(self, item: Item) -> str:
         """Return a hash of the text that the person saw."""
         options = [f"{o.value:g} {o.label}" for o in self.questionnaire.choices(item)]
         return key_of(self.questionnaire.statement(item), *options)
@@ -123,7 +122,7 @@ class _Sitting:
             "item_id": item.id,
             "number": self.number,
             "value": float("nan") if value is None else float(value),
-            "asked": self._asked(item),
+            "asked": self._digest(item),
         }
         # The time separates two simultaneous sessions.
         key = key_of(self.identity.fingerprint, item.id, str(self.number), str(time.time_ns()))
@@ -139,10 +138,11 @@ class _Sitting:
         return tidy(rows, self.questionnaire)
 
 
-def _listed(questionnaire: Questionnaire, item: Item) -> str:
-    """Return the options of an item, one per line."""
+def _text(questionnaire: Questionnaire, item: Item, now: str = "") -> str:
+    """Return an item's statement, with the answer so far, and its options, one per line."""
     options = questionnaire.choices(item)
-    return "\n".join(f"  {option.value:g}  {option.label}" for option in options)
+    lines = [f"  {option.value:g}  {option.label}" for option in options]
+    return "\n".join([f"{questionnaire.statement(item)}{now}", *lines])
 
 
 def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any]) -> None:
@@ -154,15 +154,15 @@ def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any])
     place = next((i for i, item in enumerate(items) if item.id not in answers), len(items))
 
     while True:
-        known = {}
+        options = {}
         if place == len(items):
             prompt = "Done. Enter finishes, b goes back: "
         else:
             item = items[place]
-            known = {f"{option.value:g}": option for option in questionnaire.choices(item)}
-            listed = _listed(questionnaire, item)
-            now = f" (now {answers[item.id]:g})" if answers.get(item.id) is not None else ""
-            write(f"\n{place + 1} of {len(items)}: {questionnaire.statement(item)}{now}\n{listed}")
+            options = {f"{option.value:g}": option for option in questionnaire.choices(item)}
+            current = answers.get(item.id)
+            now = f" (now {current:g})" if current is not None else ""
+            write(f"\n{place + 1} of {len(items)}: {_text(questionnaire, item, now)}")
             prompt = "> "
 
         try:
@@ -174,8 +174,8 @@ def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any])
             place = max(place - 1, 0)
         elif typed == "q" or place == len(items):
             break
-        elif typed == "s" or typed in known:
-            sitting.keep(item, None if typed == "s" else known[typed].value)
+        elif typed == "s" or typed in options:
+            sitting.keep(item, None if typed == "s" else options[typed].value)
             place += 1
         else:
-            write(f"Type one of {', '.join(known)}, or b, s, q.")
+            write(f"Type one of {', '.join(options)}, or b, s, q.")

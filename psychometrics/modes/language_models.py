@@ -43,15 +43,16 @@ class _LMRespondent(_PromptRespondent):
 
     def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
         """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
-        left = sorted(set(prompts), key=_without_intensifier)
-        while left:
-            done, values = self.compute_first(
-                left[: self.batch_size], lambda rows: self.score(self.model, self.tokenizer, rows)
+        waiting = sorted(set(prompts), key=_without_intensifier)
+        while waiting:
+            batch, values = self.compute_first(
+                waiting[: self.batch_size],
+                lambda rows: self.score(self.model, self.tokenizer, rows),
             )
-            if len(left) > len(done):
-                self.batch_size = len(done)
-            left = left[len(done) :]
-            yield done, values[:, None]
+            if len(waiting) > len(batch):
+                self.batch_size = len(batch)
+            waiting = waiting[len(batch) :]
+            yield batch, values[:, None]
 
 
 class LanguageMode(PromptMode):
@@ -65,7 +66,7 @@ class LanguageMode(PromptMode):
         """Return the fingerprint of the model at a source."""
         weights = source.digest
         if source.kind == "embedded":
-            answered_in = "causal" if _is_decoder(source) else "mlm"
+            answered_in = "causal" if "answers" in source.recipe else "mlm"  # a decoder answers
             if self.name != answered_in:
                 raise RespondentError(
                     f"{source.name} has no head for mode '{self.name}': it answers in modes nli "
@@ -92,13 +93,13 @@ class LanguageMode(PromptMode):
         self, source: Source, identity: Identity, device: torch.device, **conditions: Any
     ) -> _LMRespondent:
         """Load a respondent from the model at a source."""
-        if source.kind == "embedded" and _is_decoder(source):
+        if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)
-        elif source.kind == "embedded":
-            member, tokenizer = load_embedded(source.name)
-            model, _ = load_masked_lm()
-            setattr(model, model.base_model_prefix, member.base_model)
-            model.tie_weights()
+            if self.name == "mlm":
+                member = model
+                model, _ = load_masked_lm()
+                setattr(model, model.base_model_prefix, member.base_model)
+                model.tie_weights()
         else:
             model, tokenizer = load_model(source, self.head, what=f"a model for mode '{self.name}'")
 
@@ -150,11 +151,11 @@ def _masked(
         places = torch.tensor([spans[row][step] for row in rows], device=model.device)
         truth = ids[rows, places]
         # Prompts that differ only in a masked intensifier are the same input.
-        asked = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
-        asked, where = torch.unique(asked, dim=0, return_inverse=True)
-        mask = torch.zeros(len(asked), ids.shape[1], dtype=torch.long, device=model.device)
+        texts = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
+        texts, where = torch.unique(texts, dim=0, return_inverse=True)
+        mask = torch.zeros(len(texts), ids.shape[1], dtype=torch.long, device=model.device)
         mask[where] = inputs["attention_mask"][rows]
-        logs = _logits_at(model, asked[:, :-1], mask, asked[:, -1]).float().log_softmax(dim=-1)
+        logs = _logits_at(model, texts[:, :-1], mask, texts[:, -1]).float().log_softmax(dim=-1)
         total[rows] += logs[where, truth]
         inputs["input_ids"][rows, places] = truth
 
@@ -211,10 +212,7 @@ def _next_sentence(
     2019).
     """
     premises, hypotheses, _ = (list(texts) for texts in zip(*prompts, strict=True))
-    inputs = tokenizer(premises, hypotheses, padding=True, return_tensors="pt").to(model.device)
-    check_length(inputs["input_ids"].tolist(), model, tokenizer)
-    logits: torch.Tensor = model(**inputs).logits
-    return logits.float().softmax(dim=-1)[:, 0].cpu().numpy()
+    return _class_shares(model, tokenizer, premises, hypotheses)[:, 0]
 
 
 @torch.inference_mode()
@@ -226,10 +224,17 @@ def _acceptable(
     It is the second output of a classifier with two outputs that was trained on CoLA.
     """
     texts = [f"{premise} {hypothesis}" for premise, hypothesis, _ in prompts]
-    inputs = tokenizer(texts, padding=True, return_tensors="pt").to(model.device)
+    return _class_shares(model, tokenizer, texts)[:, 1]
+
+
+def _class_shares(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *texts: list[str]
+) -> Probabilities:
+    """Return a classifier's probabilities for texts or pairs of texts, shape (n, outputs)."""
+    inputs = tokenizer(*texts, padding=True, return_tensors="pt").to(model.device)
     check_length(inputs["input_ids"].tolist(), model, tokenizer)
     logits: torch.Tensor = model(**inputs).logits
-    return logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
+    return logits.float().softmax(dim=-1).cpu().numpy()
 
 
 # The head that each mode needs, and the function from model, tokenizer and prompts to
@@ -277,15 +282,10 @@ def _encode_and_locate(
 
     encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
     tokens = []
-    for offsets, (first, last) in zip(encoded["offset_mapping"], spans, strict=True):
-        tokens.append([i for i, (a, b) in enumerate(offsets) if a < last and b > first and b > a])
+    for offsets, (begin, end) in zip(encoded["offset_mapping"], spans, strict=True):
+        tokens.append([i for i, (a, b) in enumerate(offsets) if a < end and b > begin and b > a])
 
     return check_length(encoded["input_ids"], model, tokenizer), tokens
-
-
-def _is_decoder(source: Source) -> bool:
-    """Return whether an embedded member is a decoder."""
-    return "answers" in source.recipe
 
 
 def _without_intensifier(prompt: Prompt) -> tuple[int, str]:

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import yaml
 
-from ..checks import check_kinds
+from ..checks import check_choice, check_kinds
 from ..exceptions import ParameterError
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire
@@ -119,7 +119,6 @@ def messages(
     orders: Sequence[tuple[int, ...]] | None = None,
     reply: str = "lines",
     cipher: int = 0,
-    demonstrations: int = 0,
 ) -> list[dict[str, str]]:
     """Write the messages that put some items to a chat model, in the questionnaire's language.
 
@@ -145,16 +144,11 @@ def messages(
     cipher : int
         Number of places by which each letter of the user's message is shifted; the system text
         announces the shift.
-    demonstrations : int
-        Number of true or false statements that are shown first, at most 4, each with the right
-        reply (the highest option for a true statement, the lowest for a false one). They are in
-        cipher if the message is.
 
     Returns
     -------
     list of dict
-        Messages with ``role`` and ``content``: first the system text unless it is empty, then the
-        demonstrations, then the items.
+        Messages with ``role`` and ``content``: the system text unless it is empty, then the items.
 
     Raises
     ------
@@ -172,53 +166,54 @@ def messages(
     >>> print(messages(mini, mini.items[:1], role="none")[-1]["content"].splitlines()[-1])
     1. I am the life of the party.
     """
-    check_kinds(locals(), {"think": bool, "cipher": int, "demonstrations": int})
+    check_kinds(locals(), {"think": bool, "cipher": int})
     if not items:
         raise ParameterError("There are no items to ask: give at least one.")
 
     language = _language_of(questionnaire)
     phrases = language["phrases"]
+    own_system = questionnaire.system or ""
 
     if wording == "file":
-        if think or cipher or demonstrations or reply not in ("lines", "choice"):
-            raise ParameterError(
-                "A file's own prompt is fixed: leave out think, cipher, reply and demonstrations."
-            )
+        if think or cipher or reply not in ("lines", "choice"):
+            raise ParameterError("A file's own prompt is fixed: leave out think, cipher and reply.")
 
-        own_system = questionnaire.system or ""
         system = own_system if role == "default" else _role_text(language, role)
         return _filed_messages(questionnaire, items, system, labels, orders)
 
-    template = language["wordings"].get(wording, wording)
-    _check_form(template, wording, reply)
-    usual = [tuple(range(len(questionnaire.choices(item)))) for item in items]
-    if orders is not None and [tuple(sorted(order)) for order in orders] != usual:
-        raise ParameterError("orders: give each option's index once for each item.")
-    orders = orders or usual
+    check_choice(_REPLIES, reply=reply)
+    template = _template(language, wording)
     parts = _parts(questionnaire, items, orders, labels, phrases)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
     if think:
         user = f"{phrases['think']} {user}"
 
-    options = questionnaire.choices(items[0])
-    names = option_labels(options, labels)
-    if labels != "numeric" and reply != "lines":
-        names = [f'"{name}"' for name in names]
+    example = option_labels(questionnaire.choices(items[0]), labels)[-1]
+    if labels != "numeric":
+        example = f'"{example}"'
 
     role_text = _role_text(language, role)
     if role == "default" and reply != "choice":
-        role_text = _own_system(questionnaire, labels, reply) or role_text
+        # The file's own system text has numbers only if replies use numbers.
+        is_plain = labels == "numeric" and reply == "lines"
+        role_text = (own_system if is_plain else _without_numbers(own_system)) or role_text
 
-    system = _system_text(role_text, phrases, reply, think, names[-1])
-    values = [options[place].value for place in orders[0]]
-    turns = _shown_turns(language["demonstrations"][:demonstrations], names, values, reply)
-    turns.append(("user", user))
+    system = _system_text(role_text, phrases, reply, think, example)
     if cipher:
-        turns = [(who, caesar(text, cipher)) for who, text in turns]
+        user = caesar(user, cipher)
         system = f"{system} {_fill(phrases['cipher'], {'places': f'{cipher}'})}"
 
-    turns = [("system", system), *turns]
-    return [{"role": who, "content": text} for who, text in turns]
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def _template(language: dict[str, Any], wording: str) -> str:
+    """Return the text of a wording that is given by its name or as text."""
+    template = language["wordings"].get(wording, wording)
+    if not isinstance(template, str) or "{statements}" not in template:
+        raise ParameterError(
+            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
+        )
+    return template
 
 
 def attention_text(questionnaire: Questionnaire, option: Option) -> str:
@@ -242,37 +237,26 @@ def _language_of(questionnaire: Questionnaire) -> dict[str, Any]:
     return language
 
 
-def _own_system(questionnaire: Questionnaire, labels: str, reply: str) -> str:
-    """Return the questionnaire's own system text, with numbers only if replies use numbers."""
-    text = questionnaire.system or ""
-    is_plain = labels == "numeric" and reply == "lines"
-    return text if is_plain else _without_numbers(text)
-
-
-def _check_form(template: object, wording: str, reply: str) -> None:
-    """Refuse a wording without a gap for statements, and an unknown form of the reply."""
-    if not isinstance(template, str) or "{statements}" not in template:
-        raise ParameterError(
-            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
-        )
-
-    if reply not in _REPLIES:
-        raise ParameterError(f"reply must be one of {', '.join(_REPLIES)}, got {reply!r}.")
-
-
 def _parts(
     questionnaire: Questionnaire,
     items: Sequence[Item],
-    orders: Sequence[tuple[int, ...]],
+    orders: Sequence[tuple[int, ...]] | None,
     labels: str,
     phrases: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the texts for a wording's gaps: instructions, options and statements."""
     options = [questionnaire.choices(item) for item in items]
-    listed = [
-        _list_options(choices, order, labels)
-        for choices, order in zip(options, orders, strict=True)
-    ]
+    usual = [tuple(range(len(choices))) for choices in options]
+    if orders is not None and [tuple(sorted(order)) for order in orders] != usual:
+        raise ParameterError("orders: give each option's index once for each item.")
+
+    orders = orders or usual
+    listed = []
+    for choices, order in zip(options, orders, strict=True):
+        names = option_labels(choices, labels)
+        shown = [f"{n} = {choices[i].label}" for n, i in zip(names, order, strict=True)]
+        listed.append(", ".join(shown))
+
     lines = [f"{n}. {questionnaire.statement(item)}" for n, item in enumerate(items, start=1)]
 
     if len(set(zip(options, orders, strict=True))) == 1:
@@ -287,20 +271,6 @@ def _parts(
     parts = {"range": span, "levels": levels, "things": phrases["things"]}
     parts["instructions"] = _without_numbers(questionnaire.instructions or "")
     return parts | {"statements": "\n".join(lines)}
-
-
-def _shown_turns(
-    statements: Sequence[str], names: Sequence[str], values: Sequence[float], reply: str
-) -> list[tuple[str, str]]:
-    """Return true and untrue statements in turn, each with the right reply."""
-    turns = []
-    for number, statement in enumerate(statements):
-        wanted = min(values) if number % 2 else max(values)
-        name = names[values.index(wanted)]
-        answer = f"1: {name}" if reply == "lines" else f'{{"1": {name}}}'
-        turns += [("user", f"1. {statement}"), ("assistant", answer)]
-
-    return turns
 
 
 def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:
@@ -321,7 +291,7 @@ def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") ->
     if labels != "numeric":
         return _without_numbers(text)
     sentences = re.split(r"(?<=[.!?])\s+", text.strip())
-    return " ".join(part for part in sentences if not part.startswith("Format:"))
+    return " ".join(sentence for sentence in sentences if not sentence.startswith("Format:"))
 
 
 def _filed_messages(
@@ -396,12 +366,6 @@ def _without_numbers(instructions: str) -> str:
     stale = ("Here are the", "Format:")
     kept = [s for s in sentences if not re.search(r"\d", s) and not s.startswith(stale)]
     return " ".join(kept)
-
-
-def _list_options(options: Sequence[Option], order: Sequence[int], labels: str) -> str:
-    """List options in the given order, each after its label."""
-    names = option_labels(options, labels)
-    return ", ".join(f"{n} = {options[i].label}" for n, i in zip(names, order, strict=True))
 
 
 def _fill(template: str, parts: dict[str, str]) -> str:

@@ -270,19 +270,7 @@ class Mode:
         """Wrap a loader so that it loads a model at its first question and keeps it."""
         loaded = functools.cache(load)
 
-        def ask(*asked: object, **options: object) -> object:
-            return loaded()(*asked, **options)
+        def ask(*questions: object, **options: object) -> object:
+            return loaded()(*questions, **options)
 
         return ask
-
-    def _who(
-        self,
-        name: str,
-        source: str,
-        fingerprint: str,
-        model: str | None = None,
-        revision: str | None = None,
-        dtype: str | None = None,
-    ) -> Identity:
-        """Return the identity that :meth:`identify` returns."""
-        return Identity(name, source, model, revision, self.name, dtype, fingerprint)

@@ -227,18 +227,17 @@ class _WordsRespondent(NLIRespondent):
         identity: Identity,
         recipe: dict[str, Any],
     ) -> None:
-        self.recipe = recipe
         self.wording: str = recipe["wording"]
         answers = recipe["answers"]
-        ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
+        words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
 
-        if [len(of_word) for of_word in ids] != [1, 1, 1] or not is_wording(self.wording):
+        if [len(tokens) for tokens in words] != [1, 1, 1] or not is_wording(self.wording):
             raise RespondentError(
                 f"{identity.respondent_id}, recipe.json: wording must have {{premise}} and "
                 "{hypothesis} in it, and answers must be three one-token words; correct it."
             )
 
-        self.words = [of_word[0] for of_word in ids]
+        self.words = [tokens[0] for tokens in words]
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
 
@@ -261,7 +260,7 @@ class _WordsRespondent(NLIRespondent):
     @torch.inference_mode()
     def _logits(self, features: list[_Features]) -> torch.Tensor:
         """Return the logits of the three words after each text, (n, 3), float32."""
-        texts = [one["input_ids"] for one in features]
+        texts = [text["input_ids"] for text in features]
         words: torch.Tensor = self.model.get_output_embeddings().weight[self.words].float()
         states = self._fast_forward(texts) if self._fast_forward else None
         if states is not None:
@@ -286,12 +285,12 @@ def _by_length(
 
     Texts are not padded, because many families react to padding, each in its own way.
     """
-    lengths = [len(one["input_ids"]) for one in features]
+    lengths = [len(text["input_ids"]) for text in features]
     order = sorted(range(len(features)), key=lengths.__getitem__)
     values: list[torch.Tensor] = [torch.empty(0)] * len(features)
 
-    for _, same in itertools.groupby(order, lengths.__getitem__):
-        rows = list(same)
+    for _, group in itertools.groupby(order, lengths.__getitem__):
+        rows = list(group)
         columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
         inputs = {name: torch.tensor(column, device=device) for name, column in columns.items()}
         computed = compute(inputs).float()
@@ -312,18 +311,20 @@ def _tokenize_once(
 
     if not tokenizer.is_fast:
         return None
-    first = tokenizer(*pairs[0], verbose=False)
+    example = tokenizer(*pairs[0], verbose=False)
     splitter = tokenizer.backend_tokenizer
-    if set(first) - set(parts):
+    if set(example) - set(parts):
         return None
 
     texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
     encodings = splitter.encode_batch_fast(texts, add_special_tokens=False)
     alone = dict(zip(texts, encodings, strict=True))
-    both = [splitter.post_process(alone[p], alone[h]) for p, h in pairs]
-    joined = [{name: getattr(encoding, parts[name]) for name in first} for encoding in both]
+    joined = []
+    for premise, hypothesis in pairs:
+        encoding = splitter.post_process(alone[premise], alone[hypothesis])
+        joined.append({name: getattr(encoding, parts[name]) for name in example})
 
-    return joined if joined[0] == dict(first) else None
+    return joined if joined[0] == dict(example) else None
 
 
 def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -59,18 +59,26 @@ from pydantic import Field, InstanceOf, NonNegativeInt
 from ..checks import check_choice
 from ..endpoints.endpoint import Endpoint
 from ..endpoints.secrets import mask_conditions
-from ..exceptions import ParameterError, RespondentError
+from ..exceptions import ParameterError
 from ..files import digest_text
 from ..models.devices import resolve_device
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import StoredAnswers, key_of
-from .chat import model_here
+from .chat import _endpoint_error, model_here
 from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
-from .option_prompts import _choice_prompt, _endpoint_replies, _scored_replies
-from .option_shares import _by_endpoint, _by_entailment, _by_logits, _ReplyScorer, _shares_of_logs
+from .option_table import (
+    _by_endpoint,
+    _by_entailment,
+    _by_logits,
+    _choice_prompt,
+    _endpoint_replies,
+    _ReplyScorer,
+    _scored_replies,
+    _shares_of_logs,
+)
 from .prompting import _check_finite
 
 # Version of these files' treatment of answers; part of the fingerprint, so raise it with them.
@@ -127,36 +135,32 @@ class Options(Mode):
         if isinstance(respondent, str | Path):
             source = None if conditions["endpoint"] else model_here(respondent)
             if source is None:
-                return self._endpoint(str(respondent), conditions)
+                model = str(respondent)
+                name = (conditions["endpoint"] or Endpoint()).resolved().respondent_id(model)
+                _complete("endpoint", conditions)
+                fingerprint = key_of("options-endpoint-1", name, conditions["body"] or "")
+                who = {"mode": self.name, "fingerprint": fingerprint, "by": "endpoint"}
+                return Identity(name, "endpoint", model, **who)
 
-            if source.kind != "embedded":
-                kinds = map(str, source.config.get("architectures") or [])
-                if not any(kind.endswith("ForSequenceClassification") for kind in kinds):
-                    by = "logits"
-                    dtype = dtype or "float32"
+            kinds = " ".join(source.config.get("architectures") or [])
+            if source.kind != "embedded" and "ForSequenceClassification" not in kinds:
+                by = "logits"
+                dtype = dtype or "float32"
 
-        who = NLI("nli").identify(respondent, dtype)
-        _check_conditions(by, conditions)
-        fingerprint = digest_text(who.fingerprint, _HANDLING, by)
-        return replace(who, mode=self.name, by=by, fingerprint=fingerprint)
-
-    def _endpoint(self, model: str, conditions: dict[str, Any]) -> Identity:
-        """Return the identity of the model behind an endpoint."""
-        endpoint = (conditions["endpoint"] or Endpoint()).resolved()
-        name = endpoint.respondent_id(model)
-        digest = key_of("options-endpoint-1", name, conditions["body"] or "")
-        _check_conditions("endpoint", conditions)
-        return replace(self._who(name, "endpoint", digest, model), by="endpoint")
+        identity = NLI("nli").identify(respondent, dtype)
+        _complete(by, conditions)
+        fingerprint = digest_text(identity.fingerprint, _HANDLING, by)
+        return replace(identity, mode=self.name, by=by, fingerprint=fingerprint)
 
     def check(
         self, questionnaire: Questionnaire, identity: Identity, conditions: dict[str, Any]
     ) -> None:
         """Refuse a role, a wording or labels that the prompts cannot contain."""
         super().check(questionnaire, identity, conditions)
-        item = questionnaire.items[0]
-        order = tuple(range(len(questionnaire.choices(item))))
         if identity.by != "entailment":
-            complete = _check_conditions(identity.by, as_filed(questionnaire, conditions))
+            item = questionnaire.items[0]
+            order = tuple(range(len(questionnaire.choices(item))))
+            complete = _complete(identity.by, as_filed(questionnaire, conditions))
             _choice_prompt(questionnaire, item, complete, order)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
@@ -174,17 +178,17 @@ class Options(Mode):
         conditions = as_filed(questionnaire, self.complete(conditions))
         names_endpoint = any(conditions[name] for name in ("endpoint", "body", "raw"))
 
-        if names_endpoint or _has_endpoint():
-            conditions = _check_conditions("endpoint", conditions)
+        if names_endpoint or _endpoint_error() is None:
+            conditions = _complete("endpoint", conditions)
             replies = _endpoint_replies(questionnaire, conditions)
         else:
-            conditions = _check_conditions("logits", conditions)
+            conditions = _complete("logits", conditions)
             replies = _scored_replies(questionnaire, conditions)
 
-        asked = replies.drop_duplicates("prompt")
+        prompts = replies.drop_duplicates("prompt")
         is_text = conditions["wording"] == "voice" or conditions.get("raw")
         rows = []
-        for number, row in enumerate(asked.itertuples(), start=1):
+        for number, row in enumerate(prompts.itertuples(), start=1):
             request = {"request": number, "items": row.item_id, "permutation": row.permutation}
             roles = ("system", "text" if is_text else "user")
             for role, content in zip(roles, row.prompt, strict=True):
@@ -224,35 +228,38 @@ class Options(Mode):
         if identity.by != "entailment":
             conditions = as_filed(questionnaire, conditions)
 
-        conditions = _check_conditions(identity.by, conditions)
+        conditions = _complete(identity.by, conditions)
         endpoint = conditions.pop("endpoint", None) or Endpoint()
-        shares, left = self._shares(questionnaire, asking, conditions, endpoint)
+        choose = conditions["choose"]
+        shares, statuses = self._score(questionnaire, asking, conditions, endpoint)
         sent = shares.pop("sent").groupby(shares["item_id"])
         seen = None
 
         if identity.by == "endpoint":
-            shares, left, seen = _usable(shares, left, conditions["choose"])
+            shares, statuses, seen = _usable(shares, statuses, choose)
 
         _check_finite(shares["probability"], identity)
-        if identity.by != "entailment" and conditions["choose"] != "none":
+        if identity.by != "entailment" and choose != "none":
             shares = pooled(shares).assign(run=1, status="ok")
 
-        if identity.by == "endpoint" and conditions["choose"] == "argmax":
-            tied = _tied(shares)
-            left |= dict.fromkeys(tied, "tied")
-            shares = shares[~shares["item_id"].isin(tied)]
+        if choose == "none" or (choose == "expected" and questionnaire.categories):
+            answers = tidy(shares, questionnaire)
+        else:
+            answers = _choose(shares, statuses, questionnaire, identity, conditions)
 
-        answers = _answers(shares, left, questionnaire, identity, conditions)
-        if seen is not None and conditions["choose"] != "none":
+        if seen is not None and choose != "none":
             answers = answers.join(seen, on="item_id")
 
         if conditions["log"]:
-            texts = sent.agg(lambda asked: json.dumps([*asked.unique()], ensure_ascii=False))
+            texts = sent.agg(lambda prompts: json.dumps([*prompts.unique()], ensure_ascii=False))
             answers["sent"] = answers["item_id"].map(texts)
 
-        return answers.assign(by=identity.by, **_shown(conditions))
+        hidden = ["runs", "seed", "log"]
+        hidden += [name for name in ("body", "raw") if not conditions.get(name)]
+        shown = {name: value for name, value in conditions.items() if name not in hidden}
+        return answers.assign(by=identity.by, **mask_conditions(shown))
 
-    def _shares(
+    def _score(
         self,
         questionnaire: Questionnaire,
         asking: Asking,
@@ -261,59 +268,19 @@ class Options(Mode):
     ) -> tuple[pd.DataFrame, dict[str, str]]:
         """Return options with their probabilities, and the statuses of unanswered items."""
         identity = asking.identity
-        left: dict[str, str] = {}
+        name = identity.respondent_id
+        statuses: dict[str, str] = {}
 
         if identity.by == "endpoint":
-            shares, left = _by_endpoint(questionnaire, asking, conditions, endpoint)
+            shares, statuses = _by_endpoint(questionnaire, asking, conditions, endpoint)
         else:
-            ask = _by_logits if identity.by == "logits" else _by_entailment
+            score = _by_logits if identity.by == "logits" else _by_entailment
             manifest = {**identity, "device": str(resolve_device(None)), **conditions}
-            name = identity.respondent_id
             with StoredAnswers(asking.store, "options", questionnaire.id, name, manifest) as stored:
-                shares = ask(questionnaire, asking, stored, conditions)
+                shares = score(questionnaire, asking, stored, conditions)
 
-        shares = shares.assign(
-            respondent_id=identity.respondent_id,
-            mode="options",
-            run=1,
-            status="ok",
-            questionnaire=questionnaire.id,
-        )
-        return shares, left
-
-
-def _answers(
-    shares: pd.DataFrame,
-    left: dict[str, str],
-    questionnaire: Questionnaire,
-    identity: Identity,
-    conditions: dict[str, Any],
-) -> pd.DataFrame:
-    """Return a row per option, or the chosen options, and the items without an answer."""
-    choose = conditions["choose"]
-    if choose == "none" or (choose == "expected" and questionnaire.categories):
-        return tidy(shares, questionnaire)
-
-    runs = conditions["runs"]
-    answers = _choose(shares, questionnaire, choose, runs, conditions["seed"])
-    return _with_unanswered(answers, left, questionnaire, identity, runs)
-
-
-def _shown(conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the conditions that the table of answers shows."""
-    hidden = ["runs", "seed", "log"]
-    hidden += [name for name in ("body", "raw") if not conditions.get(name)]
-    shown = {name: value for name, value in conditions.items() if name not in hidden}
-    return mask_conditions(shown)
-
-
-def _has_endpoint() -> bool:
-    """Return whether the environment names an endpoint."""
-    try:
-        Endpoint().resolved()
-    except RespondentError:
-        return False
-    return True
+        who = {"respondent_id": name, "mode": "options", "questionnaire": questionnaire.id}
+        return shares.assign(run=1, status="ok", **who), statuses
 
 
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
@@ -348,106 +315,83 @@ def pooled(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def _choose(
-    shares: pd.DataFrame, questionnaire: Questionnaire, choose: str, runs: int, seed: int
-) -> pd.DataFrame:
-    """Turn the probabilities of options into answers."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    groups = list(shares.groupby(["respondent_id", "mode", "item_id"], sort=False))
-
-    for run in range(1, runs + 1):
-        for (who, mode, item_id), group in groups:
-            p = group["probability"].to_numpy(dtype=float)
-            values = group["value"].to_numpy(dtype=float)
-            if choose == "expected":
-                value = float(p @ values)
-                chosen = np.nan
-            else:
-                pick = int(p.argmax()) if choose == "argmax" else rng.choice(len(p), p=p / p.sum())
-                value = values[pick]
-                chosen = p[pick]
-
-            rows.append((who, mode, run, item_id, value, "ok", chosen))
-
-    columns = ["respondent_id", "mode", "run", "item_id", "value", "status", "probability"]
-    return tidy(pd.DataFrame(rows, columns=columns), questionnaire)
-
-
-def _check_conditions(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the conditions for a kind of respondent, with the defaults for this kind."""
-    own = dict(conditions)
-    if by != "endpoint" and any([own.pop(name) for name in ("endpoint", "body", "raw")]):
-        raise ParameterError("endpoint, body and raw are only for an endpoint: leave them out.")
-
-    if by == "entailment":
-        _complete_entailment(own)
-    else:
-        _complete_logits(own, ("label",) if by == "endpoint" else _SCORES_OF_LOGITS)
-
-    return own
-
-
-def _complete_logits(conditions: dict[str, Any], scores: tuple[str, ...]) -> None:
-    """Check the conditions of a language model, and fill in their defaults."""
-    is_voice = conditions["wording"] == "voice"
-    conditions["score"] = conditions["score"] or ("text" if is_voice else "label")
-    conditions["wording"] = conditions["wording"] or "v1"
-    check_choice(scores, score=conditions["score"])
-
-    if is_voice and conditions["score"] == "label":
-        raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
-    if conditions["persona"] is not None and not is_voice:
-        raise ParameterError("A persona needs wording='voice': set it, or use role.")
-
-
-def _complete_entailment(conditions: dict[str, Any]) -> None:
-    """Check the conditions of an NLI classifier, and fill in their defaults."""
-    for name in ("role", "labels", "permutations"):
-        if conditions.pop(name) != Options.conditions[name]:
-            raise ParameterError(f"{name} is a condition of a language model: leave it out.")
-
-    wording = conditions["wording"] or "sentence"
-    conditions["score"] = conditions["score"] or "entailment"
-    conditions["wording"] = wording
-    check_choice(("entailment", "contrast"), score=conditions["score"])
-
-    if wording != "sentence" and "{label}" not in str(wording):
-        raise ParameterError(f"wording must have {{label}} in it, got {wording!r}.")
-    if conditions["persona"] is not None and (conditions["baseline"] or wording != "sentence"):
-        raise ParameterError("A persona does not go with baseline or wording: leave them out.")
-
-
-def _with_unanswered(
-    answers: pd.DataFrame,
-    left: dict[str, str],
+    shares: pd.DataFrame,
+    statuses: dict[str, str],
     questionnaire: Questionnaire,
     identity: Identity,
-    runs: int,
+    conditions: dict[str, Any],
 ) -> pd.DataFrame:
-    """Add the items without an answer, each with its status, in each run."""
-    if not left:
-        return answers
+    """Turn the probabilities of options into answers, in each run and in item order."""
+    choose = conditions["choose"]
+    rng = np.random.default_rng(conditions["seed"])
+    if identity.by == "endpoint" and choose == "argmax":
+        # Items whose most probable options are tied.
+        highest = shares.groupby("item_id", sort=False)["probability"].transform("max")
+        is_highest = np.isclose(shares["probability"], highest, rtol=1e-9, atol=0)
+        counts = shares.loc[is_highest, "item_id"].value_counts()
+        statuses = statuses | dict.fromkeys(counts.index[counts > 1], "tied")
 
+    options = dict(list(shares.groupby("item_id", sort=False)))
     who = {"respondent_id": identity.respondent_id, "mode": "options"}
-    rows = [
-        who | {"run": run, "item_id": item, "status": status}
-        for run in range(1, runs + 1)
-        for item, status in left.items()
-    ]
-    place = {item.id: number for number, item in enumerate(questionnaire.items)}
-    both = pd.concat([answers, pd.DataFrame(rows)]) if len(answers) else pd.DataFrame(rows)
-    both = both.assign(place=both["item_id"].map(place)).sort_values(["run", "place"])
-    both = both.drop(columns="place")
+    rows = []
+    for run in range(1, conditions["runs"] + 1):
+        for item in questionnaire.items:
+            row = who | {"run": run, "item_id": item.id, "status": "ok"}
+            row |= {"value": np.nan, "probability": np.nan}
+            if item.id in statuses:
+                rows.append(row | {"status": statuses[item.id]})
+            elif item.id in options:
+                p = options[item.id]["probability"].to_numpy(dtype=float)
+                values = options[item.id]["value"].to_numpy(dtype=float)
+                if choose == "expected":
+                    row["value"] = float(p @ values)
+                else:
+                    is_drawn = choose == "draw"
+                    place = rng.choice(len(p), p=p / p.sum()) if is_drawn else int(p.argmax())
+                    row |= {"value": values[place], "probability": p[place]}
 
-    for column in ("value", "probability"):
-        if column not in both:
-            both[column] = np.nan
+                rows.append(row)
 
-    return tidy(both, questionnaire)
+    return tidy(rows, questionnaire)
+
+
+def _complete(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
+    """Return the conditions for a kind of respondent, with the defaults for this kind."""
+    complete = dict(conditions)
+    if by != "endpoint":
+        request = {name: complete.pop(name) for name in ("endpoint", "body", "raw")}
+        if any(request.values()):
+            raise ParameterError("endpoint, body and raw are only for an endpoint: leave them out.")
+
+    wording = complete["wording"]
+    has_persona = complete["persona"] is not None
+    if by == "entailment":
+        for name in ("role", "labels", "permutations"):
+            if complete.pop(name) != Options.conditions[name]:
+                raise ParameterError(f"{name} is a condition of a language model: leave it out.")
+
+        scores: tuple[str, ...] = ("entailment", "contrast")
+        complete |= {"wording": wording or "sentence", "score": complete["score"] or "entailment"}
+        if wording not in (None, "sentence") and "{label}" not in str(wording):
+            raise ParameterError(f"wording must have {{label}} in it, got {wording!r}.")
+        if has_persona and (complete["baseline"] or complete["wording"] != "sentence"):
+            raise ParameterError("A persona does not go with baseline or wording: drop them.")
+    else:
+        is_voice = wording == "voice"
+        scores = ("label",) if by == "endpoint" else _SCORES_OF_LOGITS
+        usual = "text" if is_voice else "label"
+        complete |= {"wording": wording or "v1", "score": complete["score"] or usual}
+        if is_voice and complete["score"] == "label":
+            raise ParameterError("A voice shows no labels: use score='text' or 'text_mean'.")
+        if has_persona and not is_voice:
+            raise ParameterError("A persona needs wording='voice': set it, or use role.")
+
+    check_choice(scores, score=complete["score"])
+    return complete
 
 
 def _usable(
-    shares: pd.DataFrame, left: dict[str, str], choose: str
+    shares: pd.DataFrame, statuses: dict[str, str], choose: str
 ) -> tuple[pd.DataFrame, dict[str, str], pd.DataFrame]:
     """Separate items for which an endpoint shows enough labels from the other items.
 
@@ -460,7 +404,7 @@ def _usable(
     DataFrame
         ``mass`` and ``labels_seen`` of all items with a reply.
     """
-    replied = shares[~shares["item_id"].isin(left)]
+    replied = shares[~shares["item_id"].isin(statuses)]
     by_item = replied.groupby("item_id", sort=False)
     seen = by_item.agg(mass=("mass", "mean"), labels_seen=("labels_seen", "min"))
     unseen = by_item["unseen"].mean()
@@ -468,16 +412,7 @@ def _usable(
     if choose != "none":
         little = dict.fromkeys(seen.index[seen["mass"] < _LEAST_MASS], "little_mass")
         hidden = dict.fromkeys(unseen.index[unseen > _MOST_UNSEEN], "unseen_labels")
-        left = little | hidden | left
+        statuses = little | hidden | statuses
 
-    usable = replied[~replied["item_id"].isin(left)]
-    return usable.drop(columns="unseen").reset_index(drop=True), left, seen
-
-
-def _tied(shares: pd.DataFrame) -> list[str]:
-    """Return the items whose most probable options are tied."""
-    probability = shares["probability"]
-    highest = probability.groupby(shares["item_id"]).transform("max")
-    count = np.isclose(probability, highest, rtol=1e-9, atol=0)
-    counts = pd.Series(count, shares.index).groupby(shares["item_id"], sort=False).sum()
-    return list(counts.index[counts > 1])
+    usable = replied[~replied["item_id"].isin(statuses)]
+    return usable.drop(columns="unseen").reset_index(drop=True), statuses, seen

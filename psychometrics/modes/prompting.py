@@ -107,9 +107,14 @@ class PromptMode(Mode):
 
     def _identity(self, source: Source, dtype: str | None, conditions: dict[str, Any]) -> Identity:
         dtype = resolve_dtype(dtype)
-        fingerprint = self.digest(source, dtype, **conditions)
-        return self._who(
-            source.name, source.kind, fingerprint, source.model, source.revision, dtype
+        return Identity(
+            respondent_id=source.name,
+            source=source.kind,
+            model=source.model,
+            revision=source.revision,
+            mode=self.name,
+            dtype=dtype,
+            fingerprint=self.digest(source, dtype, **conditions),
         )
 
     def _may_pad(
@@ -192,11 +197,11 @@ class PromptMode(Mode):
         """Ask one part of the distinct questions, while other processes may ask the other parts."""
         table, questions, keys, stored = self._open_store(questionnaire, asking)
         distinct = dict(zip(questions, keys, strict=True))
-        asked = dict(list(distinct.items())[part])
+        subset = dict(list(distinct.items())[part])
         # Repeated questions belong to the first part.
-        count = len(asked) + (0 if part.start else len(table) - len(distinct))
+        count = len(subset) + (0 if part.start else len(table) - len(distinct))
         with stored:
-            self.ask_missing(asking, asked, stored, count)
+            self.ask_missing(asking, subset, stored, count)
 
     def ask_missing(
         self, asking: Asking, keys: dict[Prompt, str], stored: StoredAnswers, count: int

@@ -203,7 +203,7 @@ def parse_reply(
     if refuses(text):
         rest = "refused"
 
-    return [_settled(answers.get(number, set()), rest) for number in range(1, len(items) + 1)]
+    return [_agreed(answers.get(number, set()), rest) for number in range(1, len(items) + 1)]
 
 
 def without_thoughts(reply: str) -> str:
@@ -253,14 +253,13 @@ def _answers_by_number(
 
     for written in dict.fromkeys(text.splitlines()):  # identical lines count once
         line = _OPENING_WORDS.sub("", written)
-        for number, answer in _numbered(line, readers):
+        for number, answer in _read_numbered(line, readers):
             answers.setdefault(number, set()).add(answer)
 
         correction = _CORRECTION.sub("", line, count=1)
-        if correction != line:
-            for number, answer in _numbered(correction, readers):
-                if number in answers:
-                    answers[number].add(answer)
+        for number, answer in _read_numbered(correction, readers) if correction != line else ():
+            if number in answers:
+                answers[number].add(answer)
 
     return answers
 
@@ -272,11 +271,11 @@ def _labels_in_order(text: str, readers: list[_Reader]) -> list[_Answer]:
         lines = [text]
 
     numbers = [str(number) for number in range(1, len(readers) + 1)]
-    counts_on = len(readers) > 1 and [*map(_plain, lines)] == numbers
+    counts_on = len(readers) > 1 and [*map(_normalise, lines)] == numbers
     if len(lines) != len(readers) or counts_on:
         return []
 
-    answers = [reader.read(_bare(line)) for reader, line in zip(readers, lines, strict=True)]
+    answers = [reader.read(_strip_marks(line)) for reader, line in zip(readers, lines, strict=True)]
     is_read = all(status in ("ok", "out_of_range") for status, _ in answers)
     return answers if is_read else []
 
@@ -304,28 +303,28 @@ class _Reader:
     ) -> None:
         names = option_labels(options, labels)
         self.id = item[0]
-        self.statements = {_plain(text) for text in item[1:]}
+        self.statements = {_normalise(text) for text in item[1:]}
         self.values: dict[str, set[float | str]] = {}
-        self.texts = {_plain(option.label) for option in options}
+        self.texts = {_normalise(option.label) for option in options}
 
         for name, i in zip(names, order, strict=True):
-            text = _plain(options[i].label)
+            text = _normalise(options[i].label)
             forms = [name, *(word for word, number in _SPELLED.items() if number == name)]
             replies = [text, *forms]
             replies += [reply for form in forms for reply in (f"{form} {text}", f"{text} {form}")]
 
             for reply in replies:
-                self.values.setdefault(_plain(reply), set()).add(options[i].value)
+                self.values.setdefault(_normalise(reply), set()).add(options[i].value)
 
-        self.names = {_plain(name) for name in names}
+        self.names = {_normalise(name) for name in names}
         self.highest = re.escape(names[-1])
 
     def read(self, text: str) -> _Answer:
         """Return the status of a reply, and the value of the one option that it names."""
-        text = _SAID_BEFORE.sub("", _bare(text))
+        text = _SAID_BEFORE.sub("", _strip_marks(text))
         text = re.sub(r"(?<![\d.,])(\d+)\.0+(?![\d.,])", r"\1", text)  # 4.0 is the label 4
         text = re.sub(rf"^(\d+) ?(/|out of) ?{self.highest}(?!\w)", r"\1", text)
-        plain = _plain(text)
+        plain = _normalise(text)
 
         for statement in self.statements:
             if plain.startswith(statement) and plain != statement:
@@ -336,10 +335,11 @@ class _Reader:
         if len(values) == 1:
             return "ok", next(iter(values))
 
-        before, _, number = _bare(text).rpartition(":")
+        before, _, number = _strip_marks(text).rpartition(":")
         number = number.strip() if not re.search(r"\d", before) else ""  # part of another answer
-        numbers = [part for part in (number, plain) if _NUMBER.fullmatch(part)]
-        if not values and numbers and not any(map(self._is_label, numbers)):
+        numbers = [text for text in (number, plain) if _NUMBER.fullmatch(text)]
+        plain_numbers = {f"{float(text.replace(',', '.')):g}" for text in numbers}
+        if not values and numbers and not plain_numbers & self.names:
             return "out_of_range", None
         if not values and plain in _SPELLED and self.highest.isdigit():
             return "out_of_range", None
@@ -348,13 +348,9 @@ class _Reader:
             return "out_of_range", None
         return "unreadable", None
 
-    def _is_label(self, number: str) -> bool:
-        """Return whether a number, written in any way, is the label of an option."""
-        return f"{float(number.replace(',', '.')):g}" in self.names
-
     def _before_a_remark(self, text: str) -> set[float | str]:
         """Return the values of an answer before a remark, if the remark does not revoke it."""
-        text = re.sub(_SAID_BEFORE, "", _bare(text))
+        text = re.sub(_SAID_BEFORE, "", _strip_marks(text))
         beginning = _REMARK.search(text)
         if not beginning:
             return set()
@@ -363,13 +359,14 @@ class _Reader:
         if _DOUBT.search(remark) or refuses(remark):
             return set()
 
-        values = self.values.get(_plain(text[: beginning.start()]), set())
-        words = _plain(remark)
+        values = self.values.get(_normalise(text[: beginning.start()]), set())
+        words = _normalise(remark)
         texts = [t for t in self.texts if re.search(rf"(?<!\w){re.escape(t)}(?!\w)", words)]
-        whole = [t for t in texts if not any(t != other and t in other for other in texts)]
-        letters = {_plain(letter) for letter in re.findall(r"\b[A-HJ-Z]\b", remark)} & self.names
+        longest = [t for t in texts if not any(t != other and t in other for other in texts)]
+        capitals = re.findall(r"\b[A-HJ-Z]\b", remark)
+        letters = {_normalise(letter) for letter in capitals} & self.names
 
-        return values if all(self.values[t] == values for t in [*whole, *letters]) else set()
+        return values if all(self.values[t] == values for t in [*longest, *letters]) else set()
 
 
 _ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option", "response",
@@ -395,8 +392,8 @@ def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]
             break
 
         begin = match.start()
-        content, end = _decoded(text, begin)
-        more = [] if content is None else _json_answers(content, readers)
+        content, end = _decode_json(text, begin)
+        more = _json_answers(content, readers)
         rest += text[start : begin if more else begin + 1]
         start = end if more else begin + 1
         answers += more
@@ -404,7 +401,7 @@ def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]
     return rest + text[start:], answers
 
 
-def _decoded(text: str, begin: int) -> tuple[Any, int]:
+def _decode_json(text: str, begin: int) -> tuple[Any, int]:
     """Decode JSON at a place, or its complete entries if it is truncated; also return its end."""
     try:
         return _DECODER.raw_decode(text, begin)
@@ -422,14 +419,12 @@ def _json_answers(content: Any, readers: list[_Reader], depth: int = 0) -> list[
     if depth > 5:
         return []
     if isinstance(content, list):
-        return [answer for part in content for answer in _json_answers(part, readers, depth + 1)]
+        return [answer for entry in content for answer in _json_answers(entry, readers, depth + 1)]
 
     if not isinstance(content, tuple):
         return []
-    values = {str(key).strip().lower(): value for key, value in content}
-    item = next((values[key] for key in _ITEM_KEYS if key in values), None)
-    value = next((values[key] for key in _ANSWER_KEYS if key in values), None)
-
+    item = _value_of(content, _ITEM_KEYS)
+    value = _value_of(content, _ANSWER_KEYS)
     number = None if item is None or value is None else _number_of(item, readers)
     if number:
         return _json_answer(number, value, readers)
@@ -458,57 +453,61 @@ def _number_of(name: object, readers: list[_Reader]) -> int | None:
         return int(match[1]) if 1 <= int(match[1]) <= len(readers) else None
 
     for number, reader in enumerate(readers, start=1):
-        if text == reader.id or _plain(text) in reader.statements:
+        if text == reader.id or _normalise(text) in reader.statements:
             return number
 
     return None
 
 
-def _json_answer(number: int, value: Any, readers: list[_Reader]) -> list[_Numbered]:
-    if isinstance(value, tuple):  # an object
-        parts = {str(key).strip().lower(): part for key, part in value}
-        value = next((parts[key] for key in _ANSWER_KEYS if key in parts), None)
-        if value is None:
-            return [(number, ("unreadable", None))]
+def _value_of(content: tuple[tuple[Any, Any], ...], names: Sequence[str]) -> Any:
+    """Return the value of an object's first key with one of several names."""
+    values = {str(key).strip().lower(): value for key, value in content}
+    return next((values[name] for name in names if name in values), None)
 
+
+def _json_answer(number: int, value: Any, readers: list[_Reader]) -> list[_Numbered]:
+    """Return the answer that a value in JSON gives to a statement."""
     if value is None:  # null is not an answer
         return []
-    if isinstance(value, list):
+    if isinstance(value, tuple):  # an object
+        value = _value_of(value, _ANSWER_KEYS)
+    if value is None or isinstance(value, list):
         return [(number, ("unreadable", None))]
 
     return [(number, readers[number - 1].read(str(value)))]
 
 
-def _numbered(line: str, readers: list[_Reader]) -> list[_Numbered]:
+def _read_numbered(line: str, readers: list[_Reader]) -> list[_Numbered]:
     """Return the answers on a line, read as a table's row, as a whole, or between commas."""
-    cells = [cell.strip() for cell in _bare(line).strip("|").split("|")]
+    cells = [cell.strip() for cell in _strip_marks(line).strip("|").split("|")]
     number = _number_of(cells[0], readers) if len(cells) > 1 else None
     if number:
-        read = [readers[number - 1].read(cell) for cell in cells[1:]]
-        good = [answer for answer in read if answer[0] != "unreadable"]
-        return [(number, good[0] if len(good) == 1 else ("unreadable", None))]
+        answers = [readers[number - 1].read(cell) for cell in cells[1:]]
+        readable = [answer for answer in answers if answer[0] != "unreadable"]
+        return [(number, readable[0] if len(readable) == 1 else ("unreadable", None))]
 
-    whole = _read_line(line, readers)
-    if whole and whole[1][0] == "ok":
-        return [whole]
+    line_answer = _read_line(line, readers)
+    if line_answer and line_answer[1][0] == "ok":
+        return [line_answer]
 
-    parts = [part for part in re.split(r"[,;|、،؛]", line) if part.strip()]
-    answers = [_read_line(part, readers) for part in parts]
-    several = [answer for answer in answers if answer is not None]
-    if len(parts) > 1 and len(several) == len(parts):
+    pieces = [piece for piece in re.split(r"[,;|、،؛]", line) if piece.strip()]
+    several = [answer for piece in pieces if (answer := _read_line(piece, readers))]
+    if len(pieces) > 1 and len(several) == len(pieces):
         return several
 
-    return [whole] if whole else []
+    return [line_answer] if line_answer else []
 
 
 def _read_line(line: str, readers: list[_Reader]) -> _Numbered | None:
-    match = _LINE.fullmatch(_bare(line))
+    """Return the answer on a line that begins with a statement's number."""
+    match = _LINE.fullmatch(_strip_marks(line))
     if not match or not 1 <= int(match[1]) <= len(readers):
         return None
     return int(match[1]), readers[int(match[1]) - 1].read(match[2])
 
 
-def _settled(answers: set[_Answer], rest: str) -> _Answer:
+def _agreed(answers: set[_Answer], rest: str) -> _Answer:
+    """Return the one answer that all lines about a statement give, or why there is none."""
     if not answers:
         return rest, None
     good = {answer for answer in answers if answer[0] == "ok"}
@@ -519,7 +518,7 @@ def _settled(answers: set[_Answer], rest: str) -> _Answer:
     return next(iter(answers))
 
 
-def _bare(text: str) -> str:
+def _strip_marks(text: str) -> str:
     """Return a text without surrounding emphasis, quotes and bullets."""
     plain = re.sub(r"[*_`\"“”«»「」『』]", "", text)
     # A minus right before a digit is the number's sign.
@@ -527,9 +526,9 @@ def _bare(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=4096)  # each reply has the same statements and options
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     """Return a text in a form for comparison: only words and signs, in lower case."""
-    text = _bare(_with_plain_signs(text)).lower()
+    text = _strip_marks(_with_plain_signs(text)).lower()
     # a stop before a digit alone is a decimal point
     text = re.sub(r"[()\[\]:;!?=–—、。،۔]|(?<=\w)[.,]|[.,](?!\d)|\s-\s", " ", text)
     return re.sub(r"\s+", " ", text).strip()

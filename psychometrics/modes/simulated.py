@@ -6,11 +6,11 @@ Conditions
 ----------
 ``discrimination``: slope of the items. ``difficulty_sd``: standard deviation, over items, of the
 shift in their thresholds. ``acquiescence``: standard deviation, over respondents, of the tendency
-to agree, whatever the key. ``missing``: share of answers left out at random. ``runs``: number of
-times that each respondent is asked; traits stay the same, and each run has new draws from ``seed``.
+to agree, whatever the key. ``runs``: number of times that each respondent is asked; traits stay the
+same, and each run has new draws from ``seed``.
 
 With the same seed, adding respondents leaves the first respondents unchanged, and adding runs
-leaves the first runs unchanged: traits, items, answers and gaps each have a separate stream of
+leaves the first runs unchanged: traits, items and answers each have a separate stream of
 random numbers, in the order of the respondents.
 """
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, NonNegativeInt
 from scipy.special import softmax
 
-from ..checks import as_numbers, check_columns, check_numbers
+from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Item, Questionnaire, load_questionnaire
 from ..questionnaires.answers import tidy
@@ -33,7 +33,7 @@ from ..store import key_of
 from .mode import Asking, Conditions, Identity, Mode, Runs
 
 # Numbers of the streams of random numbers.
-_OWN_TRAITS, _COMMON_TRAIT, _STYLES, _SHIFTS, _ANSWERS, _GAPS = range(1, 7)
+_TRAITS, _STYLES, _SHIFTS, _ANSWERS = 1, 3, 4, 5
 
 
 class _SimulatedConditions(Conditions):
@@ -42,7 +42,6 @@ class _SimulatedConditions(Conditions):
     discrimination: FiniteFloat = 1.5
     difficulty_sd: Annotated[FiniteFloat, Field(ge=0)] = 0.5
     acquiescence: FiniteFloat = 0.0
-    missing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     runs: Runs = 1
     seed: NonNegativeInt = 0
 
@@ -74,7 +73,8 @@ class Simulated(Mode):
             check_numbers(respondents=respondent)
             content = str(respondent)
         fingerprint = key_of(content, repr(sorted(conditions.items())))
-        return self._who("simulated", "simulated", fingerprint, "graded response")
+        who = "simulated", "simulated", "graded response"
+        return Identity(*who, mode=self.name, fingerprint=fingerprint)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Return answers drawn by :func:`answers`, with three of the conditions as columns."""
@@ -94,7 +94,6 @@ class Simulated(Mode):
 def draw_traits(
     questionnaire: str | Path | Questionnaire,
     respondents: int = 100,
-    correlation: float = 0.0,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Draw trait levels for simulated respondents.
@@ -104,8 +103,6 @@ def draw_traits(
     questionnaire : str, Path or Questionnaire
     respondents : int
         Number of respondents.
-    correlation : float
-        Correlation between any two traits, from 0 to below 1.
     seed : int
 
     Returns
@@ -127,14 +124,10 @@ def draw_traits(
     check_numbers(respondents=respondents, seed=seed)
     questionnaire = load_questionnaire(questionnaire, texts=False)
 
-    if not 0 <= as_numbers("correlation", correlation, axes=0) < 1:
-        raise ParameterError(f"correlation must be from 0 to below 1, got {correlation!r}.")
     names = (
         [scale.id for scale in questionnaire.scales] or list(questionnaire.categories) or ["trait"]
     )
-    common = _stream(seed, _COMMON_TRAIT).standard_normal((respondents, 1))
-    unique = _stream(seed, _OWN_TRAITS).standard_normal((respondents, len(names)))
-    levels = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * unique
+    levels = _stream(seed, _TRAITS).standard_normal((respondents, len(names)))
     width = len(str(respondents))
     index = [f"simulated-{i:0{width}d}" for i in range(1, respondents + 1)]
 
@@ -195,18 +188,13 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
 
     size = settings["runs"], len(items), len(traits)
     drawn = np.empty(size)
-    is_missing = np.empty(size, dtype=bool)
     for run in range(settings["runs"]):
         chances = _stream(seed, _ANSWERS, run).random((len(traits), len(items)))
-        gaps = _stream(seed, _GAPS, run).random((len(traits), len(items)))
-        is_missing[run] = (gaps < settings["missing"]).T
-
         for number, (values, shares) in enumerate(options):
             below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
             drawn[run, number] = values[below.sum(axis=1)]
 
-    who, runs, numbers = (part.ravel() for part in np.indices((size[2], *size[:2])))
-    statuses = is_missing.transpose(2, 0, 1).ravel().astype(int)
+    who, runs, numbers = (indices.ravel() for indices in np.indices((size[2], *size[:2])))
     table = pd.DataFrame(
         {
             "respondent_id": traits.index.take(who),
@@ -214,7 +202,7 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
             "run": runs + 1,
             "item_id": pd.Index([item.id for item in items]).take(numbers),
             "value": drawn.transpose(2, 0, 1).ravel(),
-            "status": pd.Index(["ok", "missing"]).take(statuses),
+            "status": "ok",
         }
     )
 
@@ -246,14 +234,21 @@ def _options(
     """Return the values of an item's options, and respondents' probabilities of choosing them."""
     scale, sign = place
     values = np.array([option.value for option in questionnaire.choices(item)])
-    if scale is None and questionnaire.categories:
-        return values, _nominal(traits[list(questionnaire.categories)], item, slope, style)
+    if scale is None and questionnaire.categories:  # the nominal model
+        weights = np.array(item.weights, dtype=float)
+        largest = max(np.abs(weights).max(), 1e-12)  # files differ in the unit of their scores
+        utility = slope * traits[list(questionnaire.categories)].to_numpy() @ (weights / largest).T
+        utility += style[:, None] * np.linspace(-1, 1, len(weights))
+        return values, softmax(utility, axis=1)
 
+    # The graded-response model, with thresholds evenly spread between -1.5 and 1.5 trait units.
     values = np.sort(values)
-    level = traits[scale].to_numpy() if scale else np.zeros(len(traits))
-    # Evenly spread between -1.5 and 1.5 trait units.
     thresholds = np.linspace(-1.5, 1.5, len(values) + 1)[1:-1] + shift
-    return values, _graded(sign * level + style, slope, thresholds)
+    trait = style + (sign * traits[scale].to_numpy() if scale else 0.0)
+    direction = np.sign(slope) or 1.0
+    above = 1 / (1 + np.exp(-abs(slope) * (direction * trait[:, None] - thresholds)))
+    at_least = np.pad(above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
+    return values, at_least[:, :-1] - at_least[:, 1:]
 
 
 def _stream(*numbers: int) -> np.random.Generator:
@@ -269,35 +264,10 @@ def _place(questionnaire: Questionnaire, item_id: str) -> tuple[str | None, int]
     return ("trait", 1) if not questionnaire.scales and not questionnaire.categories else (None, 1)
 
 
-def _nominal(
-    traits: pd.DataFrame, item: Item, slope: float, style: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the probability of each option under the nominal model, shape (R, K)."""
-    weights = np.array(item.weights, dtype=float)
-    largest = max(np.abs(weights).max(), 1e-12)  # files differ in the unit of their scores
-    utility = slope * traits.to_numpy() @ (weights / largest).T
-    utility += style[:, None] * np.linspace(-1, 1, len(weights))
-    shares: NDArray[np.float64] = softmax(utility, axis=1)
-    return shares
-
-
 def _check_traits(traits: pd.DataFrame) -> None:
-    for part, index in {"column": traits.columns, "respondent": traits.index}.items():
+    for axis, index in {"column": traits.columns, "respondent": traits.index}.items():
         if index.has_duplicates:
-            raise ParameterError(f"traits: two {part}s {index[index.duplicated()][0]}; keep one.")
+            raise ParameterError(f"traits: two {axis}s {index[index.duplicated()][0]}; keep one.")
     numbers = traits.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     if not len(traits) or not np.isfinite(numbers).all():
         raise ParameterError("traits must have at least one row, and only numbers.")
-
-
-def _graded(
-    trait: NDArray[np.float64], discrimination: float, thresholds: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the probability of each option under the graded-response model, shape (R, K)."""
-    sign = np.sign(discrimination) or 1.0
-    steps = abs(discrimination) * (sign * trait[:, None] - thresholds)
-    above = 1 / (1 + np.exp(-steps))
-    steps_down: NDArray[np.float64] = np.pad(
-        above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0))
-    )
-    return steps_down[:, :-1] - steps_down[:, 1:]

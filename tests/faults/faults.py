@@ -157,7 +157,7 @@ def _often() -> None:
     """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
     importlib.import_module("psychometrics.store.answers")._MANY_PARTS = 16
     importlib.import_module("psychometrics.store.answers")._SAVE_EVERY = 0.0
-    importlib.import_module("psychometrics.modes.option_shares")._BATCH = 4
+    importlib.import_module("psychometrics.modes.option_table")._BATCH = 4
 
 
 @functools.cache
@@ -196,7 +196,8 @@ def _on_ray(store: Path, place: Path) -> int:
 def _completions(store: Path, place: Path) -> None:
     _often()
     templates = [f"I feel [M] {number}." for number in range(120)]
-    mine(place / "masked", templates, 5, batch_size=2, store=store, progress=False)
+    importlib.import_module("psychometrics.modes.completions")._BATCH = 2
+    mine(place / "masked", templates, 5, store=store, progress=False)
 
 
 def _chat(store: Path, place: Path) -> None:

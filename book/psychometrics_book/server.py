@@ -19,11 +19,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pandas as pd
 
-from ..exceptions import ParameterError
-from ..files import digest_text
-from ..questionnaires import Questionnaire
-from . import simulated
-from .messages import caesar
+from psychometrics.exceptions import ParameterError
+from psychometrics.files import digest_text
+from psychometrics.modes import simulated
+from psychometrics.modes.messages import caesar
+from psychometrics.questionnaires import Questionnaire
 
 _REFUSAL = "As a language model, I have no personality to describe."
 
@@ -71,7 +71,7 @@ def simulated_endpoint(
         raise ParameterError(f"refuses must be a share from 0 to 1, got {refuses!r}.")
 
     lock = threading.Lock()
-    asked: Counter[str] = Counter()
+    repeats: Counter[str] = Counter()
 
     def reply(model: str, prompt: list[dict[str, str]]) -> str:
         system = " ".join(m["content"] for m in prompt if m["role"] == "system")
@@ -81,8 +81,8 @@ def simulated_endpoint(
 
         digest = digest_text(model, system, user)
         with lock:  # the draw depends on the question, not on the order of threads
-            asked[digest] += 1
-            rng = np.random.default_rng([seed, int(digest[:8], 16), asked[digest]])
+            repeats[digest] += 1
+            rng = np.random.default_rng([seed, int(digest[:8], 16), repeats[digest]])
 
         draw = int(rng.integers(1 << 31))
         draws = simulated.answers(questionnaire, traits.loc[[model]], seed=draw, difficulty_sd=0.0)
@@ -110,15 +110,15 @@ def _lines(questionnaire: Questionnaire, user: str, values: pd.Series) -> str:
     lines = []
     for item in questionnaire.items:
         statement = re.escape(questionnaire.statement(item))
-        asked = re.search(rf"^(\d+)\. {statement}(?: \((.*)\))?$", user, re.MULTILINE)
-        if not asked:
+        line = re.search(rf"^(\d+)\. {statement}(?: \((.*)\))?$", user, re.MULTILINE)
+        if not line:
             continue
 
         options = questionnaire.choices(item)
         text = next(option.label for option in options if option.value == values[item.id])
-        shown = re.search(rf"(\w+) = {re.escape(text)}(?![\w ])", asked[2] or user)
-        if shown:
-            lines.append((int(asked[1]), f"{asked[1]}: {shown[1]}"))
+        label = re.search(rf"(\w+) = {re.escape(text)}(?![\w ])", line[2] or user)
+        if label:
+            lines.append((int(line[1]), f"{line[1]}: {label[1]}"))
 
     return "\n".join(line for _, line in sorted(lines))
 

@@ -1,10 +1,11 @@
-"""The budget for requests to an endpoint: reserve before sending, and settle after the reply."""
+"""Limits of an endpoint: its requests and tokens per minute, and the budget of a call."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..progress import Spending
 from .completions import _Completion
@@ -12,6 +13,46 @@ from .endpoint import Endpoint
 
 # Most tokens of a request besides its text: the marks between messages.
 _OVERHEAD = 32
+
+
+class _Limits:
+    """The limits of an endpoint, which all models at its address share."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        # Slightly slower than allowed, as requests arrive less evenly than they are sent.
+        self.gap = 61.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
+        self.tokens = endpoint.tokens_per_minute
+        self.next_request = 0.0  # start time by the limit of requests
+        self.next_tokens = 0.0  # start time by the limit of tokens
+        self.largest = 0  # most tokens of a request so far
+
+    def begin(self, now: float, tokens: int) -> None:
+        """Count a request that begins now."""
+        self.next_request = now + self.gap
+        if self.tokens:
+            self.largest = max(self.largest, min(tokens, int(self.tokens)))
+            self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
+
+    def settle(self, estimated: int, actual: int) -> None:
+        """Correct a request's number of tokens once it is known."""
+        if self.tokens:
+            self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
+
+    def _seconds(self, tokens: int) -> float:
+        # No minute may exceed the limit, not even with a request that begins in its last second.
+        limit = self.tokens or math.inf
+        return 61.0 * tokens / max(limit - self.largest, min(tokens, limit), 1.0)
+
+
+_limits_of = functools.lru_cache(maxsize=64)(_Limits)
+
+
+@dataclass
+class _Reservation:
+    """A request's text, and its greatest possible cost while that is reserved."""
+
+    text: str
+    most: float | None = None
 
 
 class _Budget:
@@ -61,31 +102,34 @@ class _Budget:
         cost = self.cost(prompt, completion)
         self.spending.add({"estimated": True}, prompt, completion, cost)
 
-    def reserve(self, text: str, within: bool = True) -> float | None:
-        """Reserve a request's greatest possible cost; return None if the budget forbids it."""
+    def reserve(self, reservation: _Reservation, within: bool = True) -> bool:
+        """Reserve a request's greatest possible cost, if the budget allows it."""
         spending = self.spending
-        most = self.cost(*self.most_tokens(text))
+        most = self.cost(*self.most_tokens(reservation.text))
         total = spending.cost + spending.reserved + most
         if within and self._limit is not None and total > self._limit:
-            return None
+            return False
+
+        reservation.most = most
         spending.reserved += most
         spending.under_way += 1
-        return most
+        return True
 
-    async def wait(self, text: str) -> float | None:
-        """Reserve as soon as open requests leave enough money; return None if they cannot."""
+    async def wait(self, reservation: _Reservation) -> bool:
+        """Reserve as soon as open requests leave enough money; return whether they ever do."""
         async with self._lock:
-            most = self.reserve(text)
-            while most is None and self.spending.under_way:
+            while not self.reserve(reservation):
+                if not self.spending.under_way:
+                    return False
+
                 self._settled.clear()
                 await self._settled.wait()
-                most = self.reserve(text)
 
-        return most
+        return True
 
-    def settle(self, most: float, completion: _Completion, text: str) -> _Completion:
+    def settle(self, reservation: _Reservation, completion: _Completion) -> _Completion:
         """Count a reply in place of its reservation; return it with its usage or an estimate."""
-        self._take_back(most)
+        text = reservation.text
         usage = completion.usage
         tokens = completion.tokens
 
@@ -96,22 +140,29 @@ class _Budget:
             per_byte = tokens[0] / len(text)
             self._tokens_per_byte = max(self._tokens_per_byte or 0.0, per_byte)
 
-        self.spending.add(usage, *tokens, self.cost(*tokens))
+        if reservation.most is not None:  # otherwise another conversation pays for the reply
+            self._take_back(reservation)
+            self.spending.add(usage, *tokens, self.cost(*tokens))
+
         return replace(completion, usage=usage, tokens=tokens)
 
-    def release(self, most: float, text: str, paid: bool = False) -> None:
+    def release(self, reservation: _Reservation, paid: bool = False) -> None:
         """Cancel the reservation of a request without a reply.
 
         If the endpoint may have replied nevertheless (``paid``), count the request's greatest
         possible cost.
         """
-        self._take_back(most)
-        if paid:
-            prompt, reply = self.most_tokens(text)
-            self.spending.add({"estimated": True}, prompt, reply, most)
+        most = reservation.most
+        if most is not None:
+            self._take_back(reservation)
+            if paid:
+                tokens = self.most_tokens(reservation.text)
+                self.spending.add({"estimated": True}, *tokens, most)
 
-    def _take_back(self, most: float) -> None:
+    def _take_back(self, reservation: _Reservation) -> None:
         spending = self.spending
         spending.under_way -= 1
+        most = reservation.most or 0.0
         spending.reserved = spending.reserved - most if spending.under_way else 0.0
+        reservation.most = None
         self._settled.set()

@@ -1,8 +1,12 @@
-"""Probabilities of options from an NLI classifier, a local language model, or an endpoint."""
+"""The table of options, and three ways to score it: entailment, logits, or an endpoint's tokens.
+
+A row of the table is an option of an item, in the order in which a prompt shows the options.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +19,18 @@ from scipy.stats import binom
 
 from ..checks import check_three
 from ..endpoints.endpoint import Endpoint
-from ..exceptions import RespondentError
+from ..exceptions import ParameterError, RespondentError
 from ..models.chat_templates import fill_template
 from ..models.devices import resolve_device
 from ..models.lengths import check_length
 from ..models.loading import load_config, load_model, to_device
 from ..models.sources import find
-from ..questionnaires import Questionnaire
+from ..questionnaires import Item, Questionnaire
 from ..store import StoredAnswers, key_of
-from .chat_endpoint import _first_tokens
+from .chat import _first_tokens
+from .messages import _system_for_choice, messages, option_labels
 from .mode import Asking
 from .nli import NLI, PROBABILITIES
-from .option_prompts import _as_text, _endpoint_replies, _option_sentence, _scored_replies
 from .prompting import _check_finite
 
 if TYPE_CHECKING:
@@ -35,6 +39,160 @@ if TYPE_CHECKING:
 _BATCH = 16
 # Shortest common beginning of a batch that is worth reading separately.
 _LEAST_SHARED = 32
+
+
+def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
+    """Return a row for every combination of a prompt to a language model and a reply to score.
+
+    Returns
+    -------
+    DataFrame
+        ``item_id, permutation, position, option, label, value, reply``, the ``prompt`` (system and
+        user text), and ``is_baseline``.
+    """
+    voice = conditions["wording"] == "voice"
+    baseline = conditions["baseline"]
+    bare = questionnaire.model_copy(update={"stem": None})  # a baseline is a whole sentence
+    rows = []
+    for item in questionnaire.items:
+        options = questionnaire.choices(item)
+        names = option_labels(options, conditions["labels"])
+        orders = [tuple(range(len(options)))]  # a voice prompt shows no options
+
+        if not voice:
+            orders = _orders_of(len(options), conditions["permutations"])
+
+        for number, order in enumerate(orders, start=1):
+            prompts = [_choice_prompt(questionnaire, item, conditions, order)]
+            if baseline is not None:
+                empty = item.model_copy(update={"text": baseline})
+                prompts.append(_choice_prompt(bare, empty, conditions, order))
+
+            for place, i in enumerate(order):
+                reply = names[place] if conditions["score"] == "label" else options[i].label
+                row = {
+                    "item_id": item.id,
+                    "permutation": number,
+                    "position": place + 1,
+                    "option": i + 1,
+                    "label": options[i].label,
+                    "value": options[i].value,
+                    "reply": _voice_sentence(reply) if voice else reply,
+                }
+
+                for text in prompts:
+                    rows.append(row | {"prompt": text, "is_baseline": text is not prompts[0]})
+
+    return pd.DataFrame(rows)
+
+
+def _choice_prompt(
+    questionnaire: Questionnaire, item: Item, conditions: dict[str, Any], order: tuple[int, ...]
+) -> tuple[str, str]:
+    """Return the system and user text about an item; for a voice, only the text to continue."""
+    if conditions["wording"] == "voice":
+        statement = questionnaire.statement(item)
+        persona = conditions["persona"]
+        return "", f"{persona} {statement}" if persona else statement
+
+    prompt = messages(
+        questionnaire,
+        [item],
+        conditions["role"],
+        conditions["wording"],
+        labels=conditions["labels"],
+        orders=[order],
+        reply="choice",
+    )
+    *system, user = (message["content"] for message in prompt)
+    return "".join(system), user  # a file's own prompt may have no system text
+
+
+def _as_text(prompt: tuple[str, str]) -> str:
+    """Return the text that a base model continues."""
+    system, user = prompt
+    return f"{system}\n{user}\nAnswer:" if system else user
+
+
+def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
+    """Return a row for every combination of a prompt to an endpoint and a label of an option."""
+    own_system = _system_for_choice(questionnaire, conditions["labels"])
+    if conditions["role"] == "default" and conditions["wording"] != "file" and own_system:
+        conditions = conditions | {"role": own_system}
+
+    rows = _scored_replies(questionnaire, conditions)
+    long = [label for label in rows["reply"] if len(label) > 1]
+    if long:
+        raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
+
+    if conditions["raw"]:
+        rows["prompt"] = [("", _as_text(prompt)) for prompt in rows["prompt"]]
+
+    return rows
+
+
+def _option_sentence(label: str) -> str:
+    """Turn an option into a sentence in the first person that can follow a statement.
+
+    Examples
+    --------
+    >>> _option_sentence("very inaccurate")
+    'As a description of me, this is very inaccurate.'
+    >>> _option_sentence("Strongly agree")
+    'I strongly agree with this.'
+    >>> _option_sentence("yes")
+    'Yes, this is true of me.'
+    >>> _option_sentence("Paris")
+    'The answer is: Paris.'
+    """
+    words = label.strip().rstrip(".")
+    low = words.lower()
+
+    if re.search(r"\b(in)?accurate\b|\b(un)?true\b|\bfalse\b|\b(un)?characteristic\b", low):
+        return f"As a description of me, this is {low}."
+    if re.search(r"\b(dis)?agree\b", low):
+        return f"I {low} with this."
+    if re.search(r"\b(dis)?like\b", low):
+        return f"I {low} this."
+
+    if low in ("yes", "no"):
+        return "Yes, this is true of me." if low == "yes" else "No, this is not true of me."
+    if re.fullmatch(r"(almost )?(always|never)|often|sometimes|rarely|seldom|usually", low):
+        return f"This is {low} true of me."
+
+    return f"The answer is: {words}."
+
+
+def _voice_sentence(label: str) -> str:
+    """Turn an option into a sentence with which a speaker could continue after a statement.
+
+    Examples
+    --------
+    >>> _voice_sentence("very inaccurate")
+    'This describes me very inaccurately.'
+    >>> _voice_sentence("neither accurate nor inaccurate")
+    'This describes me neither accurately nor inaccurately.'
+    >>> _voice_sentence("Strongly agree")
+    'I strongly agree with this.'
+    """
+    words = label.strip().rstrip(".").lower()
+    if re.search(r"\b(in)?accurate\b", words):
+        return f"This describes me {re.sub('accurate', 'accurately', words)}."
+    return _option_sentence(label)
+
+
+def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
+    """Return the orders of options; an order lists the option at each place.
+
+    Examples
+    --------
+    >>> _orders_of(3, "cyclic")
+    [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+    """
+    order = tuple(range(count))
+    if permutations == "cyclic":
+        return [order[i:] + order[:i] for i in range(count)]
+    return [order if permutations == "given" else order[::-1]]
 
 
 def _by_entailment(
@@ -110,15 +268,15 @@ def _by_logits(
     bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
     groups = [group for _, group in new.groupby("prompt")]  # prompts of similar length together
     for start in range(0, len(groups), _BATCH):
-        chunk = groups[start : start + _BATCH]
-        asked = [(part["prompt"].iloc[0], list(part["reply"])) for part in chunk]
-        whole = pd.concat(chunk)
-        done = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in whole["prompt"]]})
-        done["reply"] = whole["reply"].to_list()
-        done["log_probability"] = model(asked, conditions["score"] == "text_mean")
-        _check_finite(done["log_probability"], asking.identity)
-        stored.collect(done, list(whole["key"]), len(done))
-        bar.update(len(done))
+        batch = groups[start : start + _BATCH]
+        questions = [(group["prompt"].iloc[0], list(group["reply"])) for group in batch]
+        replies = pd.concat(batch)
+        scored = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in replies["prompt"]]})
+        scored["reply"] = replies["reply"].to_list()
+        scored["log_probability"] = model(questions, conditions["score"] == "text_mean")
+        _check_finite(scored["log_probability"], asking.identity)
+        stored.collect(scored, list(replies["key"]), len(scored))
+        bar.update(len(scored))
 
     # Kept as logarithms, because probabilities of long texts would round to 0.
     logs = stored.rows.loc[rows["key"], "log_probability"]
@@ -138,17 +296,15 @@ def _by_endpoint(
     asking = asking._replace(conditions=conditions)
     replies = _first_tokens(questionnaire, asking, endpoint.resolved(), items)
 
-    statuses = rows["prompt"].map({prompt: first.status for prompt, first in replies.items()})
+    statuses = rows["prompt"].map({prompt: status for prompt, (status, _) in replies.items()})
     failed = statuses != "ok"
-    left = dict(zip(rows.loc[failed, "item_id"], statuses[failed], strict=True))
+    unanswered = dict(zip(rows.loc[failed, "item_id"], statuses[failed], strict=True))
     labels = rows.groupby("prompt")["reply"].agg(set)
-    read = {
-        prompt: _label_shares(first.tokens, labels[prompt])
-        for prompt, first in replies.items()
-        if first.status == "ok"
-    }
-    if read and not any(mass for _, mass, _, _ in read.values()):
-        tokens = next(first.tokens for first in replies.values() if first.status == "ok")
+    tokens_of = {prompt: tokens for prompt, (_, tokens) in replies.items() if tokens}
+    shares = {prompt: _label_shares(tokens, labels[prompt]) for prompt, tokens in tokens_of.items()}
+
+    if shares and not any(mass for _, mass, _, _ in shares.values()):
+        tokens = next(iter(tokens_of.values()))
         raise RespondentError(
             f"{asking.identity.respondent_id} begins its reply with none of the labels "
             f"({', '.join(sorted(set(rows['reply'])))}); the likeliest tokens are "
@@ -157,11 +313,11 @@ def _by_endpoint(
 
     numbers = []
     for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True):
-        logs, mass, seen, unseen = read.get(prompt, ({}, np.nan, np.nan, np.nan))
+        logs, mass, seen, unseen = shares.get(prompt, ({}, np.nan, np.nan, np.nan))
         numbers.append((logs.get(reply, np.nan), mass, seen, unseen))
 
     rows[["log_probability", "mass", "labels_seen", "unseen"]] = np.array(numbers, dtype=float)
-    return _within_prompts(rows), left
+    return _within_prompts(rows), unanswered
 
 
 def _label_shares(
@@ -190,10 +346,10 @@ def _label_shares(
     mass = sum(shares.values())
     seen = sum(share > 0 for share in shares.values())
     least = min(tokens.values())
-    rest = (len(labels) - seen) * np.exp(least)
+    unseen = (len(labels) - seen) * np.exp(least)
     logs = {label: np.log(share) if share else least for label, share in shares.items()}
 
-    return logs, mass, seen, rest / (mass + rest) if mass else 1.0
+    return logs, mass, seen, unseen / (mass + unseen) if mass else 1.0
 
 
 def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -218,7 +374,7 @@ def _shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]
     """
     # Scaled within each group, so that no group underflows as a whole.
     odds = np.exp((logs - logs.groupby(by).transform("max")).to_numpy())
-    return _shares(odds, [part.to_numpy() for part in by])
+    return _shares(odds, [group.to_numpy() for group in by])
 
 
 def _shares(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.float64]:
@@ -235,18 +391,18 @@ class _ReplyScorer:
         source = find(name_or_path)
         self.decodes = bool(load_config(source).is_encoder_decoder)
         head = "encoder-decoder" if self.decodes else "causal"
-        what = "a causal or an encoder-decoder model, which continues a text"
-        model, self.tokenizer = load_model(source, head, what=what)
+        kinds = "a causal or an encoder-decoder model, which continues a text"
+        model, self.tokenizer = load_model(source, head, what=kinds)
         self.device = resolve_device(None)
         self.model: Any = to_device(model, self.device, dtype, source.name)
 
     @torch.inference_mode()
     def __call__(
-        self, asked: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
+        self, questions: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
     ) -> NDArray[np.float64]:
         """Return the log-probability of each reply, summed or averaged over its tokens."""
         sequences = []
-        for prompt, replies in asked:
+        for prompt, replies in questions:
             context, space = self._context(prompt)
             for reply in replies:
                 ids = self._tokens(f"{space}{reply}")
@@ -284,25 +440,25 @@ class _ReplyScorer:
         for number, (context, ids) in enumerate(sequences):
             groups.setdefault(tuple(context + ids[:-1]), []).append(number)
 
-        read = list(groups)
+        texts = list(groups)
         scored = {}
-        check_length([list(tokens) for tokens in read], self.model, self.tokenizer)
+        check_length([list(tokens) for tokens in texts], self.model, self.tokenizer)
 
-        for start in range(0, len(read), _BATCH):
-            part = read[start : start + _BATCH]
-            first = min(len(sequences[number][0]) for row in part for number in groups[row]) - 1
-            logits = self._logits_from(part, first)
+        for start in range(0, len(texts), _BATCH):
+            batch = texts[start : start + _BATCH]
+            place = min(len(sequences[number][0]) for row in batch for number in groups[row]) - 1
+            logits = self._logits_from(batch, place)
 
-            for row, tokens in enumerate(part):
+            for row, tokens in enumerate(batch):
                 for number in groups[tokens]:
                     context, ids = sequences[number]
-                    last = len(context) - 1 - first
+                    last = len(context) - 1 - place
                     logs = logits[row, last : last + len(ids)].log_softmax(dim=-1)
                     scored[number] = logs[range(len(ids)), ids]
 
         return [scored[number] for number in range(len(sequences))]
 
-    def _logits_from(self, rows: list[tuple[int, ...]], first: int) -> torch.Tensor:
+    def _logits_from(self, rows: list[tuple[int, ...]], place: int) -> torch.Tensor:
         """Return only the logits from one place on, (rows, places, V), since V is large.
 
         The common beginning of all rows is read once: prompts differ only in their last line.
@@ -310,7 +466,7 @@ class _ReplyScorer:
         least = min(rows)
         greatest = max(rows)  # least and greatest differ earliest
         pairs = enumerate(zip(least, greatest, strict=False))
-        shared = min(first, next((i for i, (a, b) in pairs if a != b), len(least)))
+        shared = min(place, next((i for i, (a, b) in pairs if a != b), len(least)))
         width = max(map(len, rows))
         ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=self.device)
         mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
@@ -328,10 +484,10 @@ class _ReplyScorer:
             inputs["input_ids"] = ids
 
         if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
-            inputs["logits_to_keep"] = width - first
+            inputs["logits_to_keep"] = width - place
 
         logits: torch.Tensor = self.model(**inputs).logits
-        return logits[:, first - width :].float()
+        return logits[:, place - width :].float()
 
     def _encoder_decoder(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
         scored = []
