@@ -293,7 +293,7 @@ def _print_agreement(table) -> None:
             sentences.append(f"scale by key is {row.share:.0%} of it")
         if not math.isnan(row.p_beyond):
             sentences.append(f"for the rest p = {number(row.p_beyond, 'p')}")
-        if not math.isnan(row.with_others):
+        if "with_others" in table and not math.isnan(row.with_others):
             sentences.append(f"this model with the others {row.with_others:.2f}")
         if isinstance(row.note, str) and row.note:
             sentences.append(row.note)

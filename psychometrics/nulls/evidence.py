@@ -304,7 +304,7 @@ def profile_agreement(
     scores: pd.DataFrame,
     scales: pd.Series | None = None,
     cells: pd.Series | None = None,
-    draws: int = 0,
+    draws: int | None = None,
 ) -> pd.Series:
     r"""Return how well independent respondents agree about items, with a 95 % interval.
 
@@ -338,9 +338,9 @@ def profile_agreement(
         removed first, so that only agreement within scales counts.
     cells : Series, optional
         The cell of each item, in the order of the columns.
-    draws : int
+    draws : int, optional
         Number of permutations for the null, in which each respondent's scores are dealt anew to
-        the items; 0 for no null.
+        the items; by default there is no null.
 
     Returns
     -------
@@ -377,7 +377,8 @@ def profile_agreement(
         raise ParameterError(f"scores: {number} respondents; give at least two, one in a row.")
     if not np.isfinite(values).all():
         raise ParameterError("scores: some are missing; leave out these items or respondents.")
-    check_numbers(draws=draws)
+    if draws is not None:
+        check_numbers(draws=draws)
     for name, groups in {"scales": scales, "cells": cells}.items():
         if groups is not None and (len(groups) != items or pd.isna(groups).any()):
             raise ParameterError(f"{name}: give a {name[:-1]} for each of the {items} items.")
@@ -407,14 +408,13 @@ def profile_agreement(
         result["between"] = _mean_product(means)
         result["within"] = _mean_product(unit - means)
 
-    if draws:
+    if draws is not None:
         dealt = _deal_scores(unit, np.zeros(items), draws)
         result["null"] = np.quantile(dealt, 0.95)
         result["p"] = (1 + (dealt >= value - 1e-9).sum()) / (1 + draws)
-
-    if draws and cells is not None:
-        dealt = _deal_scores(unit, cells, draws)
-        result["p_within"] = (1 + (dealt >= value - 1e-9).sum()) / (1 + draws)
+        if cells is not None:
+            dealt = _deal_scores(unit, cells, draws)
+            result["p_within"] = (1 + (dealt >= value - 1e-9).sum()) / (1 + draws)
 
     return pd.Series(result)
 

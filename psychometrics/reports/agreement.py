@@ -49,9 +49,9 @@ def agreement_table(
         null, p``, from :func:`psychometrics.nulls.evidence.profile_agreement` of keyed item scores;
         ``scale_by_key``, the part of the agreement that lies between items of different scales or
         keys, and ``share``, that part divided by the agreement, if it is positive; ``p_beyond``, of
-        the rest; ``with_others``, the respondent's mean correlation with the others; and ``note``,
-        which says who was left out or why there is no agreement. The parts are missing if all items
-        belong to one scale and are keyed alike.
+        the rest; ``with_others``, the named respondent's mean correlation with the others; and
+        ``note``, which says who was left out or why there is no agreement. The parts are missing if
+        all items belong to one scale and are keyed alike.
 
     Examples
     --------
@@ -68,7 +68,8 @@ def agreement_table(
         rows.append({"questionnaire": questionnaire.id} | row)
 
     columns = ["questionnaire", "respondents", "items", "agreement", "low", "high", "null", "p"]
-    columns += ["scale_by_key", "share", "p_beyond", "with_others", "note"]
+    columns += ["scale_by_key", "share", "p_beyond"]
+    columns += ["note"] if respondent is None else ["with_others", "note"]
     return pd.DataFrame(rows).reindex(columns=columns)
 
 
