@@ -14,7 +14,6 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..exceptions import ParameterError, PsychometricsError, needed
-from ..formats import number
 from .answers import _collect_answers, read_answer_file
 from .options import (
     AnswerFile,
@@ -280,28 +279,9 @@ def _print_flags(flags) -> None:
 
 def _print_agreement(table) -> None:
     """Print how well respondents agree about items, with the null, or why they cannot."""
-    for row in table.itertuples():
-        sentences = []
-        if not math.isnan(row.agreement):
-            ends = "no interval" if math.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}"
-            sentences.append(
-                f"{row.agreement:.2f} ({ends}) of {row.respondents} respondents about "
-                f"{row.items:.0f} items; if dealt at random, up to {row.null:.2f} in 95 %, "
-                f"p = {number(row.p, 'p')}"
-            )
-        if not math.isnan(row.share):
-            sentences.append(f"scale by key is {row.share:.0%} of it")
-        if not math.isnan(row.p_beyond):
-            sentences.append(f"for the rest p = {number(row.p_beyond, 'p')}")
-        if "with_others" in table and not math.isnan(row.with_others):
-            sentences.append(f"this model with the others {row.with_others:.2f}")
-        if isinstance(row.note, str) and row.note:
-            sentences.append(row.note)
-
-        typer.echo(f"agreement, {row.questionnaire}: {'; '.join(sentences)}")
-
-    if table["agreement"].notna().any():
-        typer.echo(pm.agreement.INDEPENDENT)
+    typer.echo("agreement of independent respondents:")
+    typer.echo(table.dropna(axis=1, how="all").to_string(index=False, float_format="{:.3f}".format))
+    typer.echo(pm.agreement.INDEPENDENT)
 
 
 def _read_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):

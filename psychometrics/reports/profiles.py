@@ -458,11 +458,9 @@ def _clearness(gaps: np.ndarray) -> np.ndarray:
 
 def _load_with_scales(questionnaires: str | Path | Questionnaire | Iterable) -> list[Questionnaire]:
     loaded = load_questionnaires(questionnaires)
-    for questionnaire in loaded:
-        if not questionnaire.scales:
-            raise ParameterError(
-                f"{questionnaire.id} has no scales: use `psychometrics scores --plot`."
-            )
+    without = [questionnaire.id for questionnaire in loaded if not questionnaire.scales]
+    if without:
+        raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
     return loaded
 
 
@@ -673,17 +671,12 @@ def _ask_others(
     against: str | None, respondent: str, loaded: list[Questionnaire], settings: dict
 ) -> pd.DataFrame:
     """Return the item scores of the other respondents, which are shipped or newly collected."""
-    if against is None:
-        return pd.DataFrame()
-
-    names = [name for name in population(against) if Path(name).name != respondent]
+    asked = [] if against is None else population(against)
+    names = [name for name in asked if Path(name).name != respondent]
     tables = []
     for questionnaire in loaded if names else []:
-        stored = pd.DataFrame({"respondent_id": []})
-        if settings["mode"] == "nli":
-            stored = _shipped_scores(questionnaire)
-
-        if set(names) <= set(stored["respondent_id"]):
+        stored = _shipped_scores(questionnaire) if settings["mode"] == "nli" else pd.DataFrame()
+        if set(names) <= set(stored.get("respondent_id", ())):
             tables.append(stored[stored["respondent_id"].isin(names)])
         else:
             tables.append(_item_means(item_scores(ask(questionnaire, names, **settings))))
@@ -694,9 +687,6 @@ def _ask_others(
 def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
     """Return the embedded population's shipped item scores, or none for other prompts."""
     path = shipped("profile.parquet")
-    if not path.is_file():
-        return pd.DataFrame({"respondent_id": []})
-
-    table = pd.read_parquet(path)
+    table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
     digest = key_of(prompts(questionnaire).to_csv(index=False))
     return table[table["prompts"] == digest].drop(columns="prompts")

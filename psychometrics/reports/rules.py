@@ -364,10 +364,12 @@ def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tu
     rhos = monotony(shares).iloc[0]
     head_rhos = monotony(head_shares)
     value = abs(rhos["source"] - rhos["inverse"]) / 2 - 1e-12
-    drawn = ((head_rhos["source"] - head_rhos["inverse"]).abs() / 2).dropna().to_numpy()
-    if not len(drawn):
+    regularity = (head_rhos["source"] - head_rhos["inverse"]).abs() / 2
+    if regularity.isna().all():
         return
 
+    # a head whose normalised answers are the same for all intensifiers is not regular at all
+    drawn = regularity.fillna(0).to_numpy()
     if not np.isfinite(value):
         words = "once normalised, its answers are the same for all intensifiers."
         yield "", "trend", "!", words, value
