@@ -175,10 +175,9 @@ def _compare(
         typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
 
     for row in tables["tab-compare-differences"].itertuples():
-        typer.echo(
-            f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
-            f"({_ends(row.low, row.high, '+.3f')}), {row.verdict}"
-        )
+        ends = _ends(row.low, row.high, "+.3f")
+        place = f"{row.questionnaire}, {row.scale}: {row.model}"
+        typer.echo(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
 
     _print_agreement(tables["tab-compare-agreement"])
     if "tab-compare-failed" in tables:

@@ -383,16 +383,7 @@ def profile_agreement(
         if groups is not None and (len(groups) != items or pd.isna(groups).any()):
             raise ParameterError(f"{name}: give a {name[:-1]} for each of the {items} items.")
 
-    size = np.abs(values).max(axis=1, keepdims=True)
-    if scales is not None:
-        values = values - _group_means(values, scales)
-
-    centred = values - values.mean(axis=1, keepdims=True)
-    length = np.linalg.norm(centred, axis=1, keepdims=True)
-    if (length <= 1e-12 * size).any():  # rounding is all that is left
-        raise ParameterError("scores: a respondent gives all items one score; leave it out.")
-
-    unit = centred / length
+    unit = _unit_scores(values, scales)
     total = unit.sum(axis=0)
     value = (total @ total - number) / (number * (number - 1))
     half = np.nan
@@ -417,6 +408,21 @@ def profile_agreement(
             result["p_within"] = (1 + (dealt >= value - 1e-9).sum()) / (1 + draws)
 
     return pd.Series(result)
+
+
+def _unit_scores(values: np.ndarray, scales: pd.Series | None) -> np.ndarray:
+    """Return scores without scale means, centred and scaled to length 1 for each respondent."""
+    size = np.abs(values).max(axis=1, keepdims=True)
+    if scales is not None:
+        values = values - _group_means(values, scales)
+
+    centred = values - values.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(centred, axis=1, keepdims=True)
+    if (length <= 1e-12 * size).any():  # rounding is all that is left
+        raise ParameterError("scores: a respondent gives all items one score; leave it out.")
+
+    unit: np.ndarray = centred / length
+    return unit
 
 
 def _group_means(values: np.ndarray, groups: pd.Series) -> np.ndarray:

@@ -188,9 +188,8 @@ def assess(
             others = _ask_others(against, identity.respondent_id, loaded, settings)
 
         if "term" in answers:
-            loading = {"mode": mode, "dtype": identity.dtype, **conditions}
             assessment = _assess_prompts(
-                model, loaded, answers, others, base, identity, loading, failures
+                model, loaded, answers, others, base, identity, conditions, failures
             )
         else:
             assessment = _judge(loaded, answers, others)
@@ -200,18 +199,18 @@ def assess(
 
     everybody = pd.concat([assessment.items, others], ignore_index=True)
     agreement = agreement_table(everybody, loaded, identity.respondent_id)
-    asked = _describe_asking(identity, loaded, answers, conditions)
+    texts = _describe_asking(identity, loaded, answers, conditions)
     if assessment.base is not None:
         heads = assessment.null_items["respondent_id"].nunique()
-        asked["null respondents"] = f"{heads} random heads {assessment.base.description}"
+        texts["null respondents"] = f"{heads} random heads {assessment.base.description}"
 
     if len(others):
-        asked["others"] = f"{others['respondent_id'].nunique()} respondents of '{against}'"
+        texts["others"] = f"{others['respondent_id'].nunique()} respondents of '{against}'"
 
     reasons = answers.attrs["summary"]["failed"] | failures
-    asked |= {f"left out: {section}": reason for section, reason in reasons.items()}
-    table = pd.DataFrame({"how": asked}).rename_axis("what")
-    return replace(assessment, agreement=agreement, asked=table)
+    texts |= {f"left out: {section}": reason for section, reason in reasons.items()}
+    asked = pd.DataFrame({"how": texts}).rename_axis("what")
+    return replace(assessment, agreement=agreement, asked=asked)
 
 
 def _assess_prompts(
@@ -221,7 +220,7 @@ def _assess_prompts(
     others: pd.DataFrame,
     named_base: str | Path | None,
     identity: Identity,
-    loading: dict,
+    conditions: dict,
     failures: dict[str, str],
 ) -> Assessment:
     """Judge answers to prompts against random heads, and compare the heads on several bases."""
@@ -244,7 +243,8 @@ def _assess_prompts(
     with _recording_failure(failures, "sizes"):
         in_study = [each for each in loaded if each.id in heads and _is_in_study(each)]
         if in_study:
-            weights = load_respondent(model, **loading).model.parameters()
+            settings = {"mode": identity.mode, "dtype": identity.dtype, **conditions}
+            weights = load_respondent(model, **settings).model.parameters()
             million = sum(weight.numel() for weight in weights) / 1e6
             own_heads = heads if base.is_own else {}
             sizes = _compare_with_bases(

@@ -293,6 +293,12 @@ def _silhouettes(shares: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataF
     return pd.DataFrame(by_scale)
 
 
+def _standardise(values: pd.DataFrame) -> pd.DataFrame:
+    """Standardise over all respondents, the model included, so that equal ones count alike."""
+    spread = values.std(ddof=0)
+    return (values - values.mean()) / spread.where(spread > 0, 1.0)
+
+
 def _check_terms(
     shares: pd.DataFrame,
     head_shares: Mapping[str, pd.DataFrame],
@@ -305,9 +311,7 @@ def _check_terms(
     distances = {}
     largest = {}
     for size, null in nulls.items():
-        both = pd.concat([values, null])  # with the model, so that equal respondents count alike
-        spread = both.std(ddof=0)
-        standardised = (both - both.mean()) / spread.where(spread > 0, 1.0)
+        standardised = _standardise(pd.concat([values, null]))
         distances[size] = standardised.iloc[0] - 1e-12
         largest[size] = standardised.iloc[1:].max(axis=1).dropna().to_numpy()
 
