@@ -524,8 +524,8 @@ def test_a_table_of_an_assessment_has_its_former_key_with_a_warning(store, chall
 def test_a_head_without_any_trend_counts_as_less_regular_than_the_model(challenges):
     own = _answered(challenges, stance=True)
     heads = pm.null_answers(challenges, "random-heads", 40)
-    constant = heads["respondent_id"].isin(heads["respondent_id"].unique()[:30])
-    heads.loc[constant, "entailment"] = 1 / 3
+    constant = heads["respondent_id"].isin(heads["respondent_id"].unique()[10:])
+    heads.loc[constant, ["entailment", "neutral", "contradiction"]] = 1 / 3
     row = flags(own, challenges, heads).set_index("check").loc["trend"]
     assert "of 40 random heads are as regular" in row["words"]
 
