@@ -47,13 +47,14 @@ from .nulls import evidence
 from .nulls.respondents import null_answers, null_distribution
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
-from .reports import answer_profiles, profiles, rules
+from .reports import agreement, answer_profiles, profiles, rules
 from .store import compact, manifests
 
 __version__: str
 
 __all__ = [
     "__version__",
+    "agreement",
     "answer_profiles",
     "answers",
     "ask",

@@ -177,8 +177,8 @@ def test_the_table_of_the_page_is_what_its_commands_give(tmp_path):
     path = draft(tmp_path / "trust4.csv", tmp_path / "trust4.yaml")
     # Other respondents change no printed number: the smallest one stands for the 'encoders'.
     found = assess("minilm-both-l6-s1", path, against="minilm-mnli-l3-s16")
-    given = found["flags"].set_index("check")["words"].to_dict()
-    row = found["scores"].iloc[0]
+    given = found.flags.set_index("check")["words"].to_dict()
+    row = found.scores.iloc[0]
     given["score"] = f"{row.score:.3f} {row.low:.3f} {row.high:.3f}".replace("-", "−")
     page = (book_dir() / "my-questionnaire.md").read_text(encoding="utf-8")
     printed = dict(re.findall(r"^\| (\w+) \| ([^|]+) \|", page, re.M))

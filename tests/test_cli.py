@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
 import shutil
 
@@ -152,7 +153,9 @@ def test_the_version_is_printed(command):
     assert command("--version").strip() == pm.__version__
 
 
-@pytest.mark.parametrize("words", [["run", "01-first-score"], ["profile", "no-such-model"]])
+@pytest.mark.parametrize(
+    "words", [["run", "01-first-score"], ["profile", "no-such-model", "-o", "page.html"]]
+)
 def test_a_missing_package_is_named_with_its_extra_before_any_model_is_looked_up(words, tmp_path):
     arguments = ["psychometrics", *words]
     code = f"import sys; sys.argv = {arguments}; from psychometrics.cli import main; main()"
@@ -161,6 +164,40 @@ def test_a_missing_package_is_named_with_its_extra_before_any_model_is_looked_up
     assert "[book]" in printed
     assert "no-such-model" not in printed
     assert "Traceback" not in printed
+
+
+def test_verdicts_are_printed_without_what_only_the_page_needs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = pm.ask("ipip20", 3, mode="simulated", store="memory://s", progress=False)
+    pm.write_answers(table, "answers.csv")
+    asked = ["--questionnaires", "challenges", "--against", "nobody"]
+    members = ["minilm-mnli-l3-s16", "minilm-snli-l3-s17"]
+    commands = {
+        "profile": ["profile", members[0], *asked],
+        "compare": ["compare", *members, *asked],
+        "answers": ["profile", "--answers", "answers.csv", "--questionnaires", "ipip20"],
+    }
+    printed = {}
+    for name, arguments in commands.items():
+        code = f"import sys; sys.argv = {['psychometrics', *arguments]}; "
+        code += "from psychometrics.cli import main; main()"
+        status, printed[name] = run_fresh(code, tmp_path / name, without="papermill")
+        assert status == 0
+        assert "no page is written: papermill" in printed[name]
+        assert "Traceback" not in printed[name]
+
+    assert not list(tmp_path.glob("*.html"))
+    assert "challenges, terms: " in printed["profile"]
+    assert "agreement needs two independent respondents" in printed["profile"]
+    assessment = pm.profiles.assess(members[0], "challenges", against=None)
+    assert assessment.scores["verdict"].iloc[0] in printed["profile"]
+    assert re.search(r"challenges, challenges: minilm-snli-l3-s17 [+-]0\.", printed["compare"])
+    assert re.search(r"challenges +2 +4 +-?[01]\.", printed["compare"]), (
+        "respondents, items, agreement"
+    )
+    assert "extraversion: alpha " in printed["answers"]
+    assert re.search(r"ipip20 +3 +20 +-?0\.", printed["answers"])
+    assert pm.agreement.INDEPENDENT in printed["answers"]
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,8 @@ def test_a_study_and_a_profile_compute_on_the_device_that_is_named(
 
     how = {"against": None, "store": tmp_path / "store"}
     found = pm.profiles.assess(tiny_model, "challenges", device="cpu", **how)
-    assert found["scores"]["score"].notna().all()
-    assert not [row for row in found["asked"].index if row.startswith("left out")]
+    assert found.scores["score"].notna().all()
+    assert not [row for row in found.asked.index if row.startswith("left out")]
 
 
 def test_a_batch_has_more_tokens_the_more_memory_is_free_and_the_smaller_the_model(

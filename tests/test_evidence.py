@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import psychometrics as pm
 from psychometrics import (
     ask,
     item_scores,
@@ -416,3 +417,86 @@ def test_a_head_and_its_negative_disagree_and_two_respondents_have_no_interval()
 def test_agreement_of_what_has_none_is_refused_with_the_argument_to_mend(scores, scales, names):
     with pytest.raises(ParameterError, match=names):
         profile_agreement(pd.DataFrame(scores), scales and pd.Series(scales))
+
+
+def test_agreement_is_split_into_parts_between_and_within_cells_with_exact_nulls():
+    # Centred and in units of 1/√20: [-3, -1, 1, 3], [-3, -1, 3, 1]; means of cells [-2, -2, 2, 2].
+    scores = pd.DataFrame([[1, 2, 3, 4], [1, 2, 4, 3]])
+    found = profile_agreement(scores, cells=pd.Series([*"aabb"]), draws=9999)
+    assert found["value"] == pytest.approx(16 / 20)
+    assert found["between"] == pytest.approx(16 / 20)
+    assert found["within"] == pytest.approx(0)
+    # Of 24 permutations of one against the other, 4 reach .8: the product is 20 once, 16 thrice.
+    assert found["p"] == pytest.approx(4 / 24, abs=0.015)
+    # Within cells, the four equally likely products are 16 + 4, 16, 16 and 16 - 4.
+    assert found["p_within"] == pytest.approx(3 / 4, abs=0.02)
+    assert found["null"] == pytest.approx(16 / 20)
+
+
+def test_the_part_between_cells_is_what_remains_on_average_after_dealing_within_them():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(3, 6))
+    scores[:, :3] += 3
+    result = profile_agreement(pd.DataFrame(scores), cells=pd.Series([*"aaabbb"]))
+    dealt = []
+    for _ in range(2000):
+        halves = [rng.permuted(half, axis=1) for half in (scores[:, :3], scores[:, 3:])]
+        dealt.append(profile_agreement(pd.DataFrame(np.hstack(halves)))["value"])
+    assert result["between"] + result["within"] == pytest.approx(result["value"])
+    assert np.mean(dealt) == pytest.approx(result["between"], abs=0.01)
+
+
+def _table(scores: pd.DataFrame, **more) -> pd.DataFrame:
+    items = scores.rename_axis("respondent_id").reset_index().melt("respondent_id", None, "item_id")
+    items = items.rename(columns={"value": "score"})
+    items = items.assign(questionnaire="ipip20", mode="options", run=1)
+    return pm.agreement.agreement_table(items, "ipip20", **more).iloc[0]
+
+
+@pytest.fixture
+def twenty():
+    names = [item.id for item in pm.load_questionnaire("ipip20", texts=False).items]
+    values = np.random.default_rng(0).integers(1, 6, (5, 20))
+    return pd.DataFrame(values, list("abcde"), names).astype(float)
+
+
+def test_a_table_of_agreement_keys_the_items_and_names_one_respondents_part(twenty):
+    questionnaire = pm.load_questionnaire("ipip20", texts=False)
+    keys = np.array([item.keying for item in questionnaire.items])
+    keyed = np.where(keys > 0, twenty, 6 - twenty)
+    correlations = np.corrcoef(keyed)
+    row = _table(twenty, respondent="b")
+    assert row["agreement"] == pytest.approx(correlations[np.triu_indices(5, 1)].mean())
+    assert row["with_others"] == pytest.approx(np.delete(correlations[1], 1).mean())
+    assert row[["respondents", "items", "note"]].tolist() == [5, 20, ""]
+
+
+def test_who_has_gaps_or_one_score_for_all_items_is_left_out_of_the_agreement_and_counted(twenty):
+    whole = _table(twenty.loc[["a", "b", "c"]])
+    twenty.loc["d", twenty.columns[3]] = np.nan
+    row = _table(twenty)
+    assert (row["respondents"], row["note"]) == (4, "left out: 1 with gaps")
+    keys = [item.keying for item in pm.load_questionnaire("ipip20", texts=False).items]
+    twenty.loc["e"] = np.where(np.array(keys) > 0, 4.0, 2.0)
+    row = _table(twenty)
+    assert row["note"] == "left out: 1 with gaps; left out: 1 with one score for all items"
+    assert row["agreement"] == pytest.approx(whole["agreement"])
+
+
+def test_one_respondent_has_no_agreement_and_the_table_says_why(twenty):
+    row = _table(twenty.loc[["a"]])
+    assert np.isnan(row["agreement"])
+    assert row["note"] == "agreement needs two independent respondents"
+
+
+def test_respondents_that_answer_by_scale_and_key_alone_agree_in_nothing_beyond(twenty):
+    questionnaire = pm.load_questionnaire("ipip20", texts=False)
+    rng = np.random.default_rng(1)
+    for name in twenty.index:
+        for number, scale in enumerate(questionnaire.scales):
+            for item in scale.items:
+                twenty.loc[name, item] = 3 + 2 * (-1) ** number * questionnaire.item(item).keying
+    row = _table((twenty + rng.normal(0, 0.5, twenty.shape)).clip(1, 5))
+    assert row["p"] < 0.01
+    assert row["share"] == pytest.approx(1, abs=0.05)
+    assert row["p_beyond"] > 0.05

@@ -149,11 +149,11 @@ def test_a_trained_xlnet_keeps_its_padding_on_the_left(families, tmp_path):
 @every_family
 def test_an_untrained_model_gets_a_cross_from_its_own_accuracy(families, family, tmp_path):
     found = assess(families / family, "challenges", against=None, store=tmp_path)
-    assert found["scores"]["mark"].tolist() == ["✗"]
-    assert "guessing" in set(found["flags"]["check"])
-    assert found["asked"].loc["null respondents", "how"].endswith(f"base, {family}-base")
-    assert not found["asked"].index.str.startswith("left out").any()
-    assert len(found["kernel"]) == 3
+    assert found.scores["mark"].tolist() == ["✗"]
+    assert "guessing" in set(found.flags["check"])
+    assert found.asked.loc["null respondents", "how"].endswith(f"base, {family}-base")
+    assert not found.asked.index.str.startswith("left out").any()
+    assert len(found.kernel) == 3
 
 
 def test_a_section_that_fails_is_left_out_with_its_reason(families, tmp_path, monkeypatch):
@@ -163,14 +163,14 @@ def test_a_section_that_fails_is_left_out_with_its_reason(families, tmp_path, mo
     def fails(*_):
         raise TypeError("odd")
 
-    monkeypatch.setattr(own_base, "kernel_statistics", fails)
+    monkeypatch.setattr(profiles, "kernel_statistics", fails)
     found = assess(families / "bert", "challenges", against=None, base=torn, store=tmp_path / "s")
-    said = found["asked"]["how"]
+    said = found.asked["how"]
     assert "torn cannot be loaded" in said["left out: its own base"]
     assert said["left out: kernel"] == "TypeError: odd"
-    assert found["kernel"].empty
-    assert len(found["scores"]) == 1
-    assert found["flags"].set_index("check").loc["terms", "mark"] == "–"
+    assert found.kernel is None
+    assert len(found.scores) == 1
+    assert found.flags.set_index("check").loc["terms", "mark"] == "–"
 
 
 def test_a_base_of_another_architecture_or_width_is_refused(families, tmp_path):
@@ -215,10 +215,10 @@ def test_a_model_that_fails_midway_keeps_the_scores_that_it_has(families, tmp_pa
             name: assess(families / name, asked, against=None, store=tmp_path)
             for name in ("bert", "t5")
         }
-    scores = found["bert"]["scores"].set_index("questionnaire")
+    scores = found["bert"].scores.set_index("questionnaire")
     assert np.isfinite(scores.loc["challenges", "score"])
     assert scores.loc["gad7", "verdict"] == "no score: 0 of 7 items answered"
-    assert "the disk is gone" in found["bert"]["asked"].loc["left out: bert", "how"]
+    assert "the disk is gone" in found["bert"].asked.loc["left out: bert", "how"]
     apart = profiles.differences(found, asked).set_index("questionnaire")
     assert apart["n"].to_dict() == {"challenges": 4, "gad7": 0}
 

@@ -14,8 +14,8 @@ import pytest
 import psychometrics as pm
 from psychometrics import profiles
 from psychometrics.exceptions import ParameterError
-from psychometrics.reports.own_base import _by_size, _study_bases
-from psychometrics.reports.profiles import assess, differences
+from psychometrics.reports.own_base import UntouchedBase, _compare_with_bases, _study_bases
+from psychometrics.reports.profiles import Assessment, assess, differences
 from psychometrics.reports.rules import HEAD_SIZES, _heads_of_sizes, flags, rules, verdict
 from psychometrics_book import build, runs
 
@@ -107,29 +107,29 @@ def test_a_silhouette_that_only_large_heads_lack_depends_on_the_size_of_the_head
 def test_a_score_that_equally_decisive_heads_reach_is_reserved(store):
     """Chapter 1: the anxiety of this model cannot be separated from the method."""
     own = assess("minilm-both-l6-s1", "gad7", against=None, store=store)
-    row = own["flags"].set_index("check").loc["score"]
-    nulls = own["nulls"]["score"].abs()
-    share = (1 + (nulls >= abs(own["scores"]["score"].iloc[0])).sum()) / (1 + len(nulls))
+    row = own.flags.set_index("check").loc["score"]
+    nulls = own.nulls["score"].abs()
+    share = (1 + (nulls >= abs(own.scores["score"].iloc[0])).sum()) / (1 + len(nulls))
     assert 0.05 < share < 0.25
     assert row["mark"] == "!"
-    assert "score" in own["scores"]["verdict"].iloc[0]
+    assert "score" in own.scores["verdict"].iloc[0]
 
 
 def test_a_good_member_is_told_from_random_heads_and_a_frozen_one_marked(store):
     good = assess("minilm-both-l6-s1", "gad7", store=store)
-    row = good["scores"].iloc[0]
+    row = good.scores.iloc[0]
     assert row["mark"] != "✗"
     assert 0 < row["place"] < 1
-    own = good["flags"].set_index("check")
+    own = good.flags.set_index("check")
     assert own.loc["terms", "mark"] == own.loc["accuracy", "mark"] == "✓"
-    assert good["others"]["who"].nunique() == len(pm.population()) - 1
+    assert good.others["who"].nunique() == len(pm.population()) - 1
     frozen = assess("minilm-both50-frozen-l6-s20", "challenges", store=store)
-    assert _marks(frozen["flags"])["accuracy"] == "!"
-    assert frozen["scores"]["mark"].iloc[0] != "✓"
+    assert _marks(frozen.flags)["accuracy"] == "!"
+    assert frozen.scores["mark"].iloc[0] != "✓"
 
 
 def test_scores_and_intervals_are_those_of_the_third_chapter(store, challenges):
-    found = assess(SMALL, challenges, against=None, store=store)["scores"].iloc[0]
+    found = assess(SMALL, challenges, against=None, store=store).scores.iloc[0]
     answers = pm.ask(challenges, SMALL, store, progress=False)
     expected = pm.intervals.scale_intervals(pm.item_scores(answers), challenges).iloc[0]
     for name in ("score", "low", "high"):
@@ -137,7 +137,7 @@ def test_scores_and_intervals_are_those_of_the_third_chapter(store, challenges):
 
 
 def test_shipped_scores_are_what_asking_gives_and_nobody_is_asked(store, challenges, tmp_path):
-    others = assess(SMALL, challenges, store=tmp_path)["others"].set_index("who")["score"]
+    others = assess(SMALL, challenges, store=tmp_path).others.set_index("who")["score"]
     assert set(others.index) == set(pm.population()) - {SMALL}
     assert set(pm.manifests(tmp_path)["respondent_id"]) == {SMALL}
     member = "minilm-both50-l4-s4"
@@ -231,8 +231,8 @@ def test_of_twenty_random_heads_at_most_one_passes_on_any_of_several_scales():
 
 def test_a_page_about_several_questionnaires_divides_its_error_rate_among_them(store):
     found = assess(SMALL, ["gad7", "challenges"], against=None, store=store)
-    assert "99 random heads" in found["asked"].loc["null respondents", "how"]
-    terms = found["flags"].query("check == 'terms'")
+    assert "99 random heads" in found.asked.loc["null respondents", "how"]
+    terms = found.flags.query("check == 'terms'")
     for words, mark in zip(terms["words"], terms["mark"], strict=True):
         far = [int(count) for count in re.findall(r"([0-9]+) of 99 have", words)]
         passed = [(count + 1) / 100 <= 0.025 for count in far]
@@ -269,16 +269,16 @@ def test_a_scale_with_an_item_refused_has_no_score_and_says_so(mini, monkeypatch
                                 "seconds": 0.0}  # fmt: skip
     monkeypatch.setattr(profiles, "ask", lambda *a, **k: answers)
     found = assess(SMALL, mini, mode="options", against=None)
-    scores = found["scores"].set_index("scale")
+    scores = found.scores.set_index("scale")
     assert scores.loc["extraversion", "verdict"] == "no score: 3 of 4 items answered"
     assert np.isnan(scores.loc["extraversion", "score"])
     assert scores.loc["agreeableness", ["score", "mark"]].tolist() == [1.0, "!"]
-    assert _marks(found["flags"])["answered"] == "!"
+    assert _marks(found.flags)["answered"] == "!"
 
 
 def test_norms_of_sums_are_brought_to_the_scales_mean(store):
     found = assess(SMALL, "gad7", mode="options", store=store)
-    norm = found["norms"].iloc[0]
+    norm = found.norms.iloc[0]
     assert norm["norm_mean"] == pytest.approx(2.95 / 7)
     assert norm["delta"] == pytest.approx((norm["mean"] - 2.95 / 7) / (3.41 / 7))
     assert norm["test"] == "single"
@@ -302,7 +302,7 @@ def _page(name: str) -> str:
 def test_a_profile_shows_scores_flags_rules_and_how_it_was_asked(command, store, challenges):
     code, said, _ = command("profile", SMALL, "--questionnaires", "challenges")
     found = assess(SMALL, challenges, store=store)
-    row = found["scores"].iloc[0]
+    row = found.scores.iloc[0]
     assert code == 0
     assert f"{row['score']:.3f} ({row['low']:.3f} to {row['high']:.3f}), {row['verdict']}" in said
     text = _page(f"profile-{SMALL}")
@@ -315,17 +315,17 @@ def test_a_profile_shows_scores_flags_rules_and_how_it_was_asked(command, store,
     assert "99 random heads on its own untouched base, MiniLM with 3 layers" in text
     assert "192 prompts" in text
     kept = pd.read_csv(f"runs/profile-{SMALL}/tab-profile-flags.csv")
-    assert kept["check"].tolist() == found["flags"]["check"].tolist()
+    assert kept["check"].tolist() == found.flags["check"].tolist()
 
 
 def test_heads_judge_a_model_on_the_base_that_is_named_alone(store, tiny_model):
     strange = assess(tiny_model, "challenges", against=None, store=store)
-    assert set(strange["flags"].set_index("check").loc[["terms"], "mark"]) == {"–"}
-    assert strange["asked"].loc["null respondents", "how"].endswith("(name the base with --base)")
+    assert set(strange.flags.set_index("check").loc[["terms"], "mark"]) == {"–"}
+    assert strange.asked.loc["null respondents", "how"].endswith("(name the base with --base)")
     named = assess(tiny_model, "challenges", against=None, store=store, base=tiny_model)
-    assert set(named["flags"].set_index("check").loc[["terms"], "mark"]) <= {"✓", "✗"}
+    assert set(named.flags.set_index("check").loc[["terms"], "mark"]) <= {"✓", "✗"}
     said = f"99 random heads on the untouched base that was named, {tiny_model.name}"
-    assert named["asked"].loc["null respondents", "how"] == said
+    assert named.asked.loc["null respondents", "how"] == said
 
 
 def test_differences_are_paired_over_items_and_compared_with_those_of_random_heads(store):
@@ -344,16 +344,20 @@ def test_two_random_heads_differ_no_more_clearly_than_random_heads():
     questionnaire = pm.load_questionnaire("gad7")
     heads = pm.item_scores(pm.null_answers(questionnaire, "random-heads", 100))
     names = heads["respondent_id"].unique()
-    flag = pd.DataFrame({"check": ["terms"], "words": ["distinguishable from random heads"]})
+    none = pd.DataFrame()
     verdicts = []
     for first, second in zip(names[:40:2], names[1:40:2], strict=True):
         null = heads[~heads["respondent_id"].isin([first, second])]
         found = {
-            name: {
-                "items": heads[heads["respondent_id"] == name],
-                "null_items": null,
-                "flags": flag,
-            }
+            name: Assessment(
+                none,
+                none,
+                none,
+                none,
+                items=heads[heads["respondent_id"] == name],
+                null_items=null,
+                base=UntouchedBase("embedded"),
+            )
             for name in (first, second)
         }
         row = differences(found, questionnaire).iloc[0]
@@ -473,7 +477,7 @@ def test_a_grid_that_cannot_be_read_is_refused(wrong, tmp_path):
 
 
 def test_a_profile_says_what_untrained_heads_on_the_models_base_give(store, challenges):
-    found = assess(SMALL, challenges, against=None, store=store)["kernel"]
+    found = assess(SMALL, challenges, against=None, store=store).kernel
     expected = pm.nulls.kernel_statistics(pm.nulls.kernel("challenges", layers=3), 24)
     pd.testing.assert_frame_equal(found, expected)
 
@@ -481,7 +485,7 @@ def test_a_profile_says_what_untrained_heads_on_the_models_base_give(store, chal
 def test_a_profile_shows_heads_on_its_base_and_on_the_three_others_nearest_in_size(store):
     name = "minilm-both-l6-s1"
     tables = assess(name, ["gad7", "challenges"], against=None, store=store)
-    found = tables["sizes"]
+    found = tables.sizes
     assert found["questionnaire"].unique().tolist() == ["gad7"]  # nobody else was asked challenges
     rows = found.set_index("respondents")
     own = [f"heads on its own base, {size}" for size in HEAD_SIZES]
@@ -507,14 +511,29 @@ def test_each_base_of_the_study_is_shown_once_and_never_the_models_own():
     others = ["SmolLM2", "Gemma 3 270M"]
     for own, more in (("", "MPNet"), ("mpnet-base", "MiniLM, 6 layers")):
         shown = [more, *others]
-        found = _by_size(loaded, 100.0, flags, pd.DataFrame(), None, pd.DataFrame(), own)
+        found = _compare_with_bases(loaded, 100.0, flags, {}, None, own)
         assert set(found["respondents"]) == {"this model", *(f"heads on {n}" for n in shown)}
+
+
+def test_a_table_of_an_assessment_has_its_former_key_with_a_warning(store, challenges):
+    assessment = assess(SMALL, challenges, against=None, store=store)
+    with pytest.warns(DeprecationWarning, match=r"assessment\.scores"):
+        assert assessment["scores"] is assessment.scores
+
+
+def test_a_head_without_any_trend_counts_as_less_regular_than_the_model(challenges):
+    own = _answered(challenges, stance=True)
+    heads = pm.null_answers(challenges, "random-heads", 40)
+    constant = heads["respondent_id"].isin(heads["respondent_id"].unique()[10:])
+    heads.loc[constant, ["entailment", "neutral", "contradiction"]] = 1 / 3
+    row = flags(own, challenges, heads).set_index("check").loc["trend"]
+    assert "of 40 random heads are as regular" in row["words"]
 
 
 def test_a_questionnaire_that_the_bases_were_not_asked_leaves_the_table_out(store, challenges):
     found = assess(SMALL, challenges, against=None, store=store)
-    assert found["sizes"].empty
-    assert "left out: sizes" not in found["asked"].index  # nothing failed
+    assert found.sizes is None
+    assert "left out: sizes" not in found.asked.index  # nothing failed
 
 
 def test_accuracy_forbids_to_read_where_guessing_has_as_much_and_others_decide_nothing(

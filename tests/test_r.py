@@ -21,6 +21,7 @@ from psychometrics.measures.items import item_rest
 from psychometrics.measures.omega import omega_hierarchical
 from psychometrics.measures.reliability import alpha, omega
 from psychometrics.measures.structure import factor_models
+from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
 from psychometrics_book.studies import diagnostic
 from recipes import invariance
@@ -339,6 +340,21 @@ def _of_items() -> list[np.ndarray]:
 
 def _of_rasch() -> list[np.ndarray]:
     return [irt.fit(diagnostic.answers("transformers", "MN"), "conditional")["difficulty"]]
+
+
+AGREEMENT = """cells <- c(1, 1, 1, 2, 2, 3, 3, 3)
+r <- cor(t(d))
+z <- t(scale(t(as.matrix(d)))) / sqrt(ncol(d) - 1)
+m <- t(apply(z, 1, ave, cells))
+p <- tcrossprod(m)
+cat(mean(r[lower.tri(r)]), mean(p[lower.tri(p)]))"""
+
+
+def test_agreement_and_its_part_between_cells_are_those_of_r(tmp_path):
+    scores = pd.DataFrame(np.random.default_rng(0).normal(size=(6, 8)).round(3))
+    expected = in_r(AGREEMENT, scores, tmp_path, needs=())
+    result = profile_agreement(scores, cells=pd.Series([1, 1, 1, 2, 2, 3, 3, 3]))
+    assert result[["value", "between"]].to_numpy() == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.timeout(900)  # asks the encoders where no store has their answers

@@ -147,5 +147,5 @@ def test_headers_of_the_environment_are_those_of_an_endpoint_without_its_own(mon
 def test_the_table_of_how_a_model_was_asked_masks_what_was_passed_in_python(gateway, tmp_path):
     headers = {"api-key": "{api_key}", "x-gate": GATE}
     tables = profiles.assess("m", "gad7", "chat", runs=1, retries=0, headers=headers, api_key=KEY)
-    assert "runs=1" in tables["asked"].loc["conditions", "how"]
-    assert not any(secret in tables["asked"].to_csv() for secret in (PASSWORD, GATE, KEY))
+    assert "runs=1" in tables.asked.loc["conditions", "how"]
+    assert not any(secret in tables.asked.to_csv() for secret in (PASSWORD, GATE, KEY))

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
+import psychometrics as pm
 from psychometrics import modes  # a mode's file, and torch with it, is loaded at its first use
 from psychometrics.answers.files import read_answers
 from psychometrics.asking.population import population
@@ -387,15 +388,9 @@ class _Compare(_Report, of="compare"):
     settings: dict[str, str | bool] = {}
 
     def check(self) -> None:
-        short = [name.rstrip("/").rpartition("/")[2] for name in self.models]
-        if self.answers is not None:  # the notebook finds and counts its respondents
-            return
-        if len(self.models) < 2:
-            raise ParameterError("Name at least two models to compare.")
-        twice = {name for name in short if short.count(name) > 1}
-        if twice:
-            raise ParameterError(f"Two models are called '{min(twice)}': keep one of them.")
-        self._check_asking(self.models, named=True)
+        if self.answers is None:  # otherwise the notebook finds and counts its respondents
+            pm.profiles.name_models(self.models)
+            self._check_asking(self.models, named=True)
 
 
 class _Study(_Page, of="study"):

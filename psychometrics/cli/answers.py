@@ -33,9 +33,9 @@ def _collect_answers(
         )
 
     conditions = parse_conditions(condition, mode) | ({"dry_run": True} if dry_run else {})
-    own = {"questionnaires", "respondents", "mode", *more} & conditions.keys()
-    if own:
-        raise ParameterError(f"{min(own)} is not a condition: use the command's own option.")
+    options = {"questionnaires", "respondents", "mode", *more} & conditions.keys()
+    if options:
+        raise ParameterError(f"{min(options)} is not a condition: use the command's own option.")
 
     respondents = pm.modes.mode_named(mode).named(respondents)
 
@@ -58,8 +58,8 @@ def read_answer_file(file: Path, questionnaires: list, respondents: str, mode: s
     if (respondents, mode) != ("embedded", "nli"):
         raise ParameterError("--answers replaces asking: leave out respondents and mode.")
 
-    read = pm.answers.files.read_all
-    return read(file, questionnaires, progress=True, **parse_reading_settings(condition))
+    settings = parse_reading_settings(condition)
+    return pm.answers.files.read_all(file, questionnaires, progress=True, **settings)
 
 
 def write_table(
@@ -82,9 +82,9 @@ def _exit_with_status(answers) -> None:
         typer.echo(f"psychometrics: {name} did not answer everything ({kind}): {reason}", err=True)
 
     statuses = summary.get("statuses", {})
-    unread = bool(statuses) and not (answers["status"] == "ok").any()
-    if unread:
+    is_unreadable = bool(statuses) and not (answers["status"] == "ok").any()
+    if is_unreadable:
         counts = ", ".join(f"{n} {status}" for status, n in statuses.items())
         typer.echo(f"psychometrics: no answer can be read: {counts}.", err=True)
 
-    raise typer.Exit(1 if summary["failed"] or unread else 0)
+    raise typer.Exit(1 if summary["failed"] or is_unreadable else 0)

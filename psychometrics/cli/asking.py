@@ -79,13 +79,9 @@ def _ask(
     answers = _collect_answers(
         questionnaires, respondents, mode, condition, dry_run, output, **more
     )
-    who = answers["respondent_id"].nunique()
-    there = len(answers)
-
-    for absent in ("unasked", "removed"):
-        there -= answers.attrs["summary"].get(absent, 0)
-
-    typer.echo(f"{who} respondent(s), {there} answers in the store")
+    summary = answers.attrs["summary"]
+    stored = len(answers) - summary.get("unasked", 0) - summary.get("removed", 0)
+    typer.echo(f"{answers['respondent_id'].nunique()} respondent(s), {stored} answers in the store")
     if output is not None:
         loaded = [pm.load_questionnaire(name, texts=False) for name in questionnaires]
         write_table(answers, output, questionnaires=loaded)
@@ -133,18 +129,18 @@ def _scores(
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
         raise ParameterError("Some questionnaires have scales, some categories: score each alone.")
 
-    how = {"score": score} if score else {}
+    scoring = {"score": score} if score else {}
     if temperature is not None:
         if not 0 < temperature < math.inf:
             raise ParameterError(f"--temperature must be a positive number, got {temperature}.")
-        how["temperature"] = temperature
+        scoring["temperature"] = temperature
 
     if answer_file is not None:
         answers = read_answer_file(answer_file, loaded, respondents, mode, condition)
     else:
         answers = _collect_answers(loaded, respondents, mode, condition, dry_run)
 
-    _show_scores(answers, loaded, items, plot, how, output=output, as_json=as_json)
+    _show_scores(answers, loaded, items, plot, scoring, output=output, as_json=as_json)
     _exit_with_status(answers)
 
 
@@ -207,13 +203,13 @@ def _survey(
         write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
 
 
-def _show_scores(answers, questionnaires, items: bool, plot: Path | None, how: dict, **where):
+def _show_scores(answers, questionnaires, items: bool, plot: Path | None, scoring: dict, **where):
     if plot is not None and "persona_row" in answers:
         raise ParameterError("--plot shows one score per respondent: leave personas out.")
 
-    table = pm.score_table(answers, questionnaires, items=items, **how)
+    table = pm.score_table(answers, questionnaires, items=items, **scoring)
     write_table(table, questionnaires=questionnaires, **where)
 
     if plot is not None:
-        pm.figures.draw_scores(answers, questionnaires, plot, **how)
+        pm.figures.draw_scores(answers, questionnaires, plot, **scoring)
         typer.echo(f"plotted in {plot}", err=True)

@@ -15,7 +15,7 @@ from ..data import NLI_LABELS, write_csv
 from ..exceptions import ParameterError, PsychometricsError
 from .options import app, split_names
 
-_PANEL = "Ask and score"
+_PANEL = "Models"
 
 
 @app.command("population", rich_help_panel=_PANEL)
@@ -46,15 +46,20 @@ def _new_population(
     A model's id must contain one of the words of --search. --labels are the names of the models'
     outputs, such as entailment,neutral,contradiction.
     """
-    search, licence, labels = map(split_names, (search, licence, labels))
-    new = pm.authoring.population_drafts.new_population
-    table = new(file, task, search, top, min_downloads, licence, max_memory, labels)
-    left = table.loc[table["kind"] != "", "kind"].value_counts()
-    said = ", ".join(f"{n} {kind}" for kind, n in left.items())
-    typer.echo(
-        f"{file}: {(table['kind'] == '').sum()} respondents"
-        + (f"; {left.sum()} left out ({said})" if said else "")
+    table = pm.authoring.population_drafts.new_population(
+        file,
+        task,
+        split_names(search),
+        top,
+        min_downloads,
+        split_names(licence),
+        max_memory,
+        split_names(labels),
     )
+    excluded = table.loc[table["kind"] != "", "kind"].value_counts()
+    counts = ", ".join(f"{n} {kind}" for kind, n in excluded.items())
+    note = f"; {excluded.sum()} left out ({counts})" if counts else ""
+    typer.echo(f"{file}: {(table['kind'] == '').sum()} respondents{note}")
 
 
 @app.command("fetch-model", rich_help_panel=_PANEL)
@@ -137,7 +142,7 @@ def _train_nli(
         failed = False
         for place, result in results:
             failed |= isinstance(result, Exception)
-            typer.echo(f"{place}: {_said_of_training(result)}")
+            typer.echo(f"{place}: {_describe_training(result)}")
 
     raise typer.Exit(int(failed))
 
@@ -148,13 +153,19 @@ def _print_costs(bases: list[str], data: list[str], settings: dict[str, object])
 
     for base in bases:
         try:
-            said = _said_of_cost(pm.training.training_cost(base, data, **settings))
+            cost = pm.training.training_cost(base, data, **settings)
         except PsychometricsError as error:
             if len(bases) == 1:
                 raise
             failed = True
-            said = str(error)
-        typer.echo(f"{base}: {said}")
+            typer.echo(f"{base}: {error}")
+            continue
+
+        typer.echo(
+            f"{base}: {cost['pairs']} pairs, {cost['steps']} steps, about "
+            f"{cost['seconds'] / 60:.1f} minutes and {cost['gigabytes']:.1f} GB of memory "
+            f"(measured on {cost['measured']} steps; nothing was trained)"
+        )
 
     return failed
 
@@ -166,41 +177,31 @@ def _training_folder(base: str, output: Path | None, base_file: str | None) -> P
 
     folder = output or Path(base)
     with pm.exceptions.writing(folder):  # for example, the name is too long
-        there = next(filter(Path.exists, (folder, *folder.parents)))
+        existing = next(filter(Path.exists, (folder, *folder.parents)))
 
-    if not there.is_dir():
-        raise ParameterError(f"{there} is a file, not a folder: name a folder.")
+    if not existing.is_dir():
+        raise ParameterError(f"{existing} is a file, not a folder: name a folder.")
     return folder
 
 
-def _said_of_cost(cost: dict[str, float]) -> str:
-    """Return one line on the time and memory that training takes."""
-    minutes = cost["seconds"] / 60
-    return (
-        f"{cost['pairs']} pairs, {cost['steps']} steps, about {minutes:.1f} minutes and "
-        f"{cost['gigabytes']:.1f} GB of memory (measured on {cost['measured']} steps; "
-        "nothing was trained)"
-    )
-
-
-def _said_of_training(found: dict | Exception) -> str:
+def _describe_training(result: dict | Exception) -> str:
     """Describe the result of training in one line: its manifest, or the error."""
-    if isinstance(found, Exception):
-        return f"not trained: {found}"
+    if isinstance(result, Exception):
+        return f"not trained: {result}"
 
-    said = f"trained on {found['pairs']} pairs in {found['seconds']:.0f} s"
-    if found["resumed_at"] == found["steps"]:
-        said = "was already trained on the same pairs with the same settings"
+    line = f"trained on {result['pairs']} pairs in {result['seconds']:.0f} s"
+    if result["resumed_at"] == result["steps"]:
+        line = "was already trained on the same pairs with the same settings"
 
-    if found.get("left_out"):
-        said += f"; {found['left_out']} without a label or a text were left out"
-    for source in found.get("labels_without_names", ()):
-        said += f"; {source} does not name its labels: 0, 1, 2 are taken as {', '.join(NLI_LABELS)}"
+    if result.get("left_out"):
+        line += f"; {result['left_out']} without a label or a text were left out"
+    for source in result.get("labels_without_names", ()):
+        line += f"; {source} does not name its labels: 0, 1, 2 are taken as {', '.join(NLI_LABELS)}"
 
-    if "held_out" not in found:
-        return f"{said}; no pairs were held out to measure its accuracy"
-    right, *ends, guess = (f"{found[key]:.1%}" for key in ("accuracy", "low", "high", "majority"))
+    if "held_out" not in result:
+        return f"{line}; no pairs were held out to measure its accuracy"
     return (
-        f"{said}; accuracy {right} ({' to '.join(ends)}) on {found['held_out']} held-out pairs, "
-        f"where guessing the commonest label gives {guess}"
+        f"{line}; accuracy {result['accuracy']:.1%} ({result['low']:.1%} to {result['high']:.1%}) "
+        f"on {result['held_out']} held-out pairs, where guessing the commonest label gives "
+        f"{result['majority']:.1%}"
     )

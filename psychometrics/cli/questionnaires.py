@@ -100,8 +100,8 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
 
     if questionnaire.wording == "upstream":
         return
-    found = pm.authoring.wording.wording(questionnaire, measured)
-    for row in found.itertuples():
+    findings = pm.authoring.wording.wording(questionnaire, measured)
+    for row in findings.itertuples():
         place = f"{row.item_id}, template {row.template}" if row.template else row.item_id
         typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
 
@@ -110,8 +110,8 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
         nothing = "; most rules are about prompts, and there are none yet"
 
     typer.echo(
-        f"wording: {len(found)} finding(s)"
-        + ("" if len(found) else nothing)
+        f"wording: {len(findings)} finding(s)"
+        + ("" if len(findings) else nothing)
         + ("" if questionnaire.language == "en" else " (only the rule `language` applies)")
     )
 

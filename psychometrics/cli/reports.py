@@ -1,9 +1,10 @@
-"""Commands that write pages: profiles and comparisons."""
+"""Commands that judge respondents: profiles and comparisons, in the terminal and as pages."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +13,13 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
-from ..exceptions import ParameterError
+from ..exceptions import ParameterError, PsychometricsError, needed
 from .answers import _collect_answers, read_answer_file
 from .options import (
     AnswerFile,
     Conditions,
     DryRun,
     Mode,
-    Output,
     _load_extra,
     app,
     parse_conditions,
@@ -41,6 +41,7 @@ _Against = Annotated[
         'otherwise none), names separated by commas, or "nobody" for none.'
     ),
 ]
+_Page = Annotated[Path | None, Option("--output", "-o", help="The page: .html or .pdf.")]
 _Pdf = Annotated[bool, Option("--pdf", help="Also print the page to a .pdf file.")]
 _PROFILED = "gad7,phq9,soc13"
 # Most respondents of a file that are compared without being named.
@@ -58,15 +59,15 @@ def _profile(
     mode: Mode = "nli",
     condition: Conditions = None,
     base: Annotated[str | None, Option(help="The model's base before training.")] = None,
-    output: Output = None,
+    output: _Page = None,
     pdf: _Pdf = False,
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Write a page (.html or .pdf) about one model: its scores, nulls, norms, and warnings.
+    """Judge one model, and write a page about it: its scores, nulls, norms, and warnings.
 
-    With --answers, the page describes the answers in a file, from models or people, and no model is
-    asked.
+    The verdicts are printed; the page (.html or .pdf) needs the extra `book`. With --answers, the
+    page describes the answers in a file, from models or people, and no model is asked.
     """
     if answer_file is not None:
         return _profile_answers(answer_file, model, questionnaires, mode, condition, output, pdf)
@@ -77,11 +78,25 @@ def _profile(
     if dry_run:
         _collect_answers(split_names(questionnaires), model, mode, condition, dry_run)
 
-    name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
-    asked = {"model": model, "base": base} | _asked(questionnaires, against, mode, condition)
-    tables = _report("profile", asked, output or Path(f"profile-{name}.html"), pdf)
-    for row in tables["tab-profile-scores"].itertuples():
+    settings = _settings_of_asking(questionnaires, against, mode, condition)
+    write_report = _find_page_writer(output, pdf)
+    if write_report is None:
+        conditions = settings.pop("conditions")
+        assessment = pm.profiles.assess(model, base=base, **settings, **conditions)
+        scores = assessment.scores
+        agreement = assessment.agreement
+        _print_flags(assessment.flags)
+    else:
+        name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
+        page = output or Path(f"profile-{name}.html")
+        parameters = {"model": model, "base": base} | settings
+        tables = _write_page(write_report, "profile", parameters, page, pdf)
+        scores = tables["tab-profile-scores"]
+        agreement = tables["tab-profile-agreement"]
+
+    for row in scores.itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {_judged_score(row)}")
+    _print_agreement(agreement)
 
 
 def _profile_answers(
@@ -93,17 +108,28 @@ def _profile_answers(
     output: Path | None,
     pdf: bool,
 ) -> None:
-    """Write the page about the answers in a file."""
+    """Judge the answers in a file, and write the page about them."""
     if model is not None:
         raise ParameterError("A page on --answers covers all respondents: leave the model out.")
 
-    _, asked = _from_file(file, questionnaires, mode, condition)
-    page = output or Path(f"profile-{file.name.partition('.')[0]}.html")
-    tables = _report("answers", asked, page, pdf)
-    for row in tables["tab-answers-scales"].itertuples():
+    write_report = _find_page_writer(output, pdf)
+    answers, parameters = _read_file(file, questionnaires, mode, condition)
+    if write_report is None:
+        names = parameters["questionnaires"]
+        tables = pm.answer_profiles.assess_answers(answers, names)
+        scales = tables["scales"]
+        agreement = tables["agreement"]
+    else:
+        page = output or Path(f"profile-{file.name.partition('.')[0]}.html")
+        tables = _write_page(write_report, "answers", parameters, page, pdf)
+        scales = tables["tab-answers-scales"]
+        agreement = tables["tab-answers-agreement"]
+
+    for row in scales.itertuples():
         value = f"alpha {row.alpha:.2f} ({row.alpha_low:.2f} to {row.alpha_high:.2f}), "
         value = "" if math.isnan(row.alpha) else value
         typer.echo(f"{row.questionnaire}, {row.scale}: {value}{row.reading}")
+    _print_agreement(agreement)
 
 
 @app.command("compare", rich_help_panel=_PANEL)
@@ -116,44 +142,86 @@ def _compare(
     against: _Against = "default",
     mode: Mode = "nli",
     condition: Conditions = None,
-    output: Output = None,
+    output: _Page = None,
     pdf: _Pdf = False,
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
-    """Write a page (.html or .pdf) with models side by side and their paired differences.
+    """Judge models side by side with their paired differences, and write a page about them.
 
-    With --answers, the page compares the named respondents of a file, or all of them.
+    The verdicts are printed; the page (.html or .pdf) needs the extra `book`. With --answers, the
+    page compares the named respondents of a file, or all of them.
     """
     models = models or []
     if dry_run:
         _collect_answers(split_names(questionnaires), ",".join(models), mode, condition, dry_run)
 
+    write_report = _find_page_writer(output, pdf)
+    answers = None
     if answer_file is None:
-        asked = {"models": models} | _asked(questionnaires, against, mode, condition)
+        settings = _settings_of_asking(questionnaires, against, mode, condition)
     else:
-        answers, asked = _from_file(answer_file, questionnaires, mode, condition)
-        asked["models"] = _side_by_side(answers, models)
+        answers, settings = _read_file(answer_file, questionnaires, mode, condition)
+        models = _choose_respondents(answers, models)
 
-    tables = _report("compare", asked, output or Path("compare.html"), pdf)
+    if write_report is None:
+        tables = _compare_here(models, answers, settings)
+    else:
+        page = output or Path("compare.html")
+        parameters = {"models": models} | settings
+        tables = _write_page(write_report, "compare", parameters, page, pdf)
+
     for row in tables["tab-compare-scores"].itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
 
     for row in tables["tab-compare-differences"].itertuples():
-        typer.echo(
-            f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
-            f"({_ends(row.low, row.high, '+.3f')}), {row.verdict}"
-        )
+        ends = _ends(row.low, row.high, "+.3f")
+        place = f"{row.questionnaire}, {row.scale}: {row.model}"
+        typer.echo(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
 
-    failed = tables.get("tab-compare-failed")
-    if failed is not None:
-        for row in failed.itertuples():
+    _print_agreement(tables["tab-compare-agreement"])
+    if "tab-compare-failed" in tables:
+        for row in tables["tab-compare-failed"].itertuples():
             typer.echo(f"psychometrics: {row.model} could not be asked: {row.reason}", err=True)
 
         raise typer.Exit(1)
 
 
-def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | None) -> dict:
+def _compare_here(models: list[str], answers, settings: dict) -> dict:
+    """Compare models without a page; return the tables that the page would show."""
+    import pandas as pd
+
+    names = settings["questionnaires"]
+    failures = {}
+    if answers is None:
+        conditions = settings.pop("conditions")
+        assessments, failures = pm.profiles.assess_models(models, **settings, **conditions)
+    else:
+        assessments = pm.profiles.judge_respondents(answers, names, models)
+
+    scores = pd.concat({name: each.scores for name, each in assessments.items()}, names=["model"])
+    items = pd.concat([each.items for each in assessments.values()])
+    for name, assessment in assessments.items():
+        typer.echo(name)
+        _print_flags(assessment.flags)
+
+    tables = {
+        "tab-compare-scores": scores.reset_index("model").sort_values(
+            "questionnaire", kind="stable"
+        ),
+        "tab-compare-differences": pm.profiles.differences(assessments, names),
+        "tab-compare-agreement": pm.agreement.agreement_table(items, names),
+    }
+    if failures:
+        rows = pd.DataFrame({"model": [*failures], "reason": [*failures.values()]})
+        tables["tab-compare-failed"] = rows
+
+    return tables
+
+
+def _settings_of_asking(
+    questionnaires: str, against: str, mode: str, condition: list[str] | None
+) -> dict:
     return {
         "questionnaires": split_names(questionnaires),
         "against": None if against == "nobody" else against,
@@ -162,10 +230,25 @@ def _asked(questionnaires: str, against: str, mode: str, condition: list[str] | 
     }
 
 
-def _report(notebook: str, asked: dict, page: Path, pdf: bool) -> dict:
+def _find_page_writer(output: Path | None, pdf: bool) -> Callable | None:
+    """Return the book's writer of pages; None, with a note, if it is neither there nor needed."""
+    try:
+        needed("papermill")
+        return _load_extra("write_report")
+    except PsychometricsError as error:
+        if output is not None or pdf:
+            raise
+
+        typer.echo(f"psychometrics: no page is written: {error}", err=True)
+        return None
+
+
+def _write_page(
+    write_report: Callable, notebook: str, parameters: dict, page: Path, pdf: bool
+) -> dict:
     """Write a report and, if requested, its PDF; return its tables by name."""
     pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
-    tables = _load_extra("write_report")(notebook, asked, pages)
+    tables = write_report(notebook, parameters, pages)
     if f"tab-{notebook}-checklist" in tables:
         pages.append(page.with_name(f"{page.stem}-checklist.md"))
         _load_extra("write_checklist")(tables[f"tab-{notebook}-checklist"], pages[-1])
@@ -186,26 +269,43 @@ def _ends(low: float, high: float, form: str) -> str:
     return "no interval" if math.isnan(low) else f"{low:{form}} to {high:{form}}"
 
 
-def _from_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):
+def _print_flags(flags) -> None:
+    """Print the evidence for and against interpreting the scores."""
+    for row in flags.itertuples():
+        place = f"{row.questionnaire}, {row.scale}" if row.scale else row.questionnaire
+        typer.echo(f"  {row.mark} {place}, {row.check}: {row.words}")
+
+
+def _print_agreement(table) -> None:
+    """Print how well respondents agree about items, with the null, or why they cannot."""
+    typer.echo("agreement of independent respondents:")
+    typer.echo(table.dropna(axis=1, how="all").to_string(index=False, float_format="{:.3f}".format))
+    typer.echo(pm.agreement.INDEPENDENT)
+
+
+def _read_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):
     """Return the answers in a file, and the parameters of the page about these answers."""
     if questionnaires == _PROFILED:
         raise ParameterError("--answers needs the questionnaires: name them with --questionnaires.")
 
     names = split_names(questionnaires)
     answers = read_answer_file(file, names, "embedded", mode, condition)
-    settings = parse_reading_settings(condition)
-    asked = {"answers": str(file.expanduser().absolute()), "settings": settings}
-    return answers, asked | {"questionnaires": names}
+    parameters = {
+        "answers": str(file.expanduser().absolute()),
+        "settings": parse_reading_settings(condition),
+        "questionnaires": names,
+    }
+    return answers, parameters
 
 
-def _side_by_side(answers, named: list[str]) -> list[str]:
+def _choose_respondents(answers, names: list[str]) -> list[str]:
     """Return the respondents to compare: the named ones, or all in the file if they are few."""
-    known = answers["respondent_id"].unique().tolist()
-    for name in named:
-        pm.checks.check_choice(known, respondent=name)
+    respondents = answers["respondent_id"].unique().tolist()
+    for name in names:
+        pm.checks.check_choice(respondents, respondent=name)
 
-    chosen = named or known
-    most = len(named) or _SIDE_BY_SIDE
+    chosen = names or respondents
+    most = len(names) or _SIDE_BY_SIDE
     if not 2 <= len(chosen) <= most:
         raise ParameterError(
             f"compare: --answers has {len(chosen)} respondent(s), but a page compares 2 to "

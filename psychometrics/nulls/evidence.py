@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..checks import as_numbers, check_columns, check_kinds
+from ..checks import as_numbers, check_columns, check_kinds, check_numbers
 from ..exceptions import ParameterError
 from ..measures.factor import as_correlations
 from ..measures.intervals import jackknife_half_width, merge_near_ties
@@ -300,7 +300,12 @@ def rank_correlations(scores: np.ndarray) -> np.ndarray:
     return as_correlations(ranks.transpose(0, 2, 1) @ ranks)
 
 
-def profile_agreement(scores: pd.DataFrame, scales: pd.Series | None = None) -> pd.Series:
+def profile_agreement(
+    scores: pd.DataFrame,
+    scales: pd.Series | None = None,
+    cells: pd.Series | None = None,
+    draws: int | None = None,
+) -> pd.Series:
     r"""Return how well independent respondents agree about items, with a 95 % interval.
 
     .. math::
@@ -311,36 +316,60 @@ def profile_agreement(scores: pd.DataFrame, scales: pd.Series | None = None) -> 
     mean correlation over pairs of respondents, from :math:`-1/(R - 1)` to 1. Without learning it
     is near 0 on any base, because an untrained head and its negative are equally likely.
 
+    Cells of items, such as scale by key, divide each :math:`z_r` into the means of the cells
+    :math:`m_r` and the rest :math:`e_r`, and the agreement into a part between and a part within
+    cells:
+
+    .. math::
+        A = \frac{2}{R (R - 1)} \sum_{r < s} m_r \cdot m_s
+          + \frac{2}{R (R - 1)} \sum_{r < s} e_r \cdot e_s
+
+    The first part is what remains on average if each respondent's scores are dealt anew to the
+    items of a cell.
+
     Parameters
     ----------
     scores : DataFrame, shape (R, items)
         Item scores of respondents that were trained apart on one base. Several runs of a model are
-        one respondent. The unit of the scores does not matter.
+        one respondent. The unit of the scores does not matter. An item to which all respondents
+        give the same score is an item that they agree about.
     scales : Series, optional
         The scale of each item, in the order of the columns. Each respondent's scale means are then
         removed first, so that only agreement within scales counts.
+    cells : Series, optional
+        The cell of each item, in the order of the columns.
+    draws : int, optional
+        Number of permutations for the null, in which each respondent's scores are dealt anew to
+        the items; by default there is no null.
 
     Returns
     -------
     Series
         ``value``, ``low`` and ``high`` (jackknife over respondents, missing for two), and the
-        numbers of ``respondents`` and ``items``.
+        numbers of ``respondents`` and ``items``. With cells, the parts ``between`` and ``within``.
+        With draws, ``null``, the 95 % point of the permutations, and ``p``, the share of
+        permutations with at least this agreement, which counts the observed one; with cells and
+        draws, ``p_within``, the same for permutations within the cells.
 
     Raises
     ------
     ParameterError
         There are fewer than two respondents, a score is missing, a respondent gives all items the
-        same score, or there is not one scale for each item.
+        same score, or there is not one scale or cell for each item.
 
     References
     ----------
-    Stephenson (1935) for correlations between persons; Efron and Tibshirani (1993), equation 11.5.
+    Stephenson (1935) for correlations between persons; Efron and Tibshirani (1993), equation 11.5;
+    Phipson and Smyth (2010), equation 2, for p.
 
     Examples
     --------
     >>> scores = pd.DataFrame([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 3.0, 2.0]])
     >>> float(profile_agreement(scores)["value"].round(3))  # the mean of 1, 0.5 and 0.5
     0.667
+    >>> parts = profile_agreement(scores, cells=pd.Series(["a", "b", "b"]))
+    >>> parts[["between", "within"]].round(3).tolist()
+    [0.75, -0.083]
     """
     values = as_numbers("scores", scores, axes=2)
     number, items = values.shape
@@ -348,20 +377,13 @@ def profile_agreement(scores: pd.DataFrame, scales: pd.Series | None = None) -> 
         raise ParameterError(f"scores: {number} respondents; give at least two, one in a row.")
     if not np.isfinite(values).all():
         raise ParameterError("scores: some are missing; leave out these items or respondents.")
+    if draws is not None:
+        check_numbers(draws=draws)
+    for name, groups in {"scales": scales, "cells": cells}.items():
+        if groups is not None and (len(groups) != items or pd.isna(groups).any()):
+            raise ParameterError(f"{name}: give a {name[:-1]} for each of the {items} items.")
 
-    size = np.abs(values).max(axis=1, keepdims=True)
-    if scales is not None:
-        if len(scales) != items or pd.isna(scales).any():
-            raise ParameterError(f"scales: give a scale for each of the {items} items.")
-        by_scale = pd.DataFrame(values.T).groupby(np.asarray(scales))
-        values = values - by_scale.transform("mean").T.to_numpy()
-
-    centred = values - values.mean(axis=1, keepdims=True)
-    length = np.linalg.norm(centred, axis=1, keepdims=True)
-    if (length <= 1e-12 * size).any():  # rounding is all that is left
-        raise ParameterError("scores: a respondent gives all items one score; leave it out.")
-
-    unit = centred / length
+    unit = _unit_scores(values, scales)
     total = unit.sum(axis=0)
     value = (total @ total - number) / (number * (number - 1))
     half = np.nan
@@ -370,8 +392,65 @@ def profile_agreement(scores: pd.DataFrame, scales: pd.Series | None = None) -> 
         without = (rest - (number - 1)) / ((number - 1) * (number - 2))
         half = float(jackknife_half_width(without))
 
-    ends = {"low": value - half, "high": value + half}
-    return pd.Series({"value": value, **ends, "respondents": number, "items": items})
+    result = {"value": value, "low": value - half, "high": value + half}
+    result |= {"respondents": number, "items": items}
+    if cells is not None:
+        means = _group_means(unit, cells)
+        result["between"] = _mean_product(means)
+        result["within"] = _mean_product(unit - means)
+
+    if draws is not None:
+        dealt = _deal_scores(unit, np.zeros(items), draws)
+        result["null"] = np.quantile(dealt, 0.95)
+        result["p"] = (1 + (dealt >= value - 1e-9).sum()) / (1 + draws)
+        if cells is not None:
+            dealt = _deal_scores(unit, cells, draws)
+            result["p_within"] = (1 + (dealt >= value - 1e-9).sum()) / (1 + draws)
+
+    return pd.Series(result)
+
+
+def _unit_scores(values: np.ndarray, scales: pd.Series | None) -> np.ndarray:
+    """Return scores without scale means, centred and scaled to length 1 for each respondent."""
+    size = np.abs(values).max(axis=1, keepdims=True)
+    if scales is not None:
+        values = values - _group_means(values, scales)
+
+    centred = values - values.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(centred, axis=1, keepdims=True)
+    if (length <= 1e-12 * size).any():  # rounding is all that is left
+        raise ParameterError("scores: a respondent gives all items one score; leave it out.")
+
+    unit: np.ndarray = centred / length
+    return unit
+
+
+def _group_means(values: np.ndarray, groups: pd.Series) -> np.ndarray:
+    """Return each respondent's mean over the items of an item's group, shape (R, items)."""
+    by_group = pd.DataFrame(values.T).groupby(np.asarray(groups))
+    means: np.ndarray = by_group.transform("mean").T.to_numpy()
+    return means
+
+
+def _mean_product(vectors: np.ndarray) -> float:
+    """Return the mean product over pairs of rows."""
+    total = vectors.sum(axis=0)
+    number = len(vectors)
+    return float((total @ total - (vectors**2).sum()) / (number * (number - 1)))
+
+
+def _deal_scores(unit: np.ndarray, groups: pd.Series | np.ndarray, draws: int) -> np.ndarray:
+    """Return the agreement after dealing each respondent's scores anew within groups of items."""
+    rng = np.random.default_rng(0)
+    places = [np.flatnonzero(np.asarray(groups) == group) for group in pd.unique(groups)]
+    agreement = np.empty(draws)
+    dealt = unit.copy()
+    for draw in range(draws):
+        for items in places:
+            dealt[:, items] = rng.permuted(unit[:, items], axis=1)
+        agreement[draw] = _mean_product(dealt)
+
+    return agreement
 
 
 def jackknife(

@@ -19,8 +19,9 @@ from ..measures.ordinal import polychoric
 from ..measures.reliability import alpha, alphas
 from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..measures.styles import empty_answers, response_styles
-from ..questionnaires import Questionnaire, Scale, load_questionnaires
+from ..questionnaires import Questionnaire, load_questionnaires
 from ..questionnaires.answers import IDENTITY
+from .agreement import agreement_table
 from .rules import ENOUGH_RESPONDENTS, _item_means, flags, verdict
 
 # Number of simulated respondents for the alpha of a habit.
@@ -82,7 +83,8 @@ def assess_answers(
         of this share in random answers (``random_low, random_high``) and its value for respondents
         with a ``habit``; the ``error_part``; alpha with and without reversing answers
         (:func:`psychometrics.measures.bias.bias_shares`). ``runs``, empty if each respondent was
-        asked once: :func:`psychometrics.measures.bias.runs_and_units`.
+        asked once: :func:`psychometrics.measures.bias.runs_and_units`. ``agreement``:
+        :func:`psychometrics.reports.agreement.agreement_table`.
 
     Raises
     ------
@@ -107,16 +109,19 @@ def assess_answers(
     for questionnaire in loaded:
         if not questionnaire.scales:
             raise ParameterError(f"{questionnaire.id} has no scales: use `psychometrics scores`.")
-        own = answers[answers["questionnaire"] == questionnaire.id]
-        if own.empty:
+        answered = answers[answers["questionnaire"] == questionnaire.id]
+        if answered.empty:
             raise ParameterError(f"There are no answers to {questionnaire.id}; leave it out.")
 
+        items = item_scores(answered)
+        runs = runs_and_units(items, questionnaire).drop(columns="questionnaire")
         tables = {
-            "scales": _scales(own, questionnaire),
-            "styles": _styles(own, questionnaire),
-            "verdicts": _verdicts(own, questionnaire),
-            "bias": _bias(own, questionnaire),
-            "runs": _runs(own, questionnaire),
+            "scales": _scales(answered, _item_means(items), questionnaire),
+            "styles": _styles(answered, questionnaire),
+            "verdicts": _verdicts(answered, questionnaire),
+            "bias": _bias(items, questionnaire),
+            "runs": runs[runs["within"].notna()],  # none if nobody was asked repeatedly
+            "agreement": agreement_table(items, questionnaire).drop(columns="questionnaire"),
         }
         for name, table in tables.items():
             table.insert(0, "questionnaire", questionnaire.id)
@@ -125,10 +130,11 @@ def assess_answers(
     return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()}
 
 
-def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    items = _item_means(item_scores(answers))
-    runs = answers.groupby("respondent_id")["run"].nunique()
-    habitual = _habitual(questionnaire, min(int(runs.max()), _MOST_RUNS))
+def _scales(
+    answers: pd.DataFrame, items: pd.DataFrame, questionnaire: Questionnaire
+) -> pd.DataFrame:
+    runs = answers.groupby("respondent_id")["run"].nunique().max()
+    habitual = _habitual(questionnaire, min(int(runs), _MOST_RUNS))
     scores = scale_scores(answers, questionnaire)
     means = mean_table(scores, "score", ["scale"], "respondent_id").set_index("scale")
     of_respondents = scores.groupby(["scale", "respondent_id"])["score"].mean()
@@ -144,9 +150,10 @@ def _scales(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame
         row |= means.loc[scale.id, ["low", "high"]].clip(*questionnaire.span(scale)).to_dict()
         row["sd"] = means.loc[scale.id, "sd"]
         keyed = keyed_items(items, questionnaire, scale)
+        asked_once = keyed if runs == 1 else keyed.head(0)
         row |= _alpha_of(keyed)
-        row |= _ordinal(keyed) if runs.max() == 1 else dict.fromkeys(_ORDINAL, np.nan)
-        row |= _graded(keyed if runs.max() == 1 else keyed.head(0))
+        row |= _ordinal(asked_once)
+        row |= _graded(asked_once)
         row |= _bounds(row, keyed_items(habitual, questionnaire, scale))
         rows.append(row | {"reading": _reading(row)})
 
@@ -173,17 +180,17 @@ def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:
 def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:
     """Return coefficients of the tendencies behind answers, if there are enough respondents."""
     complete = keyed.dropna()
-    found = dict.fromkeys(_ORDINAL, np.nan)
+    coefficients = dict.fromkeys(_ORDINAL, np.nan)
     enough = len(complete) >= ENOUGH_RESPONDENTS and complete.shape[1] > 1
     if not enough or complete.nunique().max() > _MOST_OPTIONS:
-        return found
+        return coefficients
 
-    found["alpha_ordinal"] = float(alphas(polychoric(complete).to_numpy()))
+    coefficients["alpha_ordinal"] = float(alphas(polychoric(complete).to_numpy()))
     if complete.shape[1] >= _FEWEST_FOR_OMEGA:
         omegas = omega_hierarchical(complete)
-        found |= omegas[["omega_total", "omega_hierarchical"]].to_dict()
+        coefficients |= omegas[["omega_total", "omega_hierarchical"]].to_dict()
 
-    return found
+    return coefficients
 
 
 def _graded(keyed: pd.DataFrame) -> dict[str, float | str]:
@@ -196,8 +203,8 @@ def _graded(keyed: pd.DataFrame) -> dict[str, float | str]:
 
     parameters = graded.fit(answered)
     value = graded.score_reliability(answered, parameters)["reliability"]
-    held = parameters.index[parameters["at_limit"]]
-    return {"reliability_graded": float(value), "at_limit": ", ".join(held)}
+    at_limit = parameters.index[parameters["at_limit"]]
+    return {"reliability_graded": float(value), "at_limit": ", ".join(at_limit)}
 
 
 def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
@@ -213,9 +220,10 @@ def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
     rng = np.random.default_rng(1)
     size = min(row["respondents"], _HABITUAL // 2)
     samples = (pool[rng.integers(0, len(pool), size)] for _ in range(_SAMPLES))
-    drawn = alphas(np.stack([np.cov(sample.T) for sample in samples]))
+    alphas_of_habits = alphas(np.stack([np.cov(sample.T) for sample in samples]))
 
-    return {"independent": 1 - 1 / quantile, "habit": float(np.nanquantile(drawn, 0.95))}
+    limit = float(np.nanquantile(alphas_of_habits, 0.95))
+    return {"independent": 1 - 1 / quantile, "habit": limit}
 
 
 def _reading(row: dict) -> str:
@@ -230,18 +238,17 @@ def _reading(row: dict) -> str:
 
 def _styles(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Return the mean response styles of the respondents and of know-nothing respondents."""
-    respondents = answers["respondent_id"].nunique()
-    drawn = {"respondents": max(200, min(respondents, 1000)), "runs": 1}
+    respondents = max(200, min(answers["respondent_id"].nunique(), 1000))
     tables = {"these respondents": answers}
-    tables["random answers"] = empty_answers(questionnaire, "random", **drawn)
-    tables["nothing but a habit"] = empty_answers(questionnaire, "habit", **drawn)
+    for label, habit in {"random answers": "random", "nothing but a habit": "habit"}.items():
+        tables[label] = empty_answers(questionnaire, habit, respondents=respondents, runs=1)
+
     rows = []
-    for who, table in tables.items():
+    for label, table in tables.items():
         styles = response_styles(table, questionnaire)
-        means = (
-            styles.drop(columns=["questionnaire", "mode", "run"]).groupby("respondent_id").mean()
-        )
-        rows.append({"who": who, **means.mean().to_dict()})
+        styles = styles.drop(columns=["questionnaire", "mode", "run"])
+        means = styles.groupby("respondent_id").mean().mean()
+        rows.append({"who": label, **means.to_dict()})
 
     return pd.DataFrame(rows)
 
@@ -254,31 +261,26 @@ def _verdicts(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFra
 
     marks: dict[str, list[str]] = {scale.id: [] for scale in questionnaire.scales}
     for name in names:
-        own = answers[answers["respondent_id"] == name]
-        found = flags(own, questionnaire)
+        answered = answers[answers["respondent_id"] == name]
+        checks = flags(answered, questionnaire)
+        readable = set(answered.loc[answered["status"] == "ok", "item_id"])
         for scale in questionnaire.scales:
-            marks[scale.id].append(_mark(own, found, scale))
+            is_complete = readable >= set(scale.items)  # a missing item leaves no score
+            marks[scale.id].append(verdict(checks, scale)[0] if is_complete else "✗")
 
     rows = [
-        {"scale": scale, "judged": len(names), **{mark: given.count(mark) for mark in "✗!✓"}}
-        for scale, given in marks.items()
+        {"scale": scale, "judged": len(names), **{mark: counted.count(mark) for mark in "✗!✓"}}
+        for scale, counted in marks.items()
     ]
     return pd.DataFrame(rows)
 
 
-def _mark(answers: pd.DataFrame, found: pd.DataFrame, scale: Scale) -> str:
-    own = answers[answers["item_id"].isin(scale.items) & (answers["status"] == "ok")]
-    if own["item_id"].nunique() < len(scale.items):  # a missing item leaves no score
-        return "✗"
-    return verdict(found, scale)[0]
-
-
-def _bias(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+def _bias(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Return bias shares of scales with both kinds of items, and the shares from chance and habit.
 
     The values for random answers and for respondents with a habit follow from closed forms.
     """
-    shares = bias_shares(item_scores(answers), questionnaire, draws=1)
+    shares = bias_shares(items, questionnaire, draws=1)
     wide = shares.pivot(index="scale", columns="statistic", values="value")
     table = shares[shares["statistic"] == "bias"].set_index("scale")
     table = table[["title", "n", "value", "low", "high"]].rename(columns={"value": "bias"})
@@ -291,9 +293,3 @@ def _bias(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     table["habit"] = by_habit[table.index]
 
     return table.reset_index()
-
-
-def _runs(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the variance of scores within and between respondents, if runs were repeated."""
-    table = runs_and_units(item_scores(answers), questionnaire)
-    return table[table["within"].notna()].drop(columns="questionnaire")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,21 +16,107 @@ from ..asking.population import population, population_table
 from ..checks import check_choice, check_columns, check_names
 from ..data import shipped
 from ..endpoints.secrets import mask_conditions
-from ..exceptions import ParameterError
+from ..exceptions import ParameterError, QuestionnaireError, RespondentError
 from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.norms import compare_norms, norm_table
 from ..measures.scoring import item_scores, keyed_items
 from ..models.devices import computing_on
 from ..modes import identify, load_respondent
+from ..modes.mode import Identity
+from ..nulls.kernels import kernel_statistics
+from ..nulls.respondents import kernel
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
-from .own_base import _HEADS, _beside_bases, _leaving_out, _own_null
-from .rules import _heads_of_sizes, _is_rare, _item_means, flags, verdict
+from .agreement import agreement_table
+from .own_base import (
+    _HEADS,
+    UntouchedBase,
+    _compare_with_bases,
+    _draw_heads,
+    _is_in_study,
+    _recording_failure,
+)
+from .rules import (
+    _flag_items,
+    _flag_prompts,
+    _heads_of_sizes,
+    _is_rare,
+    _item_means,
+    verdict,
+)
 
 _ERROR = 0.05  # probability that a know-nothing respondent passes on a page
+_SAMPLE = 24  # sample size for a statistic's interval without learning
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
-_STRANGE = "not judged, as the random heads are built on another base: "
+_OTHER_BASE = "not judged, as the random heads are built on another base: "
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """A respondent's scores, judged by the rules, and the tables that the verdicts rest on.
+
+    A table that does not apply, or that could not be computed, is None; ``asked`` then has the
+    reason.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        One row per scale: ``questionnaire, scale, title, score, low, high`` (over items), ``n``
+        (items), ``place`` (share of the other respondents that score lower), ``mark`` and
+        ``verdict``.
+    flags : DataFrame
+        The result of :func:`psychometrics.reports.rules.flags`, with ``questionnaire``.
+    nulls, others : DataFrame
+        Scale scores of the null respondents and of the other respondents: ``questionnaire, scale,
+        who, score``.
+    items, null_items : DataFrame
+        Item scores of the respondent and of the null respondents.
+    base : UntouchedBase, optional
+        For answers to prompts, the base on which the null respondents are built.
+    agreement : DataFrame, optional
+        Agreement with the other respondents about the items
+        (:func:`psychometrics.reports.agreement.agreement_table`).
+    norms : DataFrame, optional
+        For answers to items, the distance of each score from people's norms.
+    kernel : DataFrame, optional
+        For answers to prompts, :func:`psychometrics.nulls.kernels.kernel_statistics` on the model's
+        base.
+    sizes : DataFrame, optional
+        For answers to prompts of GAD-7, PHQ-9 or SOC-13: ``questionnaire, respondents, million
+        parameters``, ``silhouette`` and ``alpha`` with ``low, high``, for the model, for random
+        heads of three sizes on its base, and for random heads at their start on the three bases of
+        ``data/bases`` nearest in size (MiniLM with the nearest number of layers).
+    asked : DataFrame, optional
+        How the model was asked: ``what`` and ``how``.
+    """
+
+    scores: pd.DataFrame
+    flags: pd.DataFrame
+    nulls: pd.DataFrame
+    others: pd.DataFrame
+    items: pd.DataFrame
+    null_items: pd.DataFrame
+    base: UntouchedBase | None = None
+    agreement: pd.DataFrame | None = None
+    norms: pd.DataFrame | None = None
+    kernel: pd.DataFrame | None = None
+    sizes: pd.DataFrame | None = None
+    asked: pd.DataFrame | None = None
+
+    @property
+    def is_judged_on_own_base(self) -> bool:
+        """Whether random heads on the model's own base decide about it."""
+        return self.base is not None and self.base.is_own
+
+    def __getitem__(self, table: str) -> pd.DataFrame:
+        """Return a table by its name, as from the dictionary that ``assess`` returned in 1.0."""
+        warnings.warn(
+            f"assessment[{table!r}] is assessment.{table} now, and works until version 2.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(self, table)
 
 
 def assess(
@@ -41,7 +129,7 @@ def assess(
     dtype: str | None = None,
     device: str | None = None,
     **conditions: object,
-) -> dict[str, pd.DataFrame]:
+) -> Assessment:
     """Ask a model, score its answers, and judge the scores by :mod:`psychometrics.reports.rules`.
 
     Parameters
@@ -66,19 +154,7 @@ def assess(
 
     Returns
     -------
-    dict of DataFrame
-        ``scores``: ``questionnaire, scale, title, score, low, high`` (over items), ``n`` (items),
-        ``place`` (share of the other respondents that score lower), ``mark`` and ``verdict``;
-        ``flags``, from :func:`psychometrics.reports.rules.flags`, with ``questionnaire``;
-        ``others`` and ``nulls``: ``questionnaire, scale, who, score``; ``norms``, for answers to
-        items; ``items`` and ``null_items``, item scores of the model and the null respondents;
-        ``kernel``, for answers to prompts :func:`psychometrics.nulls.kernels.kernel_statistics`
-        on the model's base; ``sizes``, for answers to prompts of GAD-7, PHQ-9 or SOC-13:
-        ``questionnaire, respondents, million parameters``, ``silhouette`` and ``alpha`` with ``low,
-        high``, for the model, for random heads of three sizes on its base, and for random heads at
-        their start on the three bases of ``data/bases`` nearest in size (MiniLM with the nearest
-        number of layers); ``asked``: how the model was asked, with the columns ``what`` and
-        ``how``.
+    Assessment
 
     Raises
     ------
@@ -89,19 +165,174 @@ def assess(
 
     Examples
     --------
-    >>> found = assess("minilm-mnli-l3-s16", "challenges", against=None, store="memory://doctest")
-    >>> found["scores"]["scale"].tolist()
+    >>> assessment = assess(
+    ...     "minilm-mnli-l3-s16", "challenges", against=None, store="memory://doctest"
+    ... )
+    >>> assessment.scores["scale"].tolist()
     ['challenges']
     """
+    loaded = _load_with_scales(questionnaires)
+    if against == "default":
+        against = "embedded" if mode == "nli" else None
+
+    failures: dict[str, str] = {}
     with computing_on(device):
-        return _assessed(model, questionnaires, mode, against, base, store, dtype, conditions)
+        identity = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
+        settings = {"mode": mode, "store": store, "dtype": dtype, **conditions}
+        answers = ask(loaded, [model], **settings)
+        if "option" in answers:
+            raise ParameterError("choose=none gives probabilities, not answers: leave it out.")
+
+        others = pd.DataFrame()
+        with _recording_failure(failures, "others"):
+            others = _ask_others(against, identity.respondent_id, loaded, settings)
+
+        if "term" in answers:
+            assessment = _assess_prompts(
+                model, loaded, answers, others, base, identity, conditions, failures
+            )
+        else:
+            assessment = _judge(loaded, answers, others)
+            with _recording_failure(failures, "norms"):
+                norms = _compare_with_norms(assessment.scores, loaded, identity.respondent_id)
+                assessment = replace(assessment, norms=norms)
+
+    everybody = pd.concat([assessment.items, others], ignore_index=True)
+    agreement = agreement_table(everybody, loaded, identity.respondent_id)
+    texts = _describe_asking(identity, loaded, answers, conditions)
+    if assessment.base is not None:
+        heads = assessment.null_items["respondent_id"].nunique()
+        texts["null respondents"] = f"{heads} random heads {assessment.base.description}"
+
+    if len(others):
+        texts["others"] = f"{others['respondent_id'].nunique()} respondents of '{against}'"
+
+    reasons = answers.attrs["summary"]["failed"] | failures
+    texts |= {f"left out: {section}": reason for section, reason in reasons.items()}
+    asked = pd.DataFrame({"how": texts}).rename_axis("what")
+    return replace(assessment, agreement=agreement, asked=asked)
+
+
+def _assess_prompts(
+    model: str | Path,
+    loaded: list[Questionnaire],
+    answers: pd.DataFrame,
+    others: pd.DataFrame,
+    named_base: str | Path | None,
+    identity: Identity,
+    conditions: dict,
+    failures: dict[str, str],
+) -> Assessment:
+    """Judge answers to prompts against random heads, and compare the heads on several bases."""
+    base, null = _draw_heads(str(model), named_base, loaded, failures)
+    accuracy = None
+    with _recording_failure(failures, "accuracy"):
+        accuracy = _accuracy(identity, model)
+
+    heads = {
+        name: _heads_of_sizes(answered, null[null["questionnaire"] == name])
+        for name, answered in answers.groupby("questionnaire", sort=False)
+    }
+    assessment = _judge(loaded, answers, others, base, heads, accuracy)
+
+    kernels = None
+    with _recording_failure(failures, "kernel"):  # a scale of one item has no alpha
+        kernels = kernel_statistics(kernel(loaded, **base.reading), _SAMPLE)
+
+    sizes = None
+    with _recording_failure(failures, "sizes"):
+        in_study = [each for each in loaded if each.id in heads and _is_in_study(each)]
+        if in_study:
+            settings = {"mode": identity.mode, "dtype": identity.dtype, **conditions}
+            weights = load_respondent(model, **settings).model.parameters()
+            million = sum(weight.numel() for weight in weights) / 1e6
+            own_heads = heads if base.is_own else {}
+            sizes = _compare_with_bases(
+                in_study, million, assessment.flags, own_heads, kernels, base.title
+            )
+
+    return replace(assessment, kernel=kernels, sizes=sizes)
+
+
+def assess_models(
+    models: Sequence[str | Path],
+    questionnaires: str | Path | Questionnaire | Iterable,
+    **settings: object,
+) -> tuple[dict[str, Assessment], dict[str, str]]:
+    """Assess several models; a model that cannot answer does not stop the others.
+
+    Parameters
+    ----------
+    models : sequence of str or Path
+        Models, as in :func:`assess`.
+    questionnaires, **settings
+        As in :func:`assess`.
+
+    Returns
+    -------
+    dict of Assessment, dict of str
+        Assessments and reasons of failures, by the models' names.
+
+    Raises
+    ------
+    ParameterError, QuestionnaireError
+        A setting fails for every model, there are fewer than two models, or two have one name.
+    RespondentError
+        No model can answer.
+
+    Examples
+    --------
+    >>> names = ["minilm-mnli-l3-s16", "minilm-snli-l3-s17"]
+    >>> assessments, failures = assess_models(names, "challenges", against=None)
+    >>> list(assessments), failures
+    (['minilm-mnli-l3-s16', 'minilm-snli-l3-s17'], {})
+    """
+    names = name_models(models)
+    assessments = {}
+    failures = {}
+    for name, model in zip(names, models, strict=True):
+        try:
+            assessments[name] = assess(model, questionnaires, **settings)
+        except (ParameterError, QuestionnaireError):
+            raise
+        except Exception as error:
+            failures[name] = " ".join(str(error).split())
+
+    if not assessments:
+        raise RespondentError(f"No model can answer: {failures}")
+    return assessments, failures
+
+
+def name_models(models: Sequence[str | Path]) -> list[str]:
+    """Return the names under which models are compared: folders' names, or the ids.
+
+    Raises
+    ------
+    ParameterError
+        There are fewer than two models, or two have one name.
+
+    Examples
+    --------
+    >>> name_models(["minilm-mnli-l3-s16", "org/model"])
+    ['minilm-mnli-l3-s16', 'org/model']
+    """
+    check_names(models=models)
+    if len(models) < 2:
+        raise ParameterError("Name at least two models to compare.")
+
+    names = [Path(m).resolve().name if Path(m).is_dir() else str(m) for m in models]
+    short = [Path(name).name for name in names]
+    for name in short:
+        if short.count(name) > 1:
+            raise ParameterError(f"Two models are called '{name}': keep one of them.")
+    return names
 
 
 def judge_respondents(
     answers: pd.DataFrame,
     questionnaires: str | Path | Questionnaire | Iterable,
     names: Sequence[str],
-) -> dict[str, dict[str, pd.DataFrame]]:
+) -> dict[str, Assessment]:
     """Judge respondents by their own answers to items.
 
     Parameters
@@ -115,9 +346,9 @@ def judge_respondents(
 
     Returns
     -------
-    dict of dict of DataFrame
-        For each respondent, ``scores, flags, nulls, items`` and ``null_items``, as :func:`assess`
-        returns them. The null respondents have the same answers, shuffled over the items.
+    dict of Assessment
+        For each respondent, ``scores, flags, nulls, items`` and ``null_items``. The null
+        respondents have the same answers, shuffled over the items.
 
     Raises
     ------
@@ -129,28 +360,28 @@ def judge_respondents(
     >>> from psychometrics.measures.styles import empty_answers
     >>> answers = empty_answers("gad7", "agree")
     >>> name = answers["respondent_id"].iloc[0]
-    >>> judge_respondents(answers, "gad7", [name])[name]["scores"]["mark"].tolist()
+    >>> judge_respondents(answers, "gad7", [name])[name].scores["mark"].tolist()
     ['✗']
     """
     check_columns(answers, ["respondent_id"])
     check_names(names=names)
-    loaded = _load(questionnaires)
-    known = answers["respondent_id"].unique()
+    loaded = _load_with_scales(questionnaires)
+    respondents = answers["respondent_id"].unique()
     for name in names:
-        check_choice(known, respondent=name)
+        check_choice(respondents, respondent=name)
 
-    return {
-        name: _judge_all(loaded, answers[answers["respondent_id"] == name], None, None, None, {})
-        for name in names
-    }
+    return {name: _judge(loaded, answers[answers["respondent_id"] == name]) for name in names}
 
 
-def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd.DataFrame:
+def differences(
+    assessments: Mapping[str, Assessment],
+    questionnaires: str | Path | Questionnaire | Iterable,
+) -> pd.DataFrame:
     """Return the differences between the first model's scores and the others', paired by item.
 
     Parameters
     ----------
-    found : dict
+    assessments : mapping of str to Assessment
         Results of :func:`assess`, by the names of the models.
     questionnaires : str, Path or Questionnaire, or several
         The questionnaires that were asked.
@@ -165,134 +396,67 @@ def differences(found: dict[str, dict[str, pd.DataFrame]], questionnaires) -> pd
         interval excludes 0 and at most 5 % of pairs of random heads on their own bases differ as
         clearly. Answers to items have no random heads, so their models differ *on these items*.
     """
-    (_, one), *rest = found.items()
-    to_prompts = "terms" in set(one["flags"]["check"])
+    (_, first), *rest = assessments.items()
     rows = []
-    for questionnaire in _load(questionnaires):
+    for questionnaire in _load_with_scales(questionnaires):
         for scale in questionnaire.scales:
-            own = _keyed(one["items"], questionnaire, scale).reset_index(drop=True)
-            for name, tables in rest:
-                other = _keyed(tables["items"], questionnaire, scale).reset_index(drop=True)
-                apart = (other - own).stack().dropna().to_numpy(dtype=float)
-                apart = apart * _size(scale, to_prompts)
-                row = {"questionnaire": questionnaire.id, "scale": scale.id, "model": name}
-                row |= dict.fromkeys(("difference", "low", "high"), np.nan)
-
-                if len(apart):
-                    low, high = map(float, mean_interval(apart))
-                    row |= {"difference": apart.mean(), "low": low, "high": high}
-
-                row |= {"n": len(apart), "null": np.nan}
-                is_rare = True
-                if len(apart) and to_prompts:
-                    first, second = (
-                        _keyed(both["null_items"], questionnaire, scale).to_numpy(dtype=float)
-                        for both in (one, tables)
-                    )
-                    # pair with the next head, as heads of the same number are equal on one base
-                    drawn = _clearness(first - np.roll(second, 1, axis=0))
-                    row["null"] = float((drawn >= _clearness(apart)).mean())
-                    is_rare = _is_rare(_clearness(apart), drawn)
-
-                both_own = not any(_is_strange(both) for both in (one, tables))
-                row["verdict"] = _verdict_on_difference(row, to_prompts, is_rare, both_own)
-                rows.append(row)
+            about = {"questionnaire": questionnaire.id, "scale": scale.id}
+            for name, second in rest:
+                row = _compare_pair(first, second, questionnaire, scale)
+                rows.append(about | {"model": name} | row)
 
     columns = ["questionnaire", "scale", "model", "difference", "low", "high", "n", "null"]
     return pd.DataFrame(rows, columns=[*columns, "verdict"])
 
 
-def _clearness(apart: np.ndarray) -> np.ndarray:
+def _compare_pair(
+    first: Assessment, second: Assessment, questionnaire: Questionnaire, scale: Scale
+) -> dict[str, object]:
+    """Return the paired difference between two models on a scale, with its verdict."""
+    scores = [_keyed(each.items, questionnaire, scale) for each in (first, second)]
+    pairs = scores[1].reset_index(drop=True) - scores[0].reset_index(drop=True)
+    to_prompts = first.base is not None
+    gaps = pairs.stack().dropna().to_numpy(dtype=float) * _items_in_sum(scale, to_prompts)
+    row = {"difference": np.nan, "low": np.nan, "high": np.nan, "n": len(gaps), "null": np.nan}
+    if not len(gaps):
+        return row | {"verdict": "cannot be tested"}
+
+    row["difference"] = gaps.mean()
+    row["low"], row["high"] = map(float, mean_interval(gaps))
+    is_rare = True
+    if to_prompts:
+        heads = [
+            _keyed(each.null_items, questionnaire, scale).to_numpy(dtype=float)
+            for each in (first, second)
+        ]
+        # pair with the next head, as heads of the same number are equal on one base
+        drawn = _clearness(heads[0] - np.roll(heads[1], 1, axis=0))
+        row["null"] = float((drawn >= _clearness(gaps)).mean())
+        is_rare = _is_rare(_clearness(gaps), drawn)
+
+    if np.isnan(row["low"]):
+        verdict_on_pair = "cannot be tested"
+    elif row["low"] <= 0 <= row["high"]:
+        verdict_on_pair = "no difference shown"
+    elif not to_prompts:
+        verdict_on_pair = "differ on these items"
+    elif not (first.is_judged_on_own_base and second.is_judged_on_own_base):
+        verdict_on_pair = "cannot be judged: no random heads on their own bases"
+    else:
+        verdict_on_pair = "differ" if is_rare else "no clearer than between random heads"
+
+    return row | {"verdict": verdict_on_pair}
+
+
+def _clearness(gaps: np.ndarray) -> np.ndarray:
     """Return how many standard errors the means over the last axis are from 0."""
-    size = np.abs(apart.mean(axis=-1))
-    error = apart.std(axis=-1, ddof=1) / np.sqrt(apart.shape[-1])
+    size = np.abs(gaps.mean(axis=-1))
+    error = gaps.std(axis=-1, ddof=1) / np.sqrt(gaps.shape[-1])
     without_error = np.where(size > 0, np.inf, 0.0)
     return np.divide(size, error, out=without_error, where=error > 0)
 
 
-def _is_strange(tables: dict[str, pd.DataFrame]) -> bool:
-    """Return whether a model's random heads are built on another base."""
-    return tables["flags"]["words"].str.startswith(_STRANGE).any()
-
-
-def _verdict_on_difference(row: dict, to_prompts: bool, is_rare: bool, both_own: bool) -> str:
-    if np.isnan(row["low"]):
-        return "cannot be tested"
-    if row["low"] <= 0 <= row["high"]:
-        return "no difference shown"
-    if not to_prompts:
-        return "differ on these items"
-    if not both_own:
-        return "cannot be judged: no random heads on their own bases"
-    return "differ" if is_rare else "no clearer than between random heads"
-
-
-def _assessed(
-    model, questionnaires, mode: str, against: str | None, base, store, dtype, conditions: dict
-) -> dict[str, pd.DataFrame]:
-    """Return the tables of :func:`assess`, computed on the default device."""
-    loaded = _load(questionnaires)
-    who = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
-    how = {"mode": mode, "store": store, "dtype": dtype, **conditions}
-    answers = ask(loaded, [model], **how)
-
-    if "option" in answers:
-        raise ParameterError("choose=none gives probabilities, not answers: leave it out.")
-    left_out: dict[str, str] = {}
-    stand = {}
-    null = None
-    accuracy = None
-    if "term" in answers:
-        stand, null = _own_null(str(model), base, loaded, left_out)
-        with _leaving_out(left_out, "accuracy"):
-            accuracy = _accuracy(who, model)
-
-    if against == "default":
-        against = "embedded" if mode == "nli" else None
-
-    others = pd.DataFrame()
-    with _leaving_out(left_out, "others"):
-        others = _others(against, who["respondent_id"], loaded, how)
-
-    tables = _judge_all(loaded, answers, null, others, accuracy, stand)
-    tables |= dict.fromkeys(("norms", "kernel", "sizes"), pd.DataFrame())
-    if null is None:
-        with _leaving_out(left_out, "norms"):
-            tables["norms"] = _norms(tables["scores"], loaded, who)
-
-    if stand:
-        asked = {"mode": mode, "dtype": who["dtype"]} | conditions
-        tables |= _beside_bases(
-            model, loaded, answers, stand, null, tables["flags"], left_out, asked
-        )
-
-    tables["asked"] = _asked(who, loaded, answers, conditions, stand)
-    if len(others):
-        count = others["respondent_id"].nunique()
-        tables["asked"].loc["others"] = f"{count} respondents of '{against}'"
-
-    for section, reason in (answers.attrs["summary"]["failed"] | left_out).items():
-        tables["asked"].loc[f"left out: {section}"] = reason
-
-    return tables
-
-
-def _part_of(frame: pd.DataFrame | None, questionnaire: Questionnaire) -> pd.DataFrame | None:
-    """Return the rows about a questionnaire, or None if there is no table."""
-    if frame is None or frame.empty:
-        return None
-    return frame[frame["questionnaire"] == questionnaire.id]
-
-
-def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the embedded population's shipped item scores, or none for other prompts."""
-    path = shipped("profile.parquet")
-    table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
-    digest = key_of(prompts(questionnaire).to_csv(index=False))
-    return table[table["prompts"] == digest].drop(columns="prompts")
-
-
-def _load(questionnaires) -> list[Questionnaire]:
+def _load_with_scales(questionnaires: str | Path | Questionnaire | Iterable) -> list[Questionnaire]:
     loaded = load_questionnaires(questionnaires)
     without = [questionnaire.id for questionnaire in loaded if not questionnaire.scales]
     if without:
@@ -300,75 +464,89 @@ def _load(questionnaires) -> list[Questionnaire]:
     return loaded
 
 
-def _judge_all(
-    loaded: list[Questionnaire], answers, null, others, accuracy, base: dict
-) -> dict[str, pd.DataFrame]:
-    """Return the tables of all questionnaires, which share the page's error probability."""
+def _judge(
+    loaded: list[Questionnaire],
+    answers: pd.DataFrame,
+    others: pd.DataFrame | None = None,
+    base: UntouchedBase | None = None,
+    heads: Mapping[str, Mapping[str, pd.DataFrame]] | None = None,
+    accuracy: tuple[float, ...] | None = None,
+) -> Assessment:
+    """Judge a respondent's answers to questionnaires, which share the page's error probability.
+
+    Answers to prompts are judged against ``heads``, by questionnaire and size, and answers to items
+    against the same answers shuffled over the items.
+    """
     level = _ERROR / len(loaded)
-    parts: dict[str, list] = {}
+    names = ("scores", "flags", "nulls", "others", "items", "null_items")
+    tables: dict[str, list[pd.DataFrame]] = {name: [] for name in names}
+
     for questionnaire in loaded:
-        own, drawn, rest = (_part_of(frame, questionnaire) for frame in (answers, null, others))
-        judged = _judged(own, questionnaire, drawn, rest, accuracy, base, level)
-        for name, part in judged.items():
-            parts.setdefault(name, []).append(part)
+        answered = answers[answers["questionnaire"] == questionnaire.id]
+        if answered.empty:
+            tables["scores"].append(_unanswered(questionnaire))
+            continue
 
-    return {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
+        items = _item_means(item_scores(answered))
+        if heads is None:
+            flags = _flag_items(answered, questionnaire, level)
+            null_items = _shuffle_items(items, questionnaire)
+        else:
+            of_sizes = heads[questionnaire.id]
+            flags = _flag_prompts(answered, of_sizes, questionnaire, accuracy, level)
+            # heads as decisive as the model, since even answers score 0
+            null_items = _item_means(item_scores(of_sizes["as decisive"]))
+
+        if base is not None and not base.is_own:
+            rests_on_heads = flags["check"].isin(["terms", "score", "trend"])
+            flags.loc[rests_on_heads, "words"] = _OTHER_BASE + flags.loc[rests_on_heads, "words"]
+            flags.loc[rests_on_heads, "mark"] = "–"
+
+        size = {scale.id: _items_in_sum(scale, base is not None) for scale in questionnaire.scales}
+        nulls = _scale_scores(null_items, questionnaire, size)
+        rivals = _scale_scores(others, questionnaire, size)
+        tables["scores"].append(_score_scales(items, flags, rivals, questionnaire, size))
+        tables["flags"].append(flags.assign(questionnaire=questionnaire.id))
+        tables["nulls"].append(nulls)
+        tables["others"].append(rivals)
+        tables["items"].append(items)
+        tables["null_items"].append(null_items)
+
+    joined = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items() if parts}
+    joined = dict.fromkeys(names, pd.DataFrame()) | {"flags": _NO_FLAGS} | joined
+    return Assessment(**joined, base=base)
 
 
-def _judged(
-    answers, questionnaire: Questionnaire, null, others, accuracy, base: dict, level: float
-) -> dict:
-    """Return the tables about one questionnaire."""
-    if answers is None or answers.empty:
-        return {"scores": _unanswered(questionnaire), "flags": _NO_FLAGS}
-
-    to_prompts = null is not None
-    found = flags(answers, questionnaire, null, accuracy, level)
-    if not base.get("own", True):
-        judged = found["check"].isin(["terms", "score", "trend"])
-        found.loc[judged, "words"] = _STRANGE + found.loc[judged, "words"]
-        found.loc[judged, "mark"] = "–"
-
-    items = _item_means(item_scores(answers))
-    if to_prompts:  # heads as decisive as the model, since even answers score 0
-        drawn = _item_means(item_scores(_heads_of_sizes(answers, null)["as decisive"]))
-    else:
-        drawn = _dealt(items, questionnaire)
-
-    scores = []
-    clouds = {"others": [], "nulls": []}
-
+def _score_scales(
+    items: pd.DataFrame,
+    flags: pd.DataFrame,
+    others: pd.DataFrame,
+    questionnaire: Questionnaire,
+    size: Mapping[str, int],
+) -> pd.DataFrame:
+    """Return each scale's score with its interval, its place among others, and its verdict."""
+    rows = []
     for scale in questionnaire.scales:
-        size = _size(scale, to_prompts)
-        for name, rows in (("others", others), ("nulls", drawn)):
-            clouds[name].append(_cloud(rows, questionnaire, scale, size))
-
-        row = scale_intervals(items, questionnaire, scale.id).iloc[0]
-        n = int(row["n"])
-        of = len(scale.items)
-        values = row[["score", "low", "high"]] * (size if n == of else np.nan)
-        mark, words = verdict(found, scale)
-
-        if n < of:  # a missing item leaves no score
+        interval = scale_intervals(items, questionnaire, scale.id).iloc[0]
+        answered = int(interval["n"])
+        mark, sentence = verdict(flags, scale)
+        factor = size[scale.id]
+        if answered < len(scale.items):  # a missing item leaves no score
+            factor = np.nan
             mark = "✗"
-            words = f"no score: {n} of {of} items answered"
+            sentence = f"no score: {answered} of {len(scale.items)} items answered"
 
+        values = interval[["score", "low", "high"]] * factor
+        rivals = others.loc[others["scale"] == scale.id, "score"].dropna()
         place = np.nan
-        known = clouds["others"][-1]["score"].dropna()
-        if len(known) and np.isfinite(values["score"]):
-            place = float((known < values["score"]).mean())
+        if len(rivals) and np.isfinite(values["score"]):
+            place = float((rivals < values["score"]).mean())
 
-        about = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
-        about |= {**values, "n": n, "place": place, "mark": mark, "verdict": words}
-        scores.append(about)
+        row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
+        row |= {**values, "n": answered, "place": place, "mark": mark, "verdict": sentence}
+        rows.append(row)
 
-    return {
-        "scores": pd.DataFrame(scores),
-        "flags": found.assign(questionnaire=questionnaire.id),
-        **{name: pd.concat(parts, ignore_index=True) for name, parts in clouds.items()},
-        "items": items,
-        "null_items": drawn,
-    }
+    return pd.DataFrame(rows)
 
 
 def _unanswered(questionnaire: Questionnaire) -> pd.DataFrame:
@@ -381,26 +559,36 @@ def _unanswered(questionnaire: Questionnaire) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(**dict.fromkeys(("score", "low", "high", "place"), np.nan))
 
 
-def _size(scale: Scale, to_prompts: bool) -> int:
+def _items_in_sum(scale: Scale, to_prompts: bool) -> int:
+    """Return the number of item scores that a scale adds up, or 1 if it is a mean."""
     return len(scale.items) if scale.mode == "sum" and not to_prompts else 1
 
 
 def _keyed(items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> pd.DataFrame:
-    own = items[items["questionnaire"] == questionnaire.id]
-    return keyed_items(own, questionnaire, scale) if len(own) else pd.DataFrame()
+    if "questionnaire" not in items or questionnaire.id not in set(items["questionnaire"]):
+        return pd.DataFrame()
+    return keyed_items(items, questionnaire, scale)
 
 
-def _cloud(items, questionnaire: Questionnaire, scale: Scale, size: int) -> pd.DataFrame:
+def _scale_scores(
+    items: pd.DataFrame | None, questionnaire: Questionnaire, size: Mapping[str, int]
+) -> pd.DataFrame:
+    """Return the scores of respondents on all scales: ``questionnaire, scale, who, score``."""
     columns = ["questionnaire", "scale", "who", "score"]
-    if items is None or not len(items):
-        return pd.DataFrame(columns=columns)
-    keyed = keyed_items(items, questionnaire, scale)
-    scores = size * keyed.mean(axis=1, skipna=False).to_numpy()
-    frame = pd.DataFrame({"who": keyed.index.get_level_values("respondent_id"), "score": scores})
-    return frame.assign(questionnaire=questionnaire.id, scale=scale.id)[columns]
+    tables = [pd.DataFrame(columns=columns)]
+    for scale in questionnaire.scales if items is not None else []:
+        keyed = _keyed(items, questionnaire, scale)
+        if len(keyed):
+            scores = size[scale.id] * keyed.mean(axis=1, skipna=False).to_numpy()
+            who = keyed.index.get_level_values("respondent_id")
+            about = {"questionnaire": questionnaire.id, "scale": scale.id}
+            table = pd.DataFrame({"who": who, "score": scores}).assign(**about)
+            tables.append(table[columns])
+
+    return pd.concat(tables[1:] or tables, ignore_index=True)
 
 
-def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+def _shuffle_items(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Shuffle answers over items; return the item scores of respondents with such answers."""
     ranges = {
         tuple(option.value for option in questionnaire.choices(questionnaire.item(name)))
@@ -409,80 +597,96 @@ def _dealt(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
     if len(ranges) > 1 or items["score"].isna().any():  # answers do not fit other items
         return pd.DataFrame()
+
     rng = np.random.default_rng(0)
     scores = items["score"].to_numpy()
-    parts = [
+    deals = [
         items.assign(respondent_id=f"deal {number + 1}", score=rng.permutation(scores))
         for number in range(_HEADS)
     ]
+    return pd.concat(deals, ignore_index=True)
 
-    return pd.concat(parts, ignore_index=True)
 
-
-def _norms(scores: pd.DataFrame, loaded: list[Questionnaire], who: dict) -> pd.DataFrame:
+def _compare_with_norms(
+    scores: pd.DataFrame, loaded: list[Questionnaire], respondent: str
+) -> pd.DataFrame | None:
     """Compare each scale score with the norms, as if it were one person's score."""
-    parts = []
+    tables = []
     for questionnaire in loaded:
-        norms = norm_table(questionnaire) if questionnaire.norms else pd.DataFrame({"scale": []})
+        if not questionnaire.norms:
+            continue
+
+        norms = norm_table(questionnaire)
         for scale in questionnaire.scales:
-            if scale.mode == "mean" and len(norms):  # a mean is compared with norms of sums
+            if scale.mode == "mean":  # a mean is compared with norms of sums
                 sums = (norms["scale"] == scale.id) & norms["group"].str.contains("sums of ticks")
                 norms.loc[sums, ["norm_mean", "norm_sd"]] /= len(scale.items)
                 norms.loc[sums, "group"] += ", here as means"
 
-        own = scores[scores["questionnaire"] == questionnaire.id].dropna(subset="score")
-        if set(own["scale"]) & set(norms["scale"]):
-            own = own[["questionnaire", "scale", "score"]].rename(columns={"score": "mean"})
-            own = own.assign(respondent_id=who["respondent_id"], sd=np.nan, n=1)
-            parts.append(compare_norms(own, norms))
+        scored = scores[scores["questionnaire"] == questionnaire.id].dropna(subset="score")
+        if set(scored["scale"]) & set(norms["scale"]):
+            means = scored[["questionnaire", "scale", "score"]].rename(columns={"score": "mean"})
+            means = means.assign(respondent_id=respondent, sd=np.nan, n=1)
+            tables.append(compare_norms(means, norms))
 
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return pd.concat(tables, ignore_index=True) if tables else None
 
 
-def _asked(who: dict, loaded: list, answers: pd.DataFrame, conditions: dict, base: dict):
+def _describe_asking(
+    identity: Identity, loaded: list[Questionnaire], answers: pd.DataFrame, conditions: dict
+) -> dict[str, str]:
+    """Return how a model was asked, as pairs of a heading and its text."""
     summary = answers.attrs["summary"]
     titles = {questionnaire.id: questionnaire.short_title for questionnaire in loaded}
     kind = "prompts" if "term" in answers else "answers"
     counts = answers.groupby("questionnaire", sort=False).size()
     shown = mask_conditions(conditions)
-    rows = {
-        "respondent": who["respondent_id"],
-        "model": f"{who.get('model', '')} ({who.get('source', 'unknown source')})",
-        "revision": str(who.get("revision") or "not known"),
-        "mode": who["mode"],
+    return {
+        "respondent": identity.respondent_id,
+        "model": f"{identity.model or ''} ({identity.source or 'unknown source'})",
+        "revision": str(identity.revision or "not known"),
+        "mode": identity.mode,
         "conditions": ", ".join(f"{k}={v}" for k, v in shown.items()) or "the mode's own",
         "asked": "; ".join(f"{titles[name]}: {n:,} {kind}" for name, n in counts.items()),
-        "precision": str(who.get("dtype") or "the endpoint's"),
+        "precision": str(identity.dtype or "the endpoint's"),
         "answers": f"{summary['asked']:,} asked now, {summary['from_store']:,} from the store, in "
         f"{summary['seconds']:.1f} s",
         "refused or unreadable": f"{summary['unanswered']:,}",
         "package": f"psychometrics {__version__}",
     }
 
-    if base:
-        rows["null respondents"] = f"{base['heads']} random heads {base['said']}"
 
-    return pd.DataFrame({"how": rows}).rename_axis("what")
-
-
-def _accuracy(who: dict, model: str | Path) -> tuple[float, ...] | None:
+def _accuracy(identity: Identity, model: str | Path) -> tuple[float, ...] | None:
     """Return the accuracy at inference, on held-out pairs (members) or on labelled pairs."""
-    if who["mode"] != "nli":
+    if identity.mode != "nli":
         return None
-    known = population_table().set_index("respondent_id")
-    if who.get("source") == "embedded" and who["respondent_id"] in known.index:
-        return tuple(known.loc[who["respondent_id"], ["accuracy", "low", "high"]])
-    return load_respondent(model, dtype=who["dtype"]).accuracy()
+
+    members = population_table().set_index("respondent_id")
+    if identity.source == "embedded" and identity.respondent_id in members.index:
+        return tuple(members.loc[identity.respondent_id, ["accuracy", "low", "high"]])
+    return load_respondent(model, dtype=identity.dtype).accuracy()
 
 
-def _others(against: str | None, own: str, loaded: list[Questionnaire], how: dict) -> pd.DataFrame:
+def _ask_others(
+    against: str | None, respondent: str, loaded: list[Questionnaire], settings: dict
+) -> pd.DataFrame:
     """Return the item scores of the other respondents, which are shipped or newly collected."""
-    names = [] if against is None else [n for n in population(against) if Path(n).name != own]
-    parts = []
+    asked = [] if against is None else population(against)
+    names = [name for name in asked if Path(name).name != respondent]
+    tables = []
     for questionnaire in loaded if names else []:
-        known = _shipped_scores(questionnaire) if how["mode"] == "nli" else pd.DataFrame()
-        if set(names) <= set(known.get("respondent_id", ())):
-            parts.append(known[known["respondent_id"].isin(names)])
+        stored = _shipped_scores(questionnaire) if settings["mode"] == "nli" else pd.DataFrame()
+        if set(names) <= set(stored.get("respondent_id", ())):
+            tables.append(stored[stored["respondent_id"].isin(names)])
         else:
-            parts.append(_item_means(item_scores(ask(questionnaire, names, **how))))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+            tables.append(_item_means(item_scores(ask(questionnaire, names, **settings))))
+
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return the embedded population's shipped item scores, or none for other prompts."""
+    path = shipped("profile.parquet")
+    table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
+    digest = key_of(prompts(questionnaire).to_csv(index=False))
+    return table[table["prompts"] == digest].drop(columns="prompts")

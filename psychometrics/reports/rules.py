@@ -10,6 +10,8 @@ respondent, :func:`verdict` combines them for one scale, and :func:`rules` lists
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -39,6 +41,8 @@ HEAD_SIZES = {"at their start": None, "as decisive": 1.0, "four times as large":
 """Sizes of random heads, as multiples of equally decisive ones; None keeps the starting values."""
 _MATCHED = "as decisive"
 _CLASSES = ["entailment", "neutral", "contradiction"]
+_COLUMNS = ["scale", "check", "mark", "words", "value"]
+_BALANCE = ["content", "agreeing"]
 _HEADS_TO_MATCH = 25
 _LOG_FACTORS = (-8.0, 8.0)
 _DEALS = 999
@@ -93,18 +97,20 @@ def _heads_of_sizes(answers: pd.DataFrame, nulls: pd.DataFrame) -> dict[str, pd.
     equals the respondent's, or comes as near as it can.
     """
     goal = decisiveness(pss(answers)).mean()
-    some = nulls[nulls["respondent_id"].isin(nulls["respondent_id"].unique()[:_HEADS_TO_MATCH])]
+    first = nulls["respondent_id"].unique()[:_HEADS_TO_MATCH]
+    sample = nulls[nulls["respondent_id"].isin(first)]
 
-    def gap(x: float) -> float:
-        return decisiveness(pss(_multiply_logits(some, np.exp(x)))).mean() - goal
+    def excess(log_factor: float) -> float:
+        resized = _multiply_logits(sample, np.exp(log_factor))
+        return decisiveness(pss(resized)).mean() - goal
 
-    ends = [gap(x) for x in _LOG_FACTORS]
-    if ends[0] < 0 < ends[1]:
+    least, most = map(excess, _LOG_FACTORS)
+    if least < 0 < most:
         from scipy.optimize import brentq  # slow to load
 
-        matched = np.exp(brentq(gap, *_LOG_FACTORS, xtol=0.02))
+        matched = np.exp(brentq(excess, *_LOG_FACTORS, xtol=0.02))
     else:
-        matched = np.exp(_LOG_FACTORS[int(ends[1] <= 0)])
+        matched = np.exp(_LOG_FACTORS[1 if most <= 0 else 0])
 
     return {
         size: nulls if factor is None else _multiply_logits(nulls, factor * matched)
@@ -181,10 +187,10 @@ def flags(
     Examples
     --------
     >>> from psychometrics import load_questionnaire, null_answers
-    >>> drawn = null_answers("challenges", "noise", respondents=20)
-    >>> first = drawn["respondent_id"] == drawn["respondent_id"].iloc[0]
-    >>> found = flags(drawn[first], load_questionnaire("challenges"), drawn[~first])
-    >>> found["check"].tolist()
+    >>> answers = null_answers("challenges", "noise", respondents=20)
+    >>> first = answers["respondent_id"] == answers["respondent_id"].iloc[0]
+    >>> table = flags(answers[first], load_questionnaire("challenges"), answers[~first])
+    >>> table["check"].tolist()
     ['terms', 'score', 'trend', 'agreeing']
     """
     check_columns(answers, ["respondent_id", "questionnaire"])
@@ -196,38 +202,15 @@ def flags(
         raise ParameterError("Flags need the answers of one respondent; choose one.")
 
     if "term" not in answers:
-        rows = _item_flags(answers, questionnaire, level)
-    elif nulls is None:
+        return _flag_items(answers, questionnaire, level)
+    if nulls is None:
         raise ParameterError("Answers to prompts need null respondents; give some.")
-    else:
-        heads = _heads_of_sizes(answers, nulls)
-        shares = {size: pss(part) for size, part in heads.items()}
-        own = pss(answers)
-        rows = [*_terms(own, shares, questionnaire, level)]
-        rows += _score(answers, heads[_MATCHED], questionnaire)
-        rows += _trend({"own": own, "null": shares[_MATCHED]})
-        rows += _agreeing(answers, heads[_MATCHED], questionnaire)
-
-        if accuracy is not None:
-            value, low, high = accuracy[:3]
-            guess = accuracy[3] if len(accuracy) > 3 else 1 / 3
-            words = (
-                f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
-                f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."
-            )
-            check = "accuracy"
-            mark = "!" if low < 0.5 else "✓"
-            if low <= guess:
-                check = "guessing"
-                mark = "✗"
-
-            rows.append(("", check, mark, words, value))
-
-    return pd.DataFrame(rows, columns=["scale", "check", "mark", "words", "value"])
+    heads = _heads_of_sizes(answers, nulls)
+    return _flag_prompts(answers, heads, questionnaire, accuracy, level)
 
 
-def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
-    """Return the mark and the verdict for one scale, given the flags of a respondent.
+def verdict(checks: pd.DataFrame, scale: Scale) -> tuple[str, str]:
+    """Return the mark and the verdict for one scale, from the flags of a respondent.
 
     Examples
     --------
@@ -237,31 +220,32 @@ def verdict(found: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     >>> verdict(pd.DataFrame([row, row | {"check": "terms", "mark": "✓"}]), scale)
     ('!', 'with reservations: trend')
     """
-    own = found[found["scale"].isin(["", scale.id])].set_index("check")
-    to_prompts = "terms" in own.index
+    of_scale = checks[checks["scale"].isin(["", scale.id])].set_index("check")
+    marks = of_scale["mark"]
+    to_prompts = "terms" in marks
 
-    if (own["mark"] == "✗").any():
-        if to_prompts and own["mark"]["terms"] != "✗":
+    if (marks == "✗").any():
+        if to_prompts and marks["terms"] != "✗":
             reason = "no better than guessing at inference"
         elif to_prompts:
             reason = "indistinguishable from a random head"
-        elif own["value"].get("content") == 0:
+        elif of_scale["value"].get("content") == 0:
             reason = "the same answer to every item"
         else:
             reason = "indistinguishable from answers dealt out at random"
 
         return "✗", f"{reason}; do not interpret"
 
-    reserved = own.index[own["mark"] == "!"].tolist()
-    if to_prompts and own["mark"]["terms"] == "!":
+    reserved = marks.index[marks == "!"].tolist()
+    if to_prompts and marks["terms"] == "!":
         others = [check for check in reserved if check != "terms"]
         more = f"; with reservations: {', '.join(others)}" if others else ""
         return "!", f"depends on the size of the head{more}"
 
-    if own["mark"].get("terms" if to_prompts else "content") == "–":
+    if marks.get("terms" if to_prompts else "content") == "–":
         null = "random heads on its own base" if to_prompts else "answers dealt out at random"
         reserved.append(f"not compared with {null}")
-    elif own["mark"].get("alone") == "–":
+    elif marks.get("alone") == "–":
         reserved.append("it could not be tested alone")
 
     if reserved:
@@ -276,6 +260,27 @@ def _item_means(items: pd.DataFrame) -> pd.DataFrame:
     return means.assign(run=1) if "run" in items else means
 
 
+def _flag_prompts(
+    answers: pd.DataFrame,
+    heads: Mapping[str, pd.DataFrame],
+    questionnaire: Questionnaire,
+    accuracy: tuple[float, ...] | None,
+    level: float,
+) -> pd.DataFrame:
+    """Return the flags of answers to prompts, judged against random heads of several sizes."""
+    shares = pss(answers)
+    head_shares = {size: pss(part) for size, part in heads.items()}
+    rows = [
+        *_check_terms(shares, head_shares, questionnaire, level),
+        *_check_score(answers, heads[_MATCHED], questionnaire),
+        *_check_trend(shares, head_shares[_MATCHED]),
+        *_check_agreeing(answers, heads[_MATCHED], questionnaire),
+    ]
+    if accuracy is not None:
+        rows.append(_check_accuracy(*accuracy))
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
 def _silhouettes(shares: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Return the mean silhouette of each scale's items, respondents by scales."""
     table = term_silhouettes(shares)
@@ -288,207 +293,246 @@ def _silhouettes(shares: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataF
     return pd.DataFrame(by_scale)
 
 
-def _terms(
-    own: pd.DataFrame, nulls: dict[str, pd.DataFrame], questionnaire: Questionnaire, level: float
-):
+def _standardise(values: pd.DataFrame) -> pd.DataFrame:
+    """Standardise over all respondents, the model included, so that equal ones count alike."""
+    spread = values.std(ddof=0)
+    return (values - values.mean()) / spread.where(spread > 0, 1.0)
+
+
+def _check_terms(
+    shares: pd.DataFrame,
+    head_shares: Mapping[str, pd.DataFrame],
+    questionnaire: Questionnaire,
+    level: float,
+) -> Iterator[tuple]:
     """Compare each scale's silhouette with random heads of every size."""
-    values = _silhouettes(own, questionnaire)
-    drawn = {size: _silhouettes(shares, questionnaire) for size, shares in nulls.items()}
-    far = {}
-    for size, null in drawn.items():
-        both = pd.concat([values, null])  # including its own, so that equal respondents count alike
-        spread = both.std(ddof=0)
-        distances = (both - both.mean()) / spread.where(spread > 0, 1.0)
-        far[size] = distances.iloc[0] - 1e-12, distances.iloc[1:].max(axis=1).dropna().to_numpy()
+    values = _silhouettes(shares, questionnaire)
+    nulls = {size: _silhouettes(part, questionnaire) for size, part in head_shares.items()}
+    distances = {}
+    largest = {}
+    for size, null in nulls.items():
+        standardised = _standardise(pd.concat([values, null]))
+        distances[size] = standardised.iloc[0] - 1e-12
+        largest[size] = standardised.iloc[1:].max(axis=1).dropna().to_numpy()
 
     for scale in questionnaire.scales:
         value = values[scale.id].iloc[0]
-        known = {size: null[scale.id].dropna().to_numpy() for size, null in drawn.items()}
-        if np.isnan(value) or not all(map(len, known.values())):
+        heads = {size: null[scale.id].dropna().to_numpy() for size, null in nulls.items()}
+        if np.isnan(value) or not all(map(len, heads.values())):
             words = "the terms of its items are of one kind, so there is nothing to compare."
             yield scale.id, "terms", "–", words, value
             continue
 
-        passed = [_is_rare(own_far[scale.id], largest, level) for own_far, largest in far.values()]
-        mark = "✓" if all(passed) else "!" if any(passed) else "✗"
-        kinds = {"✓": "distinguishable from random heads of every size",
-                 "!": "distinguishable from random heads of some sizes only",
-                 "✗": "indistinguishable from random heads of every size"}  # fmt: skip
-        words = f"{kinds[mark]}: silhouette of source against inverse terms "
-        words += number(float(value), ".2f")
-        for size, heads in known.items():
-            words += f"; {size} they have {number(float(np.median(heads)), '.2f')} in the median, "
-            words += f"and {(heads >= value).sum()} of {len(heads)} have as much"
+        passes = [_is_rare(distances[size][scale.id], largest[size], level) for size in heads]
+        if all(passes):
+            mark = "✓"
+            words = "distinguishable from random heads of every size"
+        elif any(passes):
+            mark = "!"
+            words = "distinguishable from random heads of some sizes only"
+        else:
+            mark = "✗"
+            words = "indistinguishable from random heads of every size"
+
+        words += ": silhouette of source against inverse terms " + number(float(value), ".2f")
+        for size, drawn in heads.items():
+            words += f"; {size} they have {number(float(np.median(drawn)), '.2f')} in the median, "
+            words += f"and {(drawn >= value).sum()} of {len(drawn)} have as much"
             if len(questionnaire.scales) > 1:
-                own_far, largest = far[size]
-                words += f" ({(largest >= own_far[scale.id]).sum()} on one of the scales)"
+                reached = (largest[size] >= distances[size][scale.id]).sum()
+                words += f" ({reached} on one of the scales)"
 
         yield scale.id, "terms", mark, f"{words}.", value
 
 
-def _score(answers: pd.DataFrame, nulls: pd.DataFrame, questionnaire: Questionnaire):
+def _check_score(
+    answers: pd.DataFrame, heads: pd.DataFrame, questionnaire: Questionnaire
+) -> Iterator[tuple]:
     """Compare the size of each scale score with that of equally decisive random heads."""
-    tables = [_item_means(item_scores(part)) for part in (answers, nulls)]
+    items = _item_means(item_scores(answers))
+    head_items = _item_means(item_scores(heads))
     for scale in questionnaire.scales:
-        own, drawn = (
-            keyed_items(part, questionnaire, scale).mean(axis=1, skipna=False).abs().to_numpy()
-            for part in tables
+        score, sizes = (
+            keyed_items(table, questionnaire, scale).mean(axis=1, skipna=False).abs().to_numpy()
+            for table in (items, head_items)
         )
-        value = own[0] - 1e-12
-        words = f"{(drawn >= value).sum()} of {len(drawn)} random heads that are as decisive score "
-        words += "as far from 0."
-        yield scale.id, "score", "✓" if _is_rare(value, drawn) else "!", words, own[0]
+        reached = sizes >= score[0] - 1e-12
+        count = f"{reached.sum()} of {len(sizes)}"
+        words = f"{count} random heads that are as decisive score as far from 0."
+        mark = "✓" if _is_rare(score[0] - 1e-12, sizes) else "!"
+        yield scale.id, "score", mark, words, score[0]
 
 
-def _trend(shares: dict[str, pd.DataFrame]):
-    rhos = {name: monotony(part) for name, part in shares.items()}
-    apart = {name: (rho["source"] - rho["inverse"]).abs() / 2 for name, rho in rhos.items()}
-    value = apart["own"].iloc[0] - 1e-12
-    drawn = apart["null"].dropna().to_numpy()
-    if not len(drawn):
+def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tuple]:
+    """Compare how regularly source and inverse terms diverge with random heads."""
+    rhos = monotony(shares).iloc[0]
+    head_rhos = monotony(head_shares)
+    value = abs(rhos["source"] - rhos["inverse"]) / 2 - 1e-12
+    regularity = (head_rhos["source"] - head_rhos["inverse"]).abs() / 2
+    if regularity.isna().all():
         return
 
+    # a head whose normalised answers are the same for all intensifiers is not regular at all
+    drawn = regularity.fillna(0).to_numpy()
     if not np.isfinite(value):
         words = "once normalised, its answers are the same for all intensifiers."
         yield "", "trend", "!", words, value
         return
 
-    source, inverse = (number(rhos["own"].iloc[0][name], ".2f") for name in ("source", "inverse"))
     words = (
-        f"rank correlation with the intensifiers: source terms {source}, inverse terms {inverse}; "
-        f"{(drawn >= value).sum()} of {len(drawn)} random heads are as regular."
+        f"rank correlation with the intensifiers: source terms {number(rhos['source'], '.2f')}, "
+        f"inverse terms {number(rhos['inverse'], '.2f')}; {(drawn >= value).sum()} of {len(drawn)} "
+        "random heads are as regular."
     )
     yield "", "trend", "✓" if _is_rare(value, drawn) else "!", words, value
 
 
-def _agreeing(answers, nulls, questionnaire: Questionnaire):
-    if not set(answers["polarity"]) == set(nulls["polarity"]) == {1, -1}:
+def _check_agreeing(
+    answers: pd.DataFrame, heads: pd.DataFrame, questionnaire: Questionnaire
+) -> Iterator[tuple]:
+    """Compare the response common to both kinds of terms with their difference."""
+    if not set(answers["polarity"]) == set(heads["polarity"]) == {1, -1}:
         return
-    own, null = (
-        balanced_pairs(part, [questionnaire])[["content", "agreeing"]].abs()
-        for part in (answers, nulls)
-    )
-    content, agreeing = own.iloc[0]
-    more = agreeing > content
+
+    content, agreeing = balanced_pairs(answers, [questionnaire]).iloc[0][_BALANCE].abs()
+    of_heads = balanced_pairs(heads, [questionnaire])[_BALANCE].abs()
+    exceeds = agreeing > content
+    share = (of_heads["agreeing"] > of_heads["content"]).mean()
     words = (
         f"the response common to both kinds of terms ({agreeing:.3f}) is "
-        f"{'larger' if more else 'no larger'} than the difference between them ({content:.3f}); "
-        f"it is larger in {(null['agreeing'] > null['content']).mean():.0%} of random heads."
+        f"{'larger' if exceeds else 'no larger'} than the difference between them ({content:.3f}); "
+        f"it is larger in {share:.0%} of random heads."
     )
-    yield "", "agreeing", "!" if more else "✓", words, agreeing
+    yield "", "agreeing", "!" if exceeds else "✓", words, agreeing
 
 
-def _item_flags(answers: pd.DataFrame, questionnaire: Questionnaire, level: float):
+def _check_accuracy(value: float, low: float, high: float, guess: float = 1 / 3) -> tuple:
+    """Compare the accuracy at inference with one half and with what guessing gives."""
+    words = (
+        f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
+        f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."
+    )
+    if low <= guess:
+        return "", "guessing", "✗", words, value
+    return "", "accuracy", "!" if low < 0.5 else "✓", words, value
+
+
+def _flag_items(answers: pd.DataFrame, questionnaire: Questionnaire, level: float) -> pd.DataFrame:
+    """Return the flags of answers to items, judged against the same answers dealt at random."""
     items = _item_means(item_scores(answers)).set_index("item_id")["score"]
     styles = response_styles(answers, questionnaire)
     common = styles["commonest"].mean()
-    yes = styles["acquiescence"].mean()
-    answered = int((answers["status"] == "ok").sum())
+    agreement = styles["acquiescence"].mean()
+    rows = []
 
     if items.notna().sum() > 1:
-        yield from _content(items.dropna(), questionnaire, level)
+        rows += _check_content(items.dropna(), questionnaire, level)
 
     if np.isfinite(common):
         words = f"the commonest answer makes up {common:.0%} of all answers."
-        yield "", "commonest", "!" if common >= 0.8 else "✓", words, common
+        rows.append(("", "commonest", "!" if common >= 0.8 else "✓", words, common))
 
-    if np.isfinite(yes):
-        side = "agrees" if yes > 0 else "disagrees"
-        words = f"whatever an item's key, it {side}, at {abs(yes):.2f} of the way to the end."
-        yield "", "acquiescence", "!" if abs(yes) >= 1 / 3 else "✓", words, yes
+    if np.isfinite(agreement):
+        side = "agrees" if agreement > 0 else "disagrees"
+        words = f"whatever an item's key, it {side}, at {abs(agreement):.2f} of the way to the end."
+        mark = "!" if abs(agreement) >= 1 / 3 else "✓"
+        rows.append(("", "acquiescence", mark, words, agreement))
 
-    words = f"{answered} of {len(answers)} answers could be read."
+    answered = int((answers["status"] == "ok").sum())
     share = answered / len(answers)
-    yield "", "answered", "✓" if share == 1 else "!", words, share
+    words = f"{answered} of {len(answers)} answers could be read."
+    rows.append(("", "answered", "✓" if share == 1 else "!", words, share))
+
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _content(items: pd.Series, questionnaire: Questionnaire, level: float):
+def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float) -> Iterator[tuple]:
     """Test whether keyed answers are more alike within scales than after shuffling."""
     low, high = np.array([questionnaire.ends(name) for name in items.index]).T
     shares = (items.to_numpy() - low) / (high - low)
-    signs = _signs(items.index, questionnaire)
-    values = _dealt(shares, np.arange(len(shares)))
-    total = sum((_unlikeness(values, part) for part in signs.values()), np.zeros(len(values)))
-
     if np.ptp(shares) < 1e-9:
         yield "", "content", "✗", "it gives the same answer to every item.", 0.0
         return
 
+    keyed_places = _keyed_places(items.index, questionnaire)
+    deals = _deal(shares, np.arange(len(shares)))
+    spreads = [_spread(deals, *places) for places in keyed_places.values()]
+    total = np.sum(spreads, axis=0) if spreads else np.zeros(len(deals))
     if np.ptp(total) < 1e-9:
         words = "cannot be tested: the items are one scale and keyed alike."
         yield "", "content", "–", words, np.nan
         return
 
-    told = _is_rare(-total[0] - 1e-12, -total[1:], level)
-    words = (
-        "answers of a scale are more alike than the same answers dealt out at random"
-        if told
-        else "indistinguishable from the same answers dealt out to the items at random"
-    )
-    far = (total[1:] <= total[0] + 1e-12).sum()
-    words += f": {far} of {_DEALS} deals are as much alike within scales."
-    yield "", "content", "✓" if told else "✗", words, float(total[0])
+    is_alike = _is_rare(-total[0] - 1e-12, -total[1:], level)
+    words = "indistinguishable from the same answers dealt out to the items at random"
+    if is_alike:
+        words = "answers of a scale are more alike than the same answers dealt out at random"
 
-    if told and len(questionnaire.scales) > 1:
-        yield from _alone(shares, signs, questionnaire, level)
+    as_alike = (total[1:] <= total[0] + 1e-12).sum()
+    words += f": {as_alike} of {_DEALS} deals are as much alike within scales."
+    yield "", "content", "✓" if is_alike else "✗", words, float(total[0])
+
+    if is_alike and len(questionnaire.scales) > 1:
+        yield from _check_alone(shares, keyed_places, questionnaire, level)
 
 
-def _alone(shares: np.ndarray, signs: dict, questionnaire: Questionnaire, level: float):
+def _check_alone(
+    shares: np.ndarray, keyed_places: dict, questionnaire: Questionnaire, level: float
+) -> Iterator[tuple]:
     """Test each scale separately; a scale with subscales gets the result of the worst subscale."""
-    p_values = _step_down(shares, signs, level)
+    p_values = _step_down(shares, keyed_places, level)
     for scale in questionnaire.scales:
-        inner = [one.id for one in questionnaire.scales if one.parent == scale.id] or [scale.id]
-        tested = [p_values[name] for name in inner if name in p_values]
-        if len(tested) < len(inner):
+        parts = [sub.id for sub in questionnaire.scales if sub.parent == scale.id] or [scale.id]
+        tested = [p_values[name] for name in parts if name in p_values]
+        if len(tested) < len(parts):
             words = "cannot be tested alone: fewer than two of its items were answered."
             yield scale.id, "alone", "–", words, np.nan
             continue
 
         p = max(tested)
+        passes = p <= level
         words = (
-            "by itself more alike than dealt answers"
-            if p <= level
-            else "by itself indistinguishable from dealt answers"
+            "more alike than dealt answers" if passes else "indistinguishable from dealt answers"
         )
-        words += f" (p = {number(p, 'p')}, corrected for {len(p_values)} scales)."
-        yield scale.id, "alone", "✓" if p <= level else "!", words, p
+        words = f"by itself {words} (p = {number(p, 'p')}, corrected for {len(p_values)} scales)."
+        yield scale.id, "alone", "✓" if passes else "!", words, p
 
 
-def _step_down(shares: np.ndarray, signs: dict, level: float) -> dict[str, float]:
+def _step_down(shares: np.ndarray, keyed_places: dict, level: float) -> dict[str, float]:
     """Return each scale's corrected p value; a scale that passes leaves the pool."""
-    left = dict(signs)
-    found: dict[str, float] = {}
+    untested = dict(keyed_places)
+    p_values: dict[str, float] = {}
     least = 0.0
 
-    while left:
-        pool = np.unique(np.concatenate([places for places, _ in left.values()]))
-        values = _dealt(shares, pool)
-        ranks = {name: _p_values(_unlikeness(values, part)) for name, part in left.items()}
-        best = min(left, key=lambda name: ranks[name][0])
+    while untested:
+        pool = np.unique(np.concatenate([places for places, _ in untested.values()]))
+        deals = _deal(shares, pool)
+        ranks = {name: _rank_deals(_spread(deals, *keyed)) for name, keyed in untested.items()}
+        best = min(untested, key=lambda name: ranks[name][0])
         smallest = np.min(list(ranks.values()), axis=0)
         least = max(least, float((smallest <= ranks[best][0] + 1e-12).mean()))
-        found[best] = least
-        del left[best]
+        p_values[best] = least
+        del untested[best]
 
         if least > level:
-            return found | dict.fromkeys(left, least)
+            return p_values | dict.fromkeys(untested, least)
 
-    return found
+    return p_values
 
 
-def _signs(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
+def _keyed_places(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
     """Return places and keys of answered items, for finest scales with two or more such items."""
-    wholes = {scale.parent for scale in questionnaire.scales}
-    found = {}
+    parents = {scale.parent for scale in questionnaire.scales}
+    keyed_places = {}
     for scale in questionnaire.scales:
         keys = questionnaire.keys(scale)
-        places = [place for place, name in enumerate(names) if name in keys]
-        if scale.id not in wholes and len(places) > 1:
-            found[scale.id] = np.array(places), np.array([keys[names[place]] for place in places])
-    return found
+        places = np.array([place for place, name in enumerate(names) if name in keys])
+        if scale.id not in parents and len(places) > 1:
+            keyed_places[scale.id] = places, np.array([keys[names[place]] for place in places])
+    return keyed_places
 
 
-def _dealt(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
+def _deal(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
     """Return the answers in the first row, and shuffled answers of the pool in the other rows."""
     values = np.tile(shares, (_DEALS + 1, 1))
     rng = np.random.default_rng(0)
@@ -496,16 +540,15 @@ def _dealt(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
     return values
 
 
-def _unlikeness(values: np.ndarray, part: tuple) -> np.ndarray:
-    """Return a scale's sums of squares of keyed answers around their mean, one per shuffle."""
-    places, signs = part
-    keyed = np.where(signs > 0, values[:, places], 1 - values[:, places])
+def _spread(deals: np.ndarray, places: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Return a scale's sum of squares of keyed answers around their mean, for each deal."""
+    keyed = np.where(keys > 0, deals[:, places], 1 - deals[:, places])
     return ((keyed - keyed.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
 
 
-def _p_values(unlikeness: np.ndarray) -> np.ndarray:
-    """Return for each shuffle the share of shuffles whose answers are at least as much alike."""
-    rounded = np.round(unlikeness, 12)
+def _rank_deals(spread: np.ndarray) -> np.ndarray:
+    """Return for each deal the share of deals whose answers are at least as much alike."""
+    rounded = np.round(spread, 12)
     return np.searchsorted(np.sort(rounded), rounded, side="right") / len(rounded)
 
 

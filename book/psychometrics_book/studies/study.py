@@ -582,9 +582,9 @@ def _evidence(
         who = readable_names([name])[name]
         try:
             if study.reads_answers:
-                found = judge_respondents(answers[0], loaded, [name])[name]["scores"]
+                found = judge_respondents(answers[0], loaded, [name])[name].scores
             else:
-                found = assess(name, loaded, study.mode, None, store=store, **first)["scores"]
+                found = assess(name, loaded, study.mode, None, store=store, **first).scores
         except Exception as error:
             rows.append({"respondent": who, "scale": "", "mark": "–", "verdict": str(error)})
             continue

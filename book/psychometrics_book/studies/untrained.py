@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -227,9 +227,9 @@ def _untouched(names: pd.Index, respondents: str) -> pd.DataFrame:
             models[identify(model, "nli")["respondent_id"]] = model
 
     families = population_table().set_index("respondent_id")["family"].map(_BASES)
-    table = pd.DataFrame({name: untouched_base(models[name]) for name in names}).T
-    shown = readable_names(table.loc[table["own"].astype(bool), "base"])
-    label = table["base"].map(shown | {"embedded": "MiniLM"}).where(table["own"], _UNKNOWN)
+    table = pd.DataFrame({name: asdict(untouched_base(models[name])) for name in names}).T
+    shown = readable_names(table.loc[table["is_own"].astype(bool), "base"])
+    label = table["base"].map(shown | {"embedded": "MiniLM"}).where(table["is_own"], _UNKNOWN)
     table["label"] = families.reindex(names).fillna(label)
     return table[["base", "layers", "wording", "label"]].rename_axis("respondent_id")
 

@@ -1,0 +1,124 @@
+"""Show how well independent respondents agree about the items of a questionnaire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..checks import check_columns
+from ..measures.scoring import keyed_items
+from ..nulls.evidence import profile_agreement
+from ..questionnaires import Questionnaire, load_questionnaires
+
+INDEPENDENT = (
+    "Agreement speaks for a score only if the respondents were trained apart, as seeds and "
+    "fine-tunes are. Families and versions of chat models, and runs of a model, are not "
+    "independent respondents."
+)
+"""The sentence to print with every agreement."""
+_DRAWS = 999
+_FEWER_DRAWS = 99
+# Number of scores above which fewer draws are enough, since the null of many respondents is narrow.
+_LARGE = 100_000
+
+
+def agreement_table(
+    items: pd.DataFrame,
+    questionnaires: str | Path | Questionnaire | Iterable,
+    respondent: str | None = None,
+) -> pd.DataFrame:
+    """Return the agreement of respondents about each questionnaire's items, with its null.
+
+    Parameters
+    ----------
+    items : DataFrame
+        Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them. Runs of a
+        respondent are averaged.
+    questionnaires : str, Path or Questionnaire, or several
+        Questionnaires with scales.
+    respondent : str, optional
+        A respondent whose mean correlation with the others is shown, too.
+
+    Returns
+    -------
+    DataFrame
+        One row per questionnaire: ``questionnaire, respondents, items``; ``agreement, low, high,
+        null, p``, from :func:`psychometrics.nulls.evidence.profile_agreement` of keyed item scores;
+        ``scale_by_key``, the part of the agreement that lies between items of different scales or
+        keys, and ``share``, that part divided by the agreement, if it is positive; ``p_beyond``, of
+        the rest; ``with_others``, the named respondent's mean correlation with the others; and
+        ``note``, which says who was left out or why there is no agreement. The parts are missing if
+        all items belong to one scale and are keyed alike.
+
+    Examples
+    --------
+    >>> from psychometrics.measures.scoring import item_scores
+    >>> from psychometrics.measures.styles import empty_answers
+    >>> items = item_scores(empty_answers("ipip20", "random", respondents=3, runs=1))
+    >>> agreement_table(items, "ipip20")[["respondents", "items", "note"]].values.tolist()
+    [[3, 20, '']]
+    """
+    check_columns(items, ["respondent_id", "questionnaire", "item_id"], gaps=["score"])
+    rows = []
+    for questionnaire in load_questionnaires(questionnaires, texts=False):
+        row = _agree(items[items["questionnaire"] == questionnaire.id], questionnaire, respondent)
+        rows.append({"questionnaire": questionnaire.id} | row)
+
+    columns = ["questionnaire", "respondents", "items", "agreement", "low", "high", "null", "p"]
+    columns += ["scale_by_key", "share", "p_beyond"]
+    columns += ["note"] if respondent is None else ["with_others", "note"]
+    return pd.DataFrame(rows).reindex(columns=columns)
+
+
+def _agree(
+    items: pd.DataFrame, questionnaire: Questionnaire, respondent: str | None
+) -> dict[str, object]:
+    """Return one row of the table."""
+    if items.empty:
+        return {"respondents": 0, "note": "nobody answered"}
+
+    scores = keyed_items(items, questionnaire).groupby(level="respondent_id", sort=False).mean()
+    if "run" in items:  # answers to items, whose ranges may differ
+        low, high = np.array([questionnaire.ends(name) for name in scores.columns]).T
+        scores = (scores - low) / (high - low)
+
+    complete = scores.dropna()
+    spread = np.ptp(complete.to_numpy(), axis=1) if len(complete) else np.empty(0)
+    usable = complete[spread > 1e-9 * complete.abs().max(axis=1).to_numpy()]
+    notes = []
+    if len(complete) < len(scores):
+        notes.append(f"left out: {len(scores) - len(complete)} with gaps")
+    if len(usable) < len(complete):
+        notes.append(f"left out: {len(complete) - len(usable)} with one score for all items")
+
+    row = {"respondents": len(usable), "items": scores.shape[1]}
+    if len(usable) < 2:
+        notes.append("agreement needs two independent respondents")
+        return row | {"note": "; ".join(notes)}
+
+    cells = _scales_and_keys(questionnaire)[usable.columns]
+    draws = _DRAWS if usable.size <= _LARGE else _FEWER_DRAWS
+    result = profile_agreement(usable, cells=cells, draws=draws)
+    row |= {"agreement": result["value"], "null": result["null"], "p": result["p"]}
+    row |= result[["low", "high"]].clip(-1 / (len(usable) - 1), 1).to_dict()
+    if cells.nunique() > 1:
+        row |= {"scale_by_key": result["between"], "p_beyond": result["p_within"]}
+        row["share"] = result["between"] / result["value"] if result["value"] > 0 else np.nan
+
+    if respondent in usable.index:
+        correlations = np.corrcoef(usable)[usable.index.get_loc(respondent)]
+        row["with_others"] = (correlations.sum() - 1) / (len(usable) - 1)
+
+    return row | {"note": "; ".join(notes)}
+
+
+def _scales_and_keys(questionnaire: Questionnaire) -> pd.Series:
+    """Return each item's scales and keys as a text, so that items alike in both have one text."""
+    cells = {item.id: "" for item in questionnaire.items}
+    for scale in questionnaire.scales:
+        for name, key in questionnaire.keys(scale).items():
+            cells[name] += f"{scale.id} {key:+d}, "
+    return pd.Series(cells)
