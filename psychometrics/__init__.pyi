@@ -47,7 +47,7 @@ from .nulls import evidence
 from .nulls.respondents import null_answers, null_distribution
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
-from .reports import answer_profiles, profiles, rules
+from .reports import answer_profiles, populations, profiles, rules
 from .store import compact, manifests
 
 __version__: str
@@ -93,6 +93,7 @@ __all__ = [
     "paths",
     "population",
     "population_table",
+    "populations",
     "profiles",
     "prompts",
     "pss",
