@@ -113,7 +113,7 @@ class _Comparison:
         if (self.found["verdict"] == UNJUDGED).any():
             remarks.append(
                 f"{UNJUDGED}: the untouched base of a model is not known or cannot be read; name "
-                "it in the model's folder, in manifest.json with the key base."
+                "it in the population's file or the model's manifest.json with the key base."
             )
         return remarks
 
@@ -211,6 +211,36 @@ def _untouched(names: pd.Index, respondents: str) -> pd.DataFrame:
     table = base_table(names, respondents).drop(columns="note")
     table["label"] = families.reindex(names).fillna(table["label"])
     return table
+
+
+def null_bases(names: list[str], respondents: str) -> tuple[dict[str, list], str]:
+    """Return the untouched bases of respondents' heads, and what is missing if one is not known.
+
+    Parameters
+    ----------
+    names : list of str
+        The respondents, as :func:`psychometrics.population` lists them.
+    respondents : str
+        The population that was named.
+
+    Returns
+    -------
+    dict of list
+        ``base, layers, wording``, as :func:`psychometrics.null_answers` accepts them; the embedded
+        encoder stands in for a base that is not known.
+    str
+        A sentence for each respondent that cannot be compared with heads, or an empty text.
+
+    Examples
+    --------
+    >>> bases, unjudged = null_bases(["minilm-snli-l3-s17"], "minilm-snli-l3-s17")
+    >>> bases["layers"], unjudged
+    ([3], '')
+    """
+    table = base_table(names, respondents)
+    notes = table.loc[table["note"] != "", "note"]
+    unjudged = "\n".join(f"{name}: {note}." for name, note in notes.items())
+    return table[["base", "layers", "wording"]].to_dict("list"), unjudged
 
 
 def _too_few(base: pd.Series) -> list[str]:
