@@ -196,18 +196,19 @@ def _table(
         write_table(table, output / f"{name}.csv")
         typer.echo(output / f"{name}.csv")
 
-    for row in tables["statistics"].itertuples():
+    statistics = tables["statistics"]
+    is_summary = statistics["base"].isin(pm.populations.SUMMARIES)
+    for row in statistics[is_summary | ~is_summary.any()].itertuples():
         name = " ".join(filter(None, (row.statistic, row.scale, row.other)))
-        value = (
-            ""
-            if math.isnan(row.value)
-            else f"{row.value:.2f} ({_ends(row.low, row.high, '.2f')}), "
-        )
-        typer.echo(f"{row.base} ({row.models}), {name}: {value}{row.verdict}")
+        value = f"{row.value:.2f} ({_ends(row.low, row.high, '.2f')}), "
+        value = "" if math.isnan(row.value) else value
+        typer.echo(f"{name}, {row.base} ({row.models}): {value}{row.verdict}")
 
-    notes = tables["scores"].drop_duplicates("respondent_id").query("note != ''")
-    for row in notes.itertuples():
-        typer.echo(f"{row.respondent_id}: {row.note}", err=True)
+    noted = tables["scores"].query("note != ''").drop_duplicates("respondent_id")
+    for row in noted.itertuples():
+        typer.echo(f"psychometrics: {row.respondent_id}: {row.note}", err=True)
+
+    raise typer.Exit(int(tables["scores"]["questionnaire"].isna().any()))
 
 
 @app.command("contamination", rich_help_panel=_PANEL)

@@ -16,6 +16,7 @@ from ..asking.population import named_bases, population, readable_names
 from ..checks import check_flags, check_numbers
 from ..exceptions import ParameterError, PsychometricsError
 from ..measures.score_tables import score_table
+from ..models.devices import computing_on
 from ..modes import identify
 from ..nulls.evidence import evidence, evidence_of_draws, jackknife, profiles, reached, resized
 from ..nulls.respondents import null_answers
@@ -25,18 +26,18 @@ from .rules import FEWEST_RESPONDENTS
 
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 """The sizes of untrained heads, as multiples of a model's size; None keeps the starting values."""
-WORDS = "words"
-"""The entry in place of a size for the decoder's random words, which have their own size."""
 FEWEST_POPULATIONS = 39
 """The fewest populations of heads with which p = 2 / (1 + populations) is at most .05."""
 UNJUDGED = "cannot be judged here"
 """The verdict where no heads could be built on a respondent's own base."""
 UNKNOWN_BASE = "others"
 """The group of respondents whose untouched base is not known."""
+SUMMARIES = ("bases combined", "all models")
+"""The entries in place of a base for statistics over several bases."""
+_WORDS = "words"  # in place of a size for a decoder's random words, which have their own size
 _HEADS_AT_ONCE = 48  # number of heads whose answers are held in memory together
 _KINDS = ("source", "inverse", "silhouette")
-_COMBINED = "bases combined"
-_POOLED = "all models"
+_COMBINED, _POOLED = SUMMARIES
 _TOO_FEW = f"too few models: fewer than {FEWEST_RESPONDENTS} on a base"
 _SHOWN = ["value", "low", "high", "null", "null low", "null high", "p", "verdict"]
 
@@ -81,7 +82,8 @@ def tabulate(
     dict of DataFrame
         ``scores``: ``respondent_id, base, questionnaire, scale, score, low, high`` (over ``n``
         items), the null's central 95 % ``null low, null high`` and ``p``; the mean ``silhouette``
-        of the scale's items with the same columns; and a ``note`` on what is missing.
+        of the scale's items with the same columns; and a ``note`` on what is missing, also for
+        models that did not answer.
         ``statistics``: ``statistic`` (silhouette, alpha, correlation), ``scale, other, base,
         models, value`` with its 95 % interval ``low, high`` over models (over bases for three or
         more combined bases), the ``null`` with its central 95 %, ``p``, and the ``verdict`` over
@@ -120,15 +122,20 @@ def tabulate(
     for label, members, first in number_heads(bases, populations, seed):
         if label == UNKNOWN_BASE:
             continue
+        asked = answers[answers["respondent_id"].isin(members.index)]
         try:
-            asked = answers[answers["respondent_id"].isin(members.index)]
-            heads[label] = head_profiles(asked, members, loaded, populations, first)
+            with computing_on(asking.get("device")):
+                heads[label] = head_profiles(asked, members, loaded, populations, first)
         except PsychometricsError as error:
             bases.loc[members.index, "note"] = f"{UNJUDGED}: {error}"
 
-    tables = {"scores": _scores(answers, loaded, own, bases, heads, standardised)}
-    tables["statistics"] = _statistics(loaded, own, bases, heads, standardised)
-    return tables
+    scores = _scores(answers, loaded, own, bases, heads, standardised)
+    failed = pd.Series(summary["failed"], dtype=object).rename_axis("respondent_id")
+    failed = ("did not answer everything: " + failed).rename("note").reset_index()
+    return {
+        "scores": pd.concat([scores, failed], ignore_index=True),
+        "statistics": _statistics(loaded, own, bases, heads, standardised),
+    }
 
 
 def base_table(names: Iterable[str], respondents: str) -> pd.DataFrame:
@@ -260,7 +267,7 @@ def head_profiles(
             for name, factor in SIZES.items()
         }
         if members["wording"].notna().all():
-            tables[WORDS] = null_answers(
+            tables[_WORDS] = null_answers(
                 questionnaires, "random-words", size * number, seed=first, **reads
             )
 
@@ -307,7 +314,7 @@ def compare_draws(
     """
     compared = {
         (size, kind): reached(observed.loc[kind], draws.loc[[(size, kind)]])
-        for size, kind in itertools.product([*SIZES, WORDS], observed.index)
+        for size, kind in itertools.product([*SIZES, _WORDS], observed.index)
         if (size, kind) in draws.index
     }
     half.loc["both", half.drop(index="both").isna().all(axis=1).any()] = np.nan
@@ -490,7 +497,7 @@ def _statistics(
 
     if len(label):
         within = _compare(loaded, own, label, heads)
-        parts.append(_hide_small(within.drop(index="both"), label))
+        parts.append(_hide_small(within.drop(index="both", level="base"), label))
         if label.nunique() > 1:
             parts.append(_combined(loaded, own, label, heads, within))
 
@@ -498,7 +505,7 @@ def _statistics(
         names = label.unique()
         pooled = {size: np.concatenate([heads[name][size] for name in names], 2) for size in SIZES}
         everyone = pd.Series(_POOLED, label.index)
-        found = _compare(loaded, own, everyone, {_POOLED: pooled}).drop(index="both")
+        found = _compare(loaded, own, everyone, {_POOLED: pooled}).drop(index="both", level="base")
         parts.append(_hide_small(found, everyone))
 
     unjudged = bases["label"].drop(label.index).replace(UNKNOWN_BASE, "not known").value_counts()
@@ -506,10 +513,11 @@ def _statistics(
     rest.index = pd.MultiIndex.from_product([unjudged.index, ["all"]], names=["base", "evidence"])
     table = pd.concat([*parts, rest]).rename(columns={"observed": "value"}).reset_index()
 
-    words = table.pop("evidence").str.split(" ", expand=True).reindex(columns=range(3))
+    words = table.pop("evidence").str.split(" ", expand=True)
+    words = words.reindex(columns=range(3), fill_value="").fillna("")
     table.insert(0, "statistic", words[0].replace("ρ", "correlation"))
-    table.insert(1, "scale", words[1].fillna(""))
-    table.insert(2, "other", words[2].fillna(""))
+    table.insert(1, "scale", words[1])
+    table.insert(2, "other", words[2])
     return table.reindex(columns=["statistic", "scale", "other", "base", "models", *_SHOWN])
 
 
