@@ -34,11 +34,10 @@ from psychometrics.nulls.evidence import (
     resized,
 )
 from psychometrics.paths import data_dir
+from psychometrics.reports.populations import _with_intervals_over_bases, size_verdicts
 from psychometrics_book.studies.untrained import EXPECTED as SIGNS
 from psychometrics_book.studies.untrained import (
     PLACEBOS,
-    _verdicts,
-    _with_intervals_over_bases,
     compare,
 )
 from recipes.null_populations import centred
@@ -241,7 +240,7 @@ def test_a_p_value_of_five_per_cent_needs_thirty_nine_populations():
         draws = pd.DataFrame({"silhouette": np.linspace(0, 0.1, number)})
         row = reached(pd.Series({"silhouette": 0.5}), draws).iloc[0]
         table = pd.DataFrame([row, row]).set_axis(rows).assign(low=0.4, high=0.6)
-        verdicts[number] = _verdicts(table)["a", "silhouette"]
+        verdicts[number] = size_verdicts(table)["a", "silhouette"]
     few = "too few populations to say"
     assert verdicts == {20: few, 38: few, 39: "higher", 200: "higher"}
 

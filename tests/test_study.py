@@ -496,3 +496,38 @@ def test_check_says_from_a_pilot_how_many_runs_an_interval_needs(of_a_table, tmp
 
     alone = CliRunner().invoke(app, words[:5])
     assert isinstance(alone.exception, ParameterError)
+
+
+def test_a_study_without_a_plan_runs_and_is_called_exploratory(study):
+    content = yaml.safe_load(STUDY)
+    del content["planned"]
+    study.write_text(yaml.safe_dump(content | {"analyses": ["expectations", "effects"]}))
+    checked = CliRunner().invoke(app, ["study", "check", str(study)])
+    assert "exploratory" in checked.output
+    assert run_study(study, progress=False)["exploratory"]
+    record = json.loads((study.with_suffix("") / "record.json").read_text())
+    assert record["runs"][0]["exploratory"]
+
+    tables = study_tables(study)
+    assert isinstance(tables["expectations"], str)
+    assert "planned on" not in tables["plan"].index
+    assert "alpha" not in tables["plan"].index
+    effects = tables["effects"]
+    apart = (effects["low"] > 0) | (effects["high"] < 0)
+    expected = apart.map({True: "excludes", False: "includes"})
+    for verdict, word in zip(effects["verdict"], expected, strict=True):
+        assert verdict == f"exploratory: the interval {word} zero"
+
+    result = CliRunner().invoke(app, ["study", "report", str(study)])
+    assert result.exit_code == 0, result.output
+    assert "exploratory: it has no plan" in _report(study)
+    assert "exploratory" in (study.with_suffix("") / "checklist.md").read_text()
+
+    study.write_text(STUDY)  # a plan that is written after the first run
+    assert "planned" in run_study(study, progress=False)["changed"]
+
+
+def test_a_plan_needs_its_date(study):
+    study.write_text(STUDY.replace("  date: 2026-11-22\n", ""))
+    with pytest.raises(ParameterError, match="date"):
+        load_study(study)

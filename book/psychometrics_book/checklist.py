@@ -127,7 +127,8 @@ def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
         known["B.1"] = f"{how['respondents']}; the record keeps their fingerprints; {how['runs']}"
         known["B.3"] = f"conditions: {how['conditions']}; seeds: {how['seeds']}"
         known["F.1"] = f"the study's file and {_PAGE}"
-    known["N.4"] = f"planned on {plan['planned on']}; {plan['plan']}"
+    planned = "no plan" if study.is_exploratory else f"planned on {plan['planned on']}"
+    known["N.4"] = f"{planned}; {plan['plan']}"
 
     if isinstance(tables.get("evidence"), pd.DataFrame):
         known["N.1"] = "null respondents, or the same answers dealt at random: see Evidence"

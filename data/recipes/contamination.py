@@ -2,187 +2,24 @@
 
 ``python -m recipes.contamination`` asks two conversational models for log-probabilities; names
 after the command select other models (``psychometrics fetch-model`` fetches the second). This takes
-two minutes on one core. There are three signs of memory, each compared with something that cannot
-be remembered:
-
-- ``order``: the first 25 items of the IPIP-50 as one list in their published order, against the
-  same items in random orders in which the traits take turns as they do in the published order.
-- ``wording``: the twenty items of the Mini-IPIP against our paraphrases of them, and items of two
-  placebo questionnaires, which were written after the models, against their paraphrases, in
-  log-probability per token, since paraphrases differ in length.
-- ``key``: how well a model continues the scoring key after four items with their keys, as the area
-  under the curve of "+" against "-", for the items as published and for the paraphrases.
+two minutes on one core. :mod:`psychometrics.reports.contamination` describes the signs.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
-import torch
-from scipy import stats
 
-from psychometrics.models.loading import load_model
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires import Questionnaire, load_questionnaire
+from psychometrics.reports.contamination import contamination
 
 MODELS = ("smollm2", "qwen2.5-coder-0.5b")
-ORDERS = 16
-LISTED = 25
-PERMUTATIONS = 2000
-HEADING = "Describe yourself as you generally are now.\n"
-KEY_HEADING = "Scoring key: + for a plain item, - for a reverse-scored item.\n"
-SHOWN = 4  # number of items shown with their key before the tested one
-
-
-class Reader:
-    """Log-probabilities of texts under a language model."""
-
-    def __init__(self, name: str) -> None:
-        self.model, self.tokenizer = load_model(name, "causal")
-        self.begin = self.tokenizer.bos_token_id or self.tokenizer.eos_token_id
-
-    def _ids(self, text: str) -> list[int]:
-        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
-
-    @torch.inference_mode()
-    def _logs(self, ids: list[int], last: int) -> torch.Tensor:
-        """Return log-probabilities of the token that follows each of the last tokens."""
-        asked = torch.tensor([[self.begin, *ids]])
-        logits = self.model(asked, logits_to_keep=last).logits[0].float()
-        return logits - logits.logsumexp(dim=-1, keepdim=True)
-
-    def continuation(self, before: str, text: str) -> float:
-        """Return the log-probability that a text follows another."""
-        skipped = len(self._ids(before))
-        ids = self._ids(before + text)
-        told = ids[skipped:]
-        logs = self._logs(ids[:-1], len(told))
-        return sum(float(row[one]) for row, one in zip(logs, told, strict=True))
-
-    def per_token(self, before: str, text: str) -> float:
-        """Return the mean log-probability of the tokens of a text that follows another."""
-        count = len(self._ids(before + text)) - len(self._ids(before))
-        return self.continuation(before, text) / count
-
-
-def _statements(questionnaire: Questionnaire) -> list[str]:
-    texts = [questionnaire.statement(item).rstrip(".") for item in questionnaire.items]
-    return [f"{text}." for text in texts]
-
-
-def _order(reader: Reader) -> dict:
-    """Compare the published order with random orders of the same items within each trait."""
-    fifty = load_questionnaire("ipip50")
-    texts = np.array(_statements(fifty)[:LISTED])
-    places = np.arange(LISTED).reshape(-1, 5)  # each row has one item per trait
-    rng = np.random.default_rng(1)
-    published = reader.continuation(HEADING, "\n".join(texts)) / LISTED
-    others = [
-        reader.continuation(HEADING, "\n".join(texts[rng.permuted(places, axis=0).ravel()]))
-        / LISTED
-        for _ in range(ORDERS)
-    ]
-    # a new order's distance from the mean of these: Student's distribution, as 16 have no tails
-    spread = np.std(others, ddof=1) * np.sqrt(1 + 1 / ORDERS)
-    value = published - np.mean(others)
-    reach = stats.t.ppf(0.975, ORDERS - 1) * spread
-    p = stats.t.sf(value / spread, ORDERS - 1)
-    return {
-        "value": value,
-        "null": 0.0,
-        "null_low": -reach,
-        "null_high": reach,
-        "n": LISTED,
-        "p": p,
-    }
-
-
-def _wording(reader: Reader, paraphrases: pd.DataFrame) -> Iterator[dict]:
-    """Compare items with paraphrases, published ones and placebos."""
-    gains: dict[str, list[float]] = {"published": [], "placebo": []}
-    for name, part in paraphrases.groupby("questionnaire", sort=False):
-        questionnaire = load_questionnaire(name)
-        kind = "placebo" if name.startswith("placebo") else "published"
-        for item, text in zip(_statements(questionnaire), part["text"], strict=True):
-            gains[kind].append(reader.per_token(HEADING, item) - reader.per_token(HEADING, text))
-
-    for kind, values in gains.items():
-        low, high = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
-        yield {"of": kind, "value": np.mean(values), "low": low, "high": high, "n": len(values)}
-
-    welch = stats.ttest_ind(gains["published"], gains["placebo"], equal_var=False)
-    low, high = welch.confidence_interval()
-    difference = np.mean(gains["published"]) - np.mean(gains["placebo"])
-    counts = len(gains["published"]) + len(gains["placebo"])
-    yield {"of": "published less placebo", "value": difference, "low": low, "high": high,
-           "null": 0.0, "n": counts, "p": welch.pvalue}  # fmt: skip
-
-
-def _key(reader: Reader, texts: list[str], reverse: np.ndarray) -> dict:
-    """Return the area under the curve of the key that a model continues with."""
-    rng = np.random.default_rng(1)
-    odds = []
-    for asked in range(len(texts)):
-        others = [number for number in range(len(texts)) if number != asked]
-        kinds = [[n for n in others if reverse[n] == kind] for kind in (False, True)]
-        shown = np.concatenate([rng.choice(kind, SHOWN // 2, replace=False) for kind in kinds])
-        lines = [f"{texts[n]} ({'-' if reverse[n] else '+'})\n" for n in rng.permutation(shown)]
-        before = KEY_HEADING + "".join(lines) + texts[asked]
-        # whole signs, as tokenizers put the blank, the bracket and the sign into one token
-        odds.append(reader.continuation(before, " (+)") - reader.continuation(before, " (-)"))
-
-    ranks = stats.rankdata(odds)
-    plain = (~reverse).sum()
-
-    def area(reversed_items: np.ndarray) -> float:
-        total = ranks[~reversed_items].sum() - plain * (plain + 1) / 2
-        return total / (plain * reversed_items.sum())
-
-    dealt = [area(rng.permutation(reverse)) for _ in range(PERMUTATIONS)]
-    low, high = np.quantile(dealt, [0.025, 0.975])
-    p = (1 + np.sum(np.array(dealt) >= area(reverse))) / (1 + PERMUTATIONS)
-    return {"value": area(reverse), "null": 0.5, "null_low": low, "null_high": high,
-            "n": len(texts), "p": p}  # fmt: skip
-
-
-def contamination(name: str, paraphrases: pd.DataFrame) -> pd.DataFrame:
-    """Return the three signs of memory of a model, with their nulls.
-
-    Parameters
-    ----------
-    name : str
-        A causal language model.
-    paraphrases : DataFrame
-        ``questionnaire, item_id, text``.
-
-    Returns
-    -------
-    DataFrame
-        ``model, sign, of, value, low, high, null, null_low, null_high, n, p``.
-    """
-    reader = Reader(name)
-    rows = [{"sign": "order", "of": "published less random orders"} | _order(reader)]
-    rows += [{"sign": "wording"} | row for row in _wording(reader, paraphrases)]
-
-    mini = load_questionnaire("ipip20")
-    reversed_items = {item for scale in mini.scales for item in scale.reverse}
-    reverse = np.array([item.id in reversed_items for item in mini.items])
-    ours = paraphrases.query("questionnaire == 'ipip20'")["text"].tolist()
-    for of, texts in {"published": _statements(mini), "paraphrases": ours}.items():
-        rows.append({"sign": "key", "of": of} | _key(reader, texts, reverse))
-
-    return pd.DataFrame(rows).assign(model=name).set_index("model").reset_index()
-
 
 if __name__ == "__main__":
     path = data_dir() / "contamination.csv"
-    written = pd.read_csv(data_dir() / "texts" / "paraphrases.csv")
-    names = ["model", "sign", "of", "value", "low", "high", "null", "null_low", "null_high"]
     for model in sys.argv[1:] or MODELS:
-        table = contamination(model, written)[[*names, "n", "p"]].round(4)
+        table = contamination(model).round(4)
         if path.exists():
             kept = pd.read_csv(path)
             table = pd.concat([kept[kept["model"] != model], table])

@@ -164,6 +164,33 @@ def untouched_bases(names: list[str]) -> dict[str, list[Any]]:
     }
 
 
+def named_bases(name: str) -> dict[str, str]:
+    """Return the untouched bases that a population's files name, by respondent.
+
+    Parameters
+    ----------
+    name : str
+        As in :func:`population`.
+
+    Returns
+    -------
+    dict of str
+        The base of each respondent whose entry has the key ``base``: a folder or a hub id.
+
+    Examples
+    --------
+    >>> named_bases("embedded")
+    {}
+    """
+    files = [part.strip() for part in name.split(",") if _is_file(part.strip())]
+    return {
+        respondent: _beside(file, entry.base)
+        for file in files
+        for respondent, entry in zip(_listed_names(file), _read_listed(file), strict=True)
+        if entry.base
+    }
+
+
 def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     """Return a table with each embedded member's recipe, seed and held-out accuracy.
 
@@ -175,14 +202,14 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        For a file: ``respondent_id, revision, downloads, parameters, bytes, licence, labels``, and
-        ``kind`` and ``reason`` of the models left out. For the embedded members: ``respondent_id``;
-        ``family``; ``default``, whether ``population("embedded")`` includes the member; the recipe
-        ``data, share`` (of the data), ``genre`` (to which the encoder was first adapted), ``layers,
-        tuning, epochs, lr, seed``, for decoders also ``rank, adapt_from`` (the first adapted layer)
-        and ``wording``; the result: number of training ``pairs``, ``accuracy`` on held-out MNLI
-        with its Wilson 95 % interval ``low, high``, ``accuracy_snli`` (only for members not trained
-        on SNLI) and ``seconds`` of training.
+        For a file: ``respondent_id, revision, base, downloads, parameters, bytes, licence,
+        labels``, and ``kind`` and ``reason`` of the models left out. For the embedded members:
+        ``respondent_id``; ``family``; ``default``, whether ``population("embedded")`` includes the
+        member; the recipe ``data, share`` (of the data), ``genre`` (to which the encoder was first
+        adapted), ``layers, tuning, epochs, lr, seed``, for decoders also ``rank, adapt_from`` (the
+        first adapted layer) and ``wording``; the result: number of training ``pairs``, ``accuracy``
+        on held-out MNLI with its Wilson 95 % interval ``low, high``, ``accuracy_snli`` (only for
+        members not trained on SNLI) and ``seconds`` of training.
 
     Raises
     ------
@@ -227,6 +254,7 @@ class _Entry(Part):
 
     model: Annotated[str, AfterValidator(_name)]
     revision: Annotated[str, AfterValidator(_revision)] | None = None
+    base: Annotated[str, AfterValidator(_name)] | None = None
     downloads: Annotated[int, Field(ge=0)] | None = None
     parameters: Annotated[int, Field(ge=0)] | None = None
     bytes: Annotated[int, Field(ge=0)] | None = None
@@ -262,15 +290,20 @@ def _is_file(name: str) -> bool:
 
 def _listed_names(name: str) -> list[str]:
     """Return the names of a file's respondents; folders are relative to the file."""
-    path = Path(name).expanduser()
-    names = []
-    for entry in _read(path).respondents:
-        beside = path.parent / entry.model
-        if entry.revision:
-            names.append(f"{entry.model}@{entry.revision}")
-        else:
-            names.append(str(beside) if beside.is_dir() else entry.model)
-    return names
+    return [
+        f"{entry.model}@{entry.revision}" if entry.revision else _beside(name, entry.model)
+        for entry in _read_listed(name)
+    ]
+
+
+def _read_listed(name: str) -> tuple[_Entry, ...]:
+    return _read(Path(name).expanduser()).respondents
+
+
+def _beside(file: str, model: str) -> str:
+    """Return the path of a model beside a population's file, or its name if there is none."""
+    folder = Path(file).expanduser().parent / model
+    return str(folder) if folder.is_dir() else model
 
 
 def _read(path: Path) -> _PopulationFile:

@@ -131,6 +131,8 @@ def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
     entry = {"model": info.id, "revision": info.sha, "downloads": info.downloads}
     entry["parameters"] = info.safetensors.total if info.safetensors else None
     entry["licence"] = licences[0] if licences else None
+    base = (info.card_data or {}).get("base_model")
+    entry["base"] = base if isinstance(base, str) else None
 
     try:
         config, counts = check_listed(info)

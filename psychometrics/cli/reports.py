@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
 
 import psychometrics as pm
 
-from ..exceptions import ParameterError, PsychometricsError, needed
-from .answers import _collect_answers, read_answer_file
+from ..exceptions import ParameterError, PsychometricsError, needed, writing
+from .answers import _collect_answers, read_answer_file, write_table
 from .options import (
     AnswerFile,
     Conditions,
     DryRun,
     Mode,
+    Output,
+    Store,
     _load_extra,
     app,
     parse_conditions,
@@ -217,6 +220,81 @@ def _compare_here(models: list[str], answers, settings: dict) -> dict:
         tables["tab-compare-failed"] = rows
 
     return tables
+
+
+@app.command("table", rich_help_panel=_PANEL)
+def _table(
+    questionnaires: Annotated[
+        list[str] | None,
+        Argument(metavar="QUESTIONNAIRE...", help="Names or files.", show_default=False),
+    ] = None,
+    population: Annotated[
+        str, Option("--population", "--respondents", help="A population's file, or names.")
+    ] = "embedded",
+    standardised: Annotated[
+        bool, Option("--standardised", help="Also treat all models as one sample, as the paper.")
+    ] = False,
+    populations: Annotated[int, Option(help="Populations of random heads of each size.")] = 200,
+    condition: Conditions = None,
+    store: Store = None,
+    failures: Annotated[Path | None, Option(help="A .csv file for failures and reasons.")] = None,
+    engine: Annotated[Literal["local", "ray"], Option(help="This machine or a cluster.")] = "local",
+    output: Annotated[Path, Option("--output", "-o", help="Folder of the tables.")] = Path("table"),
+) -> None:
+    """Write the tables of a population: scores, silhouettes, alphas, correlations, their nulls.
+
+    By default, the questionnaires are gad7, phq9 and soc13. The folder gets scores.csv, with the
+    scores and silhouettes of each model, and statistics.csv, by base and for all bases combined.
+    All are compared with random heads on each model's own base; a model whose base is not known
+    cannot be judged. Name it with the key `base` in the population's file. A stopped run resumes
+    where it stopped; --condition, --failures, --store and --engine work as for `ask`.
+    """
+    questionnaires = questionnaires or _PROFILED.split(",")
+    asking = {"store": store, "failures": failures, "engine": engine} | parse_conditions(condition)
+    with warnings.catch_warnings():  # failures are listed at the end, one per line
+        warnings.filterwarnings("ignore", ".* did not answer everything", UserWarning)
+        tables = pm.populations.tabulate(
+            questionnaires, population, standardised, populations, **asking
+        )
+
+    with writing(output):
+        output.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        write_table(table, output / f"{name}.csv")
+        typer.echo(output / f"{name}.csv")
+
+    statistics = tables["statistics"]
+    is_summary = statistics["base"].isin(pm.populations.SUMMARIES)
+    for row in statistics[is_summary | ~is_summary.any()].itertuples():
+        name = " ".join(filter(None, (row.statistic, row.scale, row.other)))
+        value = f"{row.value:.2f} ({_ends(row.low, row.high, '.2f')}), "
+        value = "" if math.isnan(row.value) else value
+        typer.echo(f"{name}, {row.base} ({row.models}): {value}{row.verdict}")
+
+    noted = tables["scores"].query("note != ''").drop_duplicates("respondent_id")
+    for row in noted.itertuples():
+        typer.echo(f"psychometrics: {row.respondent_id}: {row.note}", err=True)
+
+    raise typer.Exit(int(tables["scores"]["questionnaire"].isna().any()))
+
+
+@app.command("contamination", rich_help_panel=_PANEL)
+def _contamination(
+    models: Annotated[list[str], Argument(metavar="MODEL...", help="Causal language models.")],
+    output: Output = None,
+) -> None:
+    """Measure whether models know the IPIP by heart: its order, its wording, its scoring key.
+
+    Each sign is compared with what a model cannot have read: random orders, the wording of placebo
+    items, keys dealt at random. The table is printed, or written to --output (.csv, .json or
+    .parquet).
+    """
+    import pandas as pd
+
+    if output is not None:
+        output = pm.answers.files.check_answers_file(output, has_items=False)
+    tables = [pm.contamination.contamination(model) for model in models]
+    write_table(pd.concat(tables, ignore_index=True), output)
 
 
 def _settings_of_asking(

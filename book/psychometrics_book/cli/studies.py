@@ -127,11 +127,12 @@ def _study_check(
     """
     loaded = book.study_files.load_study(study)
     ways = len(loaded.combinations) * len(loaded.seeds)
+    plan = f"{len(loaded.planned.expectations)} expectation(s), planned on {loaded.planned.date}"
     typer.echo(f"{loaded.title}: {loaded.question}")
     typer.echo(
         f"{len(loaded.questionnaires)} questionnaire(s), {len(loaded.respondents)} respondent(s) "
         f"or population(s), asked in mode {loaded.mode} in {ways} way(s); "
-        f"{len(loaded.planned.expectations)} expectation(s), planned on {loaded.planned.date}"
+        f"{'exploratory, as there is no plan' if loaded.is_exploratory else plan}"
     )
     power = loaded.power(study.parent)
     if power:
@@ -200,6 +201,8 @@ def _study_run(
 
     if not summary["plan"]:
         typer.echo("The plan has changed since the first run; the report will say so.")
+    if summary["exploratory"]:
+        typer.echo("The study has no plan: its results are exploratory.")
 
     raise typer.Exit(1 if summary["failed"] else 0)
 

@@ -124,8 +124,8 @@ def run_study(
     -------
     dict
         ``asked``, ``from_store``, ``unanswered``, ``seconds``, ``failed`` (reasons by respondent
-        and combination), ``plan``, whether the plan is unchanged since the first run, and
-        ``changed``, the names of all other changes.
+        and combination), ``plan``, whether the plan is unchanged since the first run,
+        ``exploratory``, whether there is no plan, and ``changed``, the names of all other changes.
 
     Raises
     ------
@@ -171,6 +171,7 @@ file or directory); name a readable file.
     record["answers"] = table
     summary["changed"] = _changed(path, study, record)
     summary["plan"] = "planned" not in summary["changed"]
+    summary["exploratory"] = study.is_exploratory
     record["runs"].append({"at": _now(), "version": __version__, **summary})
     _write_record(_record_path(path), record)
 
@@ -404,14 +405,20 @@ def _words(chosen: dict) -> str:
 def _plan(study: Study, power: list[float], record: dict, changed: list[str]) -> pd.DataFrame:
     planned = study.planned
     others = ", ".join(name for name in changed if name != "planned")
+    plan = "the plan of the first run"
+    if study.is_exploratory:
+        plan = "none: what follows is exploratory, not a test"
+    elif "planned" in changed:
+        plan = "CHANGED AFTER THE FIRST RUN: what follows is exploratory, not a test"
+
     rows = {
         "planned on": planned.date,
         "first run": record["first"],
-        "plan": "CHANGED AFTER THE FIRST RUN: what follows is exploratory, not a test"
-        if "planned" in changed
-        else "the plan of the first run",
+        "plan": plan,
         "changed since the first run": others or "nothing",
-        "alpha": f"{planned.alpha:g}, correction: {planned.correction}",
+        "alpha": ""
+        if study.is_exploratory
+        else f"{planned.alpha:g}, correction: {planned.correction}",
         **_rules(study),
         "smallest effect of interest": planned.smallest_effect,
         "exclusions": planned.exclusions,
@@ -437,6 +444,10 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
 def _rules(study: Study) -> dict[str, str]:
     """Describe when an expectation is met, and how its p value is corrected."""
     planned = study.planned
+    if study.is_exploratory:
+        met = "it was planned, but this study is exploratory and expects nothing"
+        return {"an expectation is met if": met, "p values of expectations": "not computed"}
+
     met = "the interval excludes zero on the expected side"
     p_value = "p value" if planned.correction == "none" else "corrected p value"
 
@@ -482,7 +493,8 @@ def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
         rows.append({"expectation": e.says, "scale": scale.title, **found})
 
     if not rows:
-        raise ParameterError("The plan has no expectations.")
+        reason = "study is exploratory, and" if study.is_exploratory else "plan"
+        raise ParameterError(f"The {reason} has no expectations.")
     table = pd.DataFrame(rows)
 
     if planned.correction != "none":
@@ -533,7 +545,18 @@ def _effects(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
 
     if not rows:
         raise ParameterError("No condition has two values that no expectation compares.")
-    return pd.DataFrame(rows)
+
+    table = pd.DataFrame(rows)
+    if study.is_exploratory:
+        apart = (table["low"] > 0) | (table["high"] < 0)
+        verdicts = apart.map(
+            {True: "the interval excludes zero", False: "the interval includes zero"}
+        )
+        verdicts = verdicts.mask(table["p"].isna(), "not answered")
+        only = table["respondents"].map(lambda number: "" if number > 1 else ", this model only")
+        table["verdict"] = "exploratory: " + verdicts + only
+
+    return table
 
 
 def _is_planned(study: Study, questionnaire, scale, sides: tuple[dict, dict]) -> bool:

@@ -80,15 +80,20 @@ class Study(Part):
 
     title: str
     question: str
-    planned: _Planned
     questionnaires: _Names
     respondents: _Names
+    planned: _Planned = _Planned.model_construct(date="")
     mode: str = "nli"
     conditions: dict[
         str, Annotated[list[_Value], Field(min_length=1), AfterValidator(_each_once)]
     ] = Field({})
     seeds: Annotated[tuple[_Seed, ...], Field(min_length=1), AfterValidator(_each_once)] = (0,)
     analyses: Annotated[tuple[Literal[_ANALYSES], ...], Field(min_length=1)] = _ANALYSES
+
+    @property
+    def is_exploratory(self) -> bool:
+        """Whether the file has no plan, so that the study tests nothing."""
+        return not self.planned.date
 
     @property
     def reads_answers(self) -> bool:
@@ -188,18 +193,19 @@ def load_study(path: str | Path, was_run: bool = False) -> Study:
     Parameters
     ----------
     path : str or Path
-        YAML: ``title``; ``question``; ``planned`` with a ``date`` and ``expectations``, each of
-        which ``says`` in words that the scores of a ``questionnaire`` (and ``scale``) under the
-        conditions ``of`` are ``higher``, ``lower`` or ``different`` (``expect``) ``than`` under
-        others, and optionally ``alpha`` (0.05) and a ``correction`` of the expectations' p values
-        (none, holm, fdr_bh), the ``smallest_effect`` of interest in points of an item and the
-        ``spread`` of the items' differences (1) for its power, the ``spread_of_respondents``, by
-        how much models differ in the effect (required for the power of several respondents), the
-        ``spread_of_ways`` (0), by how much a wording or a different way of asking shifts all items,
-        and in words ``exclusions`` and the ``stopping`` rule; ``questionnaires`` and
-        ``respondents``, as in the commands; ``mode``, or ``file`` to read answers from a table;
-        ``conditions``, each with a list of values, asked in all combinations; ``seeds``;
-        ``analyses``, a selection of scores, expectations, effects, reliability and evidence.
+        YAML: ``title``; ``question``; unless the study is exploratory, ``planned`` with a ``date``
+        and ``expectations``, each of which ``says`` in words that the scores of a ``questionnaire``
+        (and ``scale``) under the conditions ``of`` are ``higher``, ``lower`` or ``different``
+        (``expect``) ``than`` under others, and optionally ``alpha`` (0.05) and a ``correction`` of
+        the expectations' p values (none, holm, fdr_bh), the ``smallest_effect`` of interest in
+        points of an item and the ``spread`` of the items' differences (1) for its power, the
+        ``spread_of_respondents``, by how much models differ in the effect (required for the power
+        of several respondents), the ``spread_of_ways`` (0), by how much a wording or a different
+        way of asking shifts all items, and in words ``exclusions`` and the ``stopping`` rule;
+        ``questionnaires`` and ``respondents``, as in the commands; ``mode``, or ``file`` to read
+        answers from a table; ``conditions``, each with a list of values, asked in all combinations;
+        ``seeds``; ``analyses``, a selection of scores, expectations, effects, reliability and
+        evidence.
     was_run : bool
         Whether to refuse a study that was not run.
 
