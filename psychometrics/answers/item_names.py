@@ -242,6 +242,10 @@ class _ItemNames:
                     "rename this column if it is not an item."
                 )
 
+    def is_numbered(self, name: object) -> bool:
+        """Return whether a name is a number of an item, alone or after a word like *question*."""
+        return bool(_numbered_names([name]).keys() & _GENERIC) and bool(self.find_all([name]))
+
     def is_total(self, name: object) -> bool:
         """Return whether a name is the questionnaire's own, as a column of totals may have it."""
         return _plain_name(name) in self._own
