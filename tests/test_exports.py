@@ -275,7 +275,7 @@ def test_totals_and_means_below_the_answers_are_no_respondent(label, decimals):
 
 def test_the_number_of_respondents_below_the_answers_is_no_respondent():
     table = _table([*ROWS.values()], ITEMS)
-    below = pd.DataFrame({"id": ["Mean", "n = 2"], **dict.fromkeys(ITEMS, [1.5, None])})
+    below = pd.DataFrame({"id": ["Mean", "n = 2"], **{item: [1.5, None] for item in ITEMS}})
     assert _values(_read(pd.concat([table, below], ignore_index=True))) == ROWS
 
 

@@ -289,10 +289,6 @@ class _ItemNames:
 
         return inside[0] if len(inside) == 1 else None
 
-    def find_inside(self, texts: Iterable[_Name]) -> dict[_Name, str]:
-        """Return the item of each text that contains exactly one item."""
-        return {text: item for text in texts if (item := self.within(text))}
-
     def nearest(self, name: object) -> str | None:
         """Return the id of the item whose id or text is most similar to a name, or None."""
         near = self._lookup.nearest(name, 0.8)

@@ -320,7 +320,10 @@ def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any])
     if not any(names.find(text) for texts in cells.values() for text in texts):
         # prompts that have the texts of most items come before the numbers of their samples
         most = max((len(set(items.values())) for items in found.values()), default=0)
-        inside = {column: names.find_inside(texts) for column, texts in cells.items()}
+        inside = {
+            column: {text: item for text in texts if (item := names.within(text))}
+            for column, texts in cells.items()
+        }
         inside = {name: one for name, one in inside.items() if 2 * len(set(one.values())) > most}
         found = inside or found
 

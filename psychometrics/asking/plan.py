@@ -16,7 +16,7 @@ from ..exceptions import ParameterError, RespondentError
 from ..modes import mode_named
 from ..modes.mode import Identity, Mode
 from ..modes.personas import fill_personas
-from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires import load_questionnaires
 from ..questionnaires.model import repeated
 from .population import population
 
@@ -70,7 +70,11 @@ class _Plan:
         conditions: dict[str, Any],
         failures: str | Path | None,
     ) -> None:
-        self.questionnaires = _each_once(questionnaires)
+        self.questionnaires = load_questionnaires(questionnaires)
+        twice = repeated([questionnaire.id for questionnaire in self.questionnaires], fold=False)
+        if twice:
+            raise ParameterError(f"The questionnaire {twice[0]} occurs twice: keep one.")
+
         way_of_asking = mode_named(mode)
         personas = fill_personas(way_of_asking, conditions)
         self.ways = [(way_of_asking.complete(filled), row) for filled, row in personas]
@@ -110,16 +114,6 @@ class _Plan:
             own_mode.check(questionnaire, identity, conditions)
 
         return _Participant(identity, respondent, own_mode, loaded_with)
-
-
-def _each_once(questionnaires: Any) -> list[Questionnaire]:
-    """Load the questionnaires; refuse an empty list and a repeated questionnaire."""
-    loaded = load_questionnaires(questionnaires)
-    twice = repeated([questionnaire.id for questionnaire in loaded], fold=False)
-    if twice:
-        raise ParameterError(f"The questionnaire {twice[0]} occurs twice: keep one.")
-
-    return loaded
 
 
 def _listed(respondents: Any) -> Iterable[Any]:
