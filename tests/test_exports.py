@@ -251,6 +251,46 @@ def test_the_last_of_a_series_is_an_item_and_alone_it_is_a_total():
         _read(pd.DataFrame({"id": ["a", "b"], "gad7": [9, 12]}))
 
 
+def test_a_lone_column_with_a_number_is_no_item_unless_the_settings_say_so():
+    table = pd.DataFrame({"id": ["a", "b"], "Q4": [3, 1]})
+    with pytest.raises(ParameterError, match="columns=q"):
+        _read(table)
+    answers = _read(table, columns="q")
+    assert answers.loc[answers["status"] == "ok", "item_id"].unique().tolist() == ["gad7_4"]
+    long = _table([*ROWS.values()], ITEMS).melt("id", var_name="item").assign(Q4=[23] * 14)
+    assert _values(_read(long)) == ROWS
+
+
+@pytest.mark.parametrize("label", ["Mean", "total", "SD:", "Summe", "", None])
+@pytest.mark.parametrize("decimals", [0, 1, 4])
+def test_totals_and_means_below_the_answers_are_no_respondent(label, decimals):
+    table = _table([*ROWS.values(), [3, 3, 0, 1, 1, 2, 0]], ITEMS)
+    kind = {"Mean": "mean", "SD:": "std"}.get(label, "sum")
+    below = table[ITEMS].agg(kind).round(decimals).to_frame().T.assign(id=label)
+    table = pd.concat([table, below], ignore_index=True)
+    answers = _read(table)
+    assert answers["respondent_id"].nunique() == 3
+    assert "rows" in _whats(answers)
+
+
+def test_the_number_of_respondents_below_the_answers_is_no_respondent():
+    table = _table([*ROWS.values()], ITEMS)
+    below = pd.DataFrame({"id": ["Mean", "n = 2"], **{item: [1.5, None] for item in ITEMS}})
+    assert _values(_read(pd.concat([table, below], ignore_index=True))) == ROWS
+
+
+def test_a_labelled_row_whose_numbers_are_no_totals_is_asked_for_and_answers_are_kept():
+    rows = dict(zip(ITEMS, [[7], [0], [1], [1], [1], [1], [1]], strict=True))
+    table = _table([*ROWS.values()], ITEMS)
+    doubtful = pd.concat([table, pd.DataFrame({"id": ["Mean"], **rows})], ignore_index=True)
+    with pytest.raises(ParameterError, match="row 2"):
+        _read(doubtful)
+    named = pd.DataFrame({"id": ["Total"], **rows}).assign(**{ITEMS[0]: [2]})
+    assert len(_values(_read(pd.concat([table, named], ignore_index=True)))) == 3
+    alike = _table([[3] * 7] * 3, ITEMS)
+    assert len(_values(_read(alike))) == 3
+
+
 def test_two_series_that_may_both_be_the_items_are_asked_for():
     two = {f"v{n}": [n % 4, 1] for n in range(1, 8)}
     table = _table([*ROWS.values()], [f"q{n}" for n in range(1, 8)], **two)

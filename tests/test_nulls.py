@@ -142,7 +142,7 @@ def test_shipped_heads_on_the_decoder_answer_without_reading_a_prompt(monkeypatc
 
 
 def test_a_thirtieth_of_the_shipped_heads_answers_comes_out_again(monkeypatch):
-    monkeypatch.setattr("psychometrics.nulls.respondents._shipped_heads", lambda *_: {})
+    monkeypatch.setattr("psychometrics.nulls.respondents._shipped_answers", lambda *_: {})
     again = make_nulls.head_answers([_first_items("soc13")])
     again = again.set_index("key")
     shipped = pd.read_parquet(data_dir() / "null_heads.parquet").set_index("key")

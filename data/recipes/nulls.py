@@ -20,7 +20,7 @@ from psychometrics.asking.population import population, untouched_bases
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
 from psychometrics.modes.nli import PROBABILITIES
-from psychometrics.nulls.respondents import head_name, null_answers
+from psychometrics.nulls.respondents import NullRespondent, null_answers
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaires
 from psychometrics.questionnaires.prompts import prompts
@@ -88,7 +88,7 @@ def head_answers(questionnaires: Sequence[str | Questionnaire]) -> pd.DataFrame:
             continue
 
         answers = null_answers(questionnaires, "random-heads", 1, base, layers, number, wording)
-        name = head_name("random-heads", stand, number)
+        name = NullRespondent("random-heads", *stand, number).shipped_name
         columns |= _named(name, answers[list(PROBABILITIES)].to_numpy())
 
     return pd.DataFrame(columns).drop_duplicates("key")

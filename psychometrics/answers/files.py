@@ -23,7 +23,7 @@ from ..exceptions import DataError, ParameterError, check_file, writing
 from ..files import replacing
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, check_loaded, tidy
-from .cells import _read_cells
+from .cells import _CellReader
 from .layout import _lay_out, _Layout
 from .tables import _Notes, library, listed, read_table, several
 
@@ -134,18 +134,18 @@ def read_answers(
     if layout.answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save the table again.")
 
-    settings = (questionnaire, numbers, already_reversed, table.replies)
+    reader = _CellReader(questionnaire, numbers, already_reversed, table.replies)
     for replies in table.others:
         cells = layout.answers
         others = cells.assign(cell=cells["place"].map(replies))
         is_ok, is_better = (
-            _read_cells(replace(layout, answers=one), *settings, _Notes(""))["status"].eq("ok")
-            for one in (cells, others)
+            reader.read(replace(layout, answers=answers), _Notes(""))["status"].eq("ok")
+            for answers in (cells, others)
         )
         chosen = cells["cell"].where(is_ok | ~is_better, others["cell"])
         layout = replace(layout, answers=cells.assign(cell=chosen))
 
-    answers = _read_cells(layout, *settings, notes)
+    answers = reader.read(layout, notes)
     answers = _each_once(answers, layout, notes)
     _look_at(answers, questionnaire, already_reversed, notes)
 

@@ -242,6 +242,10 @@ class _ItemNames:
                     "rename this column if it is not an item."
                 )
 
+    def is_numbered(self, name: object) -> bool:
+        """Return whether a name is a number of an item, alone or after a word like *question*."""
+        return bool(_numbered_names([name]).keys() & _GENERIC) and bool(self.find_all([name]))
+
     def is_total(self, name: object) -> bool:
         """Return whether a name is the questionnaire's own, as a column of totals may have it."""
         return _plain_name(name) in self._own
@@ -284,10 +288,6 @@ class _ItemNames:
         ]
 
         return inside[0] if len(inside) == 1 else None
-
-    def find_inside(self, texts: Iterable[_Name]) -> dict[_Name, str]:
-        """Return the item of each text that contains exactly one item."""
-        return {text: item for text in texts if (item := self.within(text))}
 
     def nearest(self, name: object) -> str | None:
         """Return the id of the item whose id or text is most similar to a name, or None."""

@@ -39,6 +39,13 @@ _VALUES = ("value", "resp", "response", "answer", "rating", "choice", "option", 
 _CONDITIONS = ("condition", "persona_row", "agent_name")
 # Endings of headers that often name persons.
 _PERSONAL = ("id", "code", "token", "key", "name")
+# Labels of rows below the answers, such as "Mean" or "n = 20".
+_FOOTER = re.compile(
+    r"(?:(?:grand |sub)?totals?|sums?|means?|averages?|avg|medians?|s\.?d\.?|std(?: ?dev)?\.?|"
+    r"standard deviations?|counts?|summe|gesamt|mittelwert)\s*:?|n\s*[=:]\s*\d[\d.,]*",
+    re.IGNORECASE,
+)
+_STATISTICS = ("sum", "mean", "median", "std", "count")
 
 
 # The columns of items and of values, and the items by the cells that name them.
@@ -143,8 +150,12 @@ def _lay_out(
     if long is None and not wide:
         raise ParameterError(_nothing_found(table, questionnaire, names))
 
+    is_wide = long is None or (wide and len({*wide.values()}) >= len({*long[2].values()}))
+    if is_wide:
+        _leave_out_footers(table, names, wide, notes)
+
     layout = _identify(table, asked, taken={*wide, *(long[:2] if long else ())}, notes=notes)
-    if long is None or (wide and len(set(wide.values())) >= len(set(long[2].values()))):
+    if long is None or is_wide:
         return _from_wide(table, names, wide, replace(layout, marked=tuple(marked)), notes)
 
     return _from_long(table, names, long, layout, notes)
@@ -216,6 +227,65 @@ def _leave_out_headers(table: _AnswerTable, names: _ItemNames, notes: _Notes) ->
         _keep_rows(table, ~dropped)
 
 
+def _leave_out_footers(
+    table: _AnswerTable, names: _ItemNames, wide: dict[str, str], notes: _Notes
+) -> None:
+    """Leave out rows of totals, means or counts below a wide table's answers.
+
+    Such a row has a label and nothing else; or its numbers are the totals, means or the like of all
+    rows above, and it has a label or, without one, a number that no answer is. A row with a label
+    and with other numbers is a respondent if these may be answers, and otherwise it is refused.
+    """
+    labels = [_footer_label(row, names, wide) for row in table.cells.to_dict("records")]
+    end = len(labels)
+    while end > 1 and labels[end - 1]:
+        end -= 1
+
+    end = max(min(end, len(labels) - 1), 1)  # the last row may be a footer without a label
+    numbers = table.cells[[*wide]].apply(pd.to_numeric, errors="coerce")
+    answers = numbers[:end]
+    is_kept = np.ones(len(labels), dtype=bool)
+    for place in range(end, len(labels)):
+        row = numbers.loc[place].dropna()
+        strange = set(row) - set(answers.to_numpy().ravel())
+        if labels[place]:
+            is_footer = row.empty or _repeats(row, answers, _STATISTICS)
+            valid = {value for item in wide.values() for value in names.options[item].values}
+            if not is_footer and strange - valid:
+                raise ParameterError(
+                    f"{table.place}, {table.rows[place]}: '{labels[place]}' may be a row below the "
+                    "answers or a respondent; delete the row, or rename the respondent."
+                )
+        else:
+            is_clear = bool(strange) and len(row) > 2 and end > 1
+            is_footer = is_clear and _repeats(row, answers, ("sum", "mean"))
+
+        is_kept[place] = not is_footer
+
+    if not is_kept.all():
+        rows = [table.rows[place] for place in np.flatnonzero(~is_kept)]
+        said = f"{listed(rows, 3)}: totals, means or counts below the answers; left out"
+        notes.add("rows", said, len(rows))
+        _keep_rows(table, pd.Series(is_kept))
+
+
+def _footer_label(row: dict[str, object], names: _ItemNames, wide: dict[str, str]) -> str:
+    """Return the label of a row below the answers, such as *Mean*, or an empty text."""
+    for header, cell in row.items():
+        if isinstance(cell, str) and _FOOTER.fullmatch(cell.strip()):
+            item = wide.get(header)
+            if item is None or names.options[item].read(cell).kind == "unreadable":
+                return cell.strip()
+    return ""
+
+
+def _repeats(row: pd.Series, answers: pd.DataFrame, statistics: tuple[str, ...]) -> bool:
+    """Return whether numbers are, up to their rounding, a statistic of each column of answers."""
+    decimals = next((n for n in range(6) if np.allclose(row, row.round(n), 0, 1e-9)), 6)
+    largest = 0.5 * 10.0**-decimals + 1e-9
+    return any((answers[row.index].agg(s) - row).abs().max() <= largest for s in statistics)
+
+
 def _keep_rows(table: _AnswerTable, kept: pd.Series) -> None:
     table.cells = table.cells[kept].reset_index(drop=True)
     table.rows = [row for row, is_kept in zip(table.rows, kept, strict=True) if is_kept]
@@ -250,7 +320,10 @@ def _long_columns(table: _AnswerTable, names: _ItemNames, asked: dict[str, Any])
     if not any(names.find(text) for texts in cells.values() for text in texts):
         # prompts that have the texts of most items come before the numbers of their samples
         most = max((len(set(items.values())) for items in found.values()), default=0)
-        inside = {column: names.find_inside(texts) for column, texts in cells.items()}
+        inside = {
+            column: {text: item for text in texts if (item := names.within(text))}
+            for column, texts in cells.items()
+        }
         inside = {name: one for name, one in inside.items() if 2 * len(set(one.values())) > most}
         found = inside or found
 
@@ -305,6 +378,8 @@ def _wide_columns(
             wide[name] = items[rest]
             marked.append(name)
 
+    if len(wide) == 1 < len(names.ids) and names.is_numbered(*wide) and not described:
+        return {}, []  # a question about something else may have such a number
     return wide, marked
 
 
@@ -355,6 +430,7 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     groups = [list(group) for group in _numbered_names(headers).values()]
     same = [group for group in groups if len(group) == size]
     many = [group for group in groups if len(group) > size]
+    lone = [name for name in headers if names.is_numbered(name)]
     mend = "; name a table with the headers column,item_id in the setting columns"
     if named:
         mend = f"; {named[0]} contains items: set item={named[0]} and, as value, the column of "
@@ -364,6 +440,9 @@ def _nothing_found(table: _AnswerTable, questionnaire: Questionnaire, names: _It
     elif same:
         beginning = next(iter(_numbered_names(same[0])))
         mend = f"; {same[0][0]} to {same[0][-1]} may be the items: if so, set columns={beginning}"
+    elif len(lone) == 1:
+        beginning = next(iter(_numbered_names(lone))) or "a table"
+        mend = f"; {lone[0]} may be any question: if it is an item, set columns={beginning}"
 
     called = f"{first.id} or '{first.text[:60]}' and so on, or item1 to item{size}{mend}"
     said = f"no column and no cell is an item of {questionnaire.id}; its items are called {called}"

@@ -156,13 +156,13 @@ def ask(
         Progress(desc="asking", unit="answer", disable=not progress, pairs=pairs, total=0) as bar,
     ):
         try:
-            there = {}
+            on_cluster = {}
             if engine == "ray":
-                there = asking.cluster._ask_on_cluster(plan, store, bar, address)
+                on_cluster = asking.cluster._ask_on_cluster(plan, store, bar, address)
 
             tables = []
             for respondent in plan.respondents:
-                tables += _put(plan, respondent, store, bar, there, keep_downloads)
+                tables += _ask_respondent(plan, respondent, store, bar, on_cluster, keep_downloads)
         except KeyboardInterrupt:
             bar.close()
             said = f"{bar.asked} answers of this call are stored; repeat the call to ask the rest."
@@ -170,7 +170,10 @@ def ask(
             raise
 
     removed = watch.removed()
-    _add_removed(plan, removed)
+    for name, count in removed.items():
+        said = f"{name}: {count} of its answers were removed from the store while others were added"
+        plan.failures.add(name, RespondentError(f"{said}; ask again to replace only these."))
+
     RespondentError.tell(plan.failures.errors, tables)
     answers = _summarise(tables, plan, bar, time.perf_counter() - began)
     if removed:
@@ -195,20 +198,13 @@ def _check_engine(
         raise ParameterError("device works on one machine: leave out device or engine='ray'.")
 
 
-def _add_removed(plan: _Plan, removed: Mapping[str, int]) -> None:
-    """Count respondents as failed if answers were removed from the store during the call."""
-    for name, count in removed.items():
-        said = f"{name}: {count} of its answers were removed from the store while others were added"
-        plan.failures.add(name, RespondentError(f"{said}; ask again to replace only these."))
-
-
 def ask_ways(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
     respondents: object,
     ways: Mapping[str, Mapping[str, Any]],
     mode: str = "chat",
     store: str | Path | None = None,
-    **how: object,
+    **shared: object,
 ) -> pd.DataFrame:
     """Put questionnaires to respondents in several named ways.
 
@@ -221,7 +217,7 @@ def ask_ways(
         As in :func:`ask`.
     ways : mapping of str to mapping
         The conditions of each way, by the way's name.
-    **how
+    **shared
         Conditions that all ways share, unless a way has its own.
 
     Returns
@@ -245,16 +241,16 @@ def ask_ways(
         raise ParameterError("ways must map names to conditions, as in {'plain': {}}.")
 
     usual = mode_named(mode).asked_once
-    parts = []
+    tables = []
     for way, conditions in ways.items():
-        settings: dict[str, Any] = {"progress": False, **usual, **how, **conditions}
+        settings: dict[str, Any] = {"progress": False, **usual, **shared, **conditions}
         answers = ask(questionnaires, respondents, store, mode, **settings)
-        parts.append(answers.assign(way=way))
+        tables.append(answers.assign(way=way))
 
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
-def _put(
+def _ask_respondent(
     plan: _Plan,
     participant: _Participant,
     store: str | Path | None,
@@ -287,9 +283,9 @@ def _put(
                     raise error
 
                 for answers in mode.answer_all(questionnaires, call):
-                    read = _read_by_judge(plan, mode, answers, questionnaires, call)
+                    judged_answers = _read_by_judge(plan, mode, answers, questionnaires, call)
                     # One by one, so that the answers before an error count.
-                    tables.append(read.assign(**persona))
+                    tables.append(judged_answers.assign(**persona))
 
         plan.failures.remove({name, str(participant.respondent)})
     except Exception as error:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 from filelock import FileLock
 
-from ..data import text_table, with_formulas, write_csv
+from ..data import with_formulas, write_csv
 from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError, RespondentError
 from ..modes import mode_named
 from ..modes.mode import Identity, Mode
-from ..questionnaires import Questionnaire, load_questionnaires
-from ..questionnaires.answers import COLUMNS
+from ..modes.personas import fill_personas
+from ..questionnaires import load_questionnaires
 from ..questionnaires.model import repeated
 from .population import population
 
@@ -72,10 +70,14 @@ class _Plan:
         conditions: dict[str, Any],
         failures: str | Path | None,
     ) -> None:
-        self.questionnaires = _each_once(questionnaires)
-        self.ways = [
-            (mode_named(mode).complete(way), row) for way, row in _personas(mode, conditions)
-        ]
+        self.questionnaires = load_questionnaires(questionnaires)
+        twice = repeated([questionnaire.id for questionnaire in self.questionnaires], fold=False)
+        if twice:
+            raise ParameterError(f"The questionnaire {twice[0]} occurs twice: keep one.")
+
+        way_of_asking = mode_named(mode)
+        personas = fill_personas(way_of_asking, conditions)
+        self.ways = [(way_of_asking.complete(filled), row) for filled, row in personas]
         self.conditions = self.ways[0][0]
         self.failures = _Failures(failures, mode, dtype, self.conditions)
         self.respondents: list[_Participant] = []
@@ -114,16 +116,6 @@ class _Plan:
         return _Participant(identity, respondent, own_mode, loaded_with)
 
 
-def _each_once(questionnaires: Any) -> list[Questionnaire]:
-    """Load the questionnaires; refuse an empty list and a repeated questionnaire."""
-    loaded = load_questionnaires(questionnaires)
-    twice = repeated([questionnaire.id for questionnaire in loaded], fold=False)
-    if twice:
-        raise ParameterError(f"The questionnaire {twice[0]} occurs twice: keep one.")
-
-    return loaded
-
-
 def _listed(respondents: Any) -> Iterable[Any]:
     """Return respondents as a list, with a population's name replaced by its members."""
     is_file = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
@@ -135,50 +127,6 @@ def _listed(respondents: Any) -> Iterable[Any]:
         return [respondents]
 
     return respondents
-
-
-def _personas(mode: str, conditions: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Fill each row of a table of personas into the conditions."""
-    rest = dict(conditions)
-    personas = rest.pop("personas", None)
-    if personas is None:
-        return [(rest, {})]
-
-    table = personas if isinstance(personas, pd.DataFrame) else text_table(personas)
-    table = table.reset_index(drop=True).rename(columns=str).fillna("").astype(str)
-    texts = {n: rest[n] for n in ("role", "persona") if isinstance(rest.get(n), str)}
-    gaps = [gap for text in texts.values() for gap in re.findall(r"{(\w+)}", text)]
-    lost = [gap for gap in gaps if gap not in table]
-    if lost:
-        columns = ", ".join(table)
-        raise ParameterError(f"personas: no column fills {{{lost[0]}}}; the columns are {columns}.")
-
-    if not gaps or table.empty or table.columns.has_duplicates:
-        raise ParameterError(
-            f"personas needs rows, a role of mode {mode} with gaps, such as {{age}}, and a single "
-            "column for each gap."
-        )
-
-    taken = {"persona_row", *COLUMNS, *mode_named(mode).conditions} & set(table)
-    if taken:
-        raise ParameterError(f"personas: rename the column {min(taken)}, which answers also have.")
-
-    empty = table[gaps].eq("")
-    if empty.to_numpy().any():
-        row, gap = empty.stack().idxmax()
-        raise ParameterError(f"personas, row {row + 1}: {gap} is empty; fill in a value.")
-
-    ways = []
-    for number, row in enumerate(table.to_dict("records"), start=1):
-        filled = {name: _fill(text, row) for name, text in texts.items()}
-        ways.append((rest | filled, {"persona_row": number, **row}))
-
-    return ways
-
-
-def _fill(text: str, row: dict[str, str]) -> str:
-    """Fill the gaps of a text for which a row has a column."""
-    return re.sub(r"{(\w+)}", lambda gap: row.get(gap[1], gap[0]), text)
 
 
 class _Failures:
@@ -196,13 +144,11 @@ class _Failures:
         if self._path is not None and self._path.suffix != ".csv":
             raise ParameterError(f"failures: {path} is not a .csv file; end its name in .csv.")
 
-        shown = mask_conditions(conditions)
-        listed = ", ".join(f"{name}={value}" for name, value in shown.items())
+        masked = mask_conditions(conditions)
+        listed = ", ".join(f"{name}={value}" for name, value in masked.items())
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
-        with self._alone():
-            rows = self._rows()
-            self._write(rows)  # report now, not at the first failure, that it cannot be written
-
+        # write it now, to report at once, not at the first failure, that it cannot be written
+        rows = self._change(pd.DataFrame.copy)
         lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
 
@@ -219,43 +165,38 @@ class _Failures:
     ) -> None:
         """Record a respondent's failure in place of an earlier one."""
         error = self.errors[name] = RespondentError.of(name, error)
-        if self._path is None:
-            return
-
-        reason = " ".join(str(error).split())
-        at = time.strftime("%Y-%m-%dT%H:%M:%S")
-        row = {
+        failure = {
             **self._way,
             "respondent": name,
             "kind": error.kind,
-            "reason": reason,
+            "reason": " ".join(str(error).split()),
             "questionnaire": questionnaire,
             "fingerprint": identity.fingerprint if identity else "",
+            "at": time.strftime("%Y-%m-%dT%H:%M:%S"),
         }
 
-        with self._alone():
-            rows = self._rows()
+        def replace(rows: pd.DataFrame) -> pd.DataFrame:
             earlier = self._lines_of({name}, rows)
-            same = earlier & (rows["reason"] == reason)
-            row["at"] = rows.loc[same, "at"].iloc[0] if same.any() else at  # when first found
-            self._write(pd.concat([rows[~earlier], pd.DataFrame([row], columns=_COLUMNS)]))
+            same = earlier & (rows["reason"] == failure["reason"])
+            if same.any():
+                failure["at"] = rows.loc[same, "at"].iloc[0]  # when it first failed
+            return pd.concat([rows[~earlier], pd.DataFrame([failure], columns=_COLUMNS)])
+
+        self._change(replace)
 
     def remove(self, names: set[str]) -> None:
         """Remove from the file the respondents that have now answered."""
-        if self._path is None:
-            return
-        with self._alone():
-            rows = self._rows()
-            gone = self._lines_of(names, rows)
-            if gone.any():
-                self._write(rows[~gone])
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Lock the file, so that one process at a time reads and writes it."""
+        def keep(rows: pd.DataFrame) -> pd.DataFrame:
+            answered = self._lines_of(names, rows)
+            return rows[~answered] if answered.any() else rows
+
+        self._change(keep)
+
+    def _change(self, change: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+        """Change the file's rows, locked against other processes, and return the new ones."""
         if self._path is None:
-            yield
-            return
+            return pd.DataFrame(columns=_COLUMNS, dtype=str)
 
         try:
             lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=60)
@@ -267,7 +208,11 @@ class _Failures:
             raise ParameterError(f"{self._path} cannot be written: {error}.") from None
 
         try:
-            yield
+            rows = self._read(self._path)
+            changed = change(rows)
+            if changed is not rows:
+                write_csv(changed, self._path)
+            return changed
         finally:
             lock.release()
 
@@ -275,22 +220,18 @@ class _Failures:
         same_way = (rows[list(self._way)] == list(self._way.values())).all(axis=1)
         return rows["respondent"].isin(names) & same_way
 
-    def _rows(self) -> pd.DataFrame:
-        if self._path is None or not self._path.exists():
+    @staticmethod
+    def _read(path: Path) -> pd.DataFrame:
+        if not path.exists():
             return pd.DataFrame(columns=_COLUMNS, dtype=str)
-        if not self._path.is_file():
-            raise ParameterError(f"{self._path} is not a file: name a .csv file.")
+        if not path.is_file():
+            raise ParameterError(f"{path} is not a file: name a .csv file.")
 
         try:
-            rows = with_formulas(pd.read_csv(self._path, dtype=str, keep_default_na=False))
+            rows = with_formulas(pd.read_csv(path, dtype=str, keep_default_na=False))
         except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-            raise ParameterError(f"{self._path}: unreadable ({error}); delete the file.") from None
+            raise ParameterError(f"{path}: unreadable ({error}); delete the file.") from None
 
         if set(_COLUMNS) - set(rows):
-            raise ParameterError(f"{self._path} is not a table of failures: name another file.")
+            raise ParameterError(f"{path} is not a table of failures: name another file.")
         return rows[_COLUMNS]
-
-    def _write(self, rows: pd.DataFrame) -> None:
-        if self._path is None:
-            return
-        write_csv(rows, self._path)

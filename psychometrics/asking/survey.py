@@ -16,12 +16,14 @@ from ..checks import check_columns, check_numbers
 from ..data import write_csv, write_text
 from ..exceptions import ParameterError, check_file
 from ..modes.messages import attention_text
-from ..questionnaires import Item, Option, Questionnaire, load_questionnaire
+from ..questionnaires import Item, Questionnaire, load_questionnaire
 from ..questionnaires.answers import IDENTITY, check_loaded
 
 _CHECK = "attention_"
+# The fewest seconds in which a person can read an item (Huang et al. 2012).
 _FASTEST = 2.0
-"""The fewest seconds in which a person can read an item (Huang et al. 2012)."""
+# The largest share of items without an answer.
+_MOST_MISSING = 0.1
 _PAGE = (Path(__file__).parent / "templates" / "survey.html").read_text(encoding="utf-8")
 
 
@@ -116,35 +118,24 @@ def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
         {
             "item_id": item.id,
             "item": _asked(questionnaire, item),
-            "options": _listed(questionnaire.choices(item)),
+            "options": "; ".join(f"{o.value:g}={o.label}" for o in questionnaire.choices(item)),
         }
         for item in questionnaire.items
     ]
     write_csv(pd.DataFrame(rows), path)
 
 
-def screen(
-    answers: pd.DataFrame,
-    questionnaire: Questionnaire,
-    seconds: str = "seconds",
-    fastest: float = _FASTEST,
-    missing: float = 0.1,
-) -> pd.DataFrame:
+def screen(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Apply rules fixed in advance to determine which people answered a survey carefully.
 
     Parameters
     ----------
     answers : DataFrame
-        Answers to a :func:`survey`, as :func:`psychometrics.read_answers` returns them.
+        Answers to a :func:`survey`, as :func:`psychometrics.read_answers` returns them. If there is
+        a column ``seconds`` with the time that a person took, include it in ``conditions`` when
+        you read the file; at least two seconds per item are required.
     questionnaire : Questionnaire
-        The survey.
-    seconds : str
-        Name of the column with the seconds that a person took, if there is one. Include this column
-        in ``conditions`` when you read the file.
-    fastest : float
-        Fewest seconds per item.
-    missing : float
-        Largest share of items without an answer.
+        The survey. At most a tenth of its items may lack an answer.
 
     Returns
     -------
@@ -195,14 +186,14 @@ def screen(
         row = {"respondent_id": who, "run": run}
         row["failed"] = sum(values.get(name) != value for name, value in wanted.items())
         row["alike"] = len(signs) == 2 and given.nunique() == 1
-        cell = part[seconds].iloc[0] if seconds in part else np.nan
+        cell = part["seconds"].iloc[0] if "seconds" in part else np.nan
         took = float(pd.to_numeric(cell, errors="coerce"))
         row["pace"] = took / len(questionnaire.items)
         row["missing"] = given.isna().mean()
 
         broken = {"attention": row["failed"] > 0, "alike": row["alike"]}
-        broken |= {"pace": row["pace"] < fastest, "seconds": seconds in part and np.isnan(took)}
-        broken |= {"missing": row["missing"] > missing}
+        broken |= {"pace": row["pace"] < _FASTEST, "seconds": "seconds" in part and np.isnan(took)}
+        broken |= {"missing": row["missing"] > _MOST_MISSING}
         row["why"] = ", ".join(name for name, is_broken in broken.items() if is_broken)
         rows.append(row | {"kept": not row["why"]})
 
@@ -276,10 +267,6 @@ def _wanted(questionnaire: Questionnaire) -> dict[str, float]:
 def _asked(questionnaire: Questionnaire, item: Item) -> str:
     """Return the text that a person reads; a check gets no stem and no full stop."""
     return item.text if item.id.startswith(_CHECK) else questionnaire.statement(item)
-
-
-def _listed(options: Sequence[Option]) -> str:
-    return "; ".join(f"{option.value:g}={option.label}" for option in options)
 
 
 def _page(questionnaire: Questionnaire) -> str:

@@ -206,8 +206,11 @@ def evidence_of_draws(
     questionnaires = load_questionnaires(questionnaires)
     place = {item.id: k for k, item in enumerate(i for q in questionnaires for i in q.items)}
     whole = {q.id: [place[item.id] for item in q.items] for q in questionnaires}
-    source, inverse, width = _checked_draws((source, inverse, width), len(place))
-    _check_pairs(expected, list(whole))
+    source, inverse, width = _check_draws((source, inverse, width), len(place))
+    pairs = [*expected] if isinstance(expected, Mapping) else []
+    if not pairs or not all({*pair} <= {*whole} for pair in pairs):
+        names = ", ".join(whole)
+        raise ParameterError(f"expected must have pairs of {names}, got {expected!r:.60}.")
 
     real = [name for name in whole if any(name in pair for pair in expected)]
     parts = {
@@ -250,20 +253,12 @@ def evidence_of_draws(
     return pd.DataFrame(first | kinds)
 
 
-def _checked_draws(cubes: Sequence[np.ndarray], items: int) -> list[np.ndarray]:
+def _check_draws(cubes: Sequence[np.ndarray], items: int) -> list[np.ndarray]:
     """Return scores and silhouettes as numbers, after checking that all have the right shape."""
     numbers = [as_numbers(name, cube, axes=3) for name, cube in zip(_KINDS, cubes, strict=True)]
     if len({values.shape for values in numbers}) > 1 or numbers[0].shape[2] != items:
         raise ParameterError(f"source, inverse, width: give each (draws, R, {items} items).")
     return numbers
-
-
-def _check_pairs(expected: Mapping[tuple[str, str], int], names: list[str]) -> None:
-    """Refuse expected signs without pairs, or for pairs of other questionnaires."""
-    pairs = [*expected] if isinstance(expected, Mapping) else []
-    if not pairs or not all({*pair} <= {*names} for pair in pairs):
-        pairs_of = ", ".join(names)
-        raise ParameterError(f"expected must have pairs of {pairs_of}, got {expected!r:.60}.")
 
 
 def _statistics_of_scales(
@@ -581,8 +576,9 @@ def _logits(answers: pd.DataFrame) -> np.ndarray:
     logs = np.log(np.maximum(shares.to_numpy(dtype=float), 1e-12))
     logs = logs.reshape(answers["respondent_id"].nunique(), -1, 3)
     logs -= logs.mean(axis=2, keepdims=True)
+    logs -= logs.mean(axis=1, keepdims=True)
 
-    return logs - logs.mean(axis=1, keepdims=True)
+    return logs
 
 
 def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:

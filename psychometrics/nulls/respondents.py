@@ -12,8 +12,9 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,8 +34,98 @@ from ..store import key_of
 
 _Numbers = NDArray[np.floating[Any]]
 _Pairs = tuple[tuple[str, str], ...]  # premise and hypothesis
+_Reading = tuple[str, int | None, str | None]  # a base, its layers, and a decoder's wording
 
+# The place of a kind in this list seeds its random numbers.
 _KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise", "random-words")
+_HEADS = ("random-heads", "random-words")  # all of them share one reading of the prompts
+
+
+@dataclass(frozen=True)
+class NullRespondent:
+    """A respondent that answers by the usual procedure without the ability in question.
+
+    Parameters
+    ----------
+    kind : str
+        As ``null`` in :func:`null_answers`.
+    base : str
+        The untouched model.
+    layers : int, optional
+        Number of the base's layers to use; by default all.
+    wording : str, optional
+        Text that a decoder reads.
+    number : int
+        Number that seeds the random draws.
+
+    Examples
+    --------
+    >>> respondent = NullRespondent("noise", number=3)
+    >>> respondent.name, respondent.answer((("Cats purr.", "It is quiet."),)).shape
+    ('noise-s3', (1, 3))
+    """
+
+    kind: str
+    base: str = "embedded"
+    layers: int | None = None
+    wording: str | None = None
+    number: int = 0
+
+    @property
+    def reading(self) -> _Reading:
+        """The base, the layers and the wording, which determine the vectors of prompts."""
+        return self.base, self.layers, self.wording
+
+    @property
+    def name(self) -> str:
+        """The ``respondent_id``."""
+        base = "" if self.base == "embedded" else f"-{Path(self.base).name}"
+        layers = "" if self.layers is None else f"-l{self.layers}"
+        return f"{self.kind}{base}{layers}-s{self.number}"
+
+    @property
+    def shipped_name(self) -> str:
+        """The name in a shipped table.
+
+        A head's name ends in a digest of the base's weights, the wording and the definition of the
+        vectors, so that a head with different inputs has a different name.
+        """
+        if self.kind not in _HEADS:
+            return self.name
+        return f"{self.name} {models.vectors.reading_key(self.base, self.wording)[:8]}"
+
+    def answer(self, pairs: _Pairs, vectors: _Numbers | None = None) -> _Numbers:
+        """Return probabilities of entailment, neutral and contradiction, shape (prompts, 3).
+
+        Parameters
+        ----------
+        pairs : tuple of (str, str)
+            The premises and hypotheses.
+        vectors : ndarray, shape (prompts, width), optional
+            The prompts' vectors from the untouched base; by default they are computed.
+        """
+        rng = np.random.default_rng([_KINDS.index(self.kind), self.number])
+        if self.kind == "noise":
+            values = rng.random((len(pairs), 3), dtype="float32")
+            shares: _Numbers = values / values.sum(axis=1, keepdims=True)
+            return shares
+
+        if self.kind == "random-bases":
+            hidden = models.vectors.prompt_vectors(self.base, pairs, self.number)
+            if self.layers is not None and self.layers >= len(hidden):
+                depth = len(hidden) - 1
+                raise ParameterError(f"{self.base} has {depth} layers, not {self.layers}.")
+            vectors = hidden[-1 if self.layers is None else self.layers]
+        elif vectors is None:
+            vectors = _read_prompts({self.reading}, (pairs,))[self.reading]
+
+        if self.kind == "random-words":
+            logits = vectors.astype(float) @ drawn_words(self.base, rng).T
+        else:
+            logits = head_logits(vectors, rng, models.vectors.is_decoder(self.base))
+
+        answers: _Numbers = softmax(logits, axis=1)
+        return answers
 
 
 def null_answers(
@@ -104,7 +195,10 @@ def null_answers(
     >>> answers.groupby("respondent_id").size().tolist()
     [192, 192]
     """
-    return next(_drawn(questionnaires, null, respondents, 1, base, layers, seed, wording))
+    populations = _draw_populations(
+        questionnaires, null, respondents, 1, base, layers, seed, wording
+    )
+    return next(populations)
 
 
 def null_distribution(
@@ -154,8 +248,10 @@ def null_distribution(
         raise ParameterError(f"statistic must be a function of answers, got {statistic!r:.60}.")
 
     rows = []
-    drawn = _drawn(questionnaires, null, respondents, draws, base, layers, seed, wording)
-    for answers in drawn:
+    populations = _draw_populations(
+        questionnaires, null, respondents, draws, base, layers, seed, wording
+    )
+    for answers in populations:
         value = statistic(answers)
         if isinstance(value, Mapping | pd.Series):
             rows.append(dict(value))
@@ -232,10 +328,9 @@ def kernel(
     ((4, 4), True)
     """
     loaded = load_questionnaires(questionnaires)
-    layers = whole_depth(layers)
-    table, parts = _prompted(loaded)
-    vectors = models.vectors.layer_vectors(base, {layers}, parts, wording)[layers]
-    return kernel_of_vectors(loaded, table, vectors)
+    reading = base, whole_depth(layers), wording
+    table, parts = _prompt_table(loaded)
+    return kernel_of_vectors(loaded, table, _read_prompts({reading}, parts)[reading])
 
 
 def kernel_of_vectors(
@@ -265,12 +360,12 @@ def kernel_of_vectors(
     """
     contrasts = item_contrasts(table, vectors)
     keyed = {}
-    for one in questionnaires:
-        scales: list[Scale | None] = [scale for scale in one.scales if scale.parent is None]
+    for questionnaire in questionnaires:
+        scales: list[Scale | None] = [s for s in questionnaire.scales if s.parent is None]
         for scale in scales or [None]:
-            for item, key in one.keys(scale).items():
-                place = one.id, scale.id if scale else "", item
-                keyed[place] = key * contrasts.loc[(one.id, item)].to_numpy()
+            for item, key in questionnaire.keys(scale).items():
+                place = questionnaire.id, scale.id if scale else "", item
+                keyed[place] = key * contrasts.loc[(questionnaire.id, item)].to_numpy()
 
     names = pd.MultiIndex.from_tuples(keyed, names=["questionnaire", "scale", "item_id"])
     phi = np.stack(list(keyed.values()))
@@ -311,35 +406,28 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
     True
     """
     check_choice(("weight", "polarity"), column=column)
-    within = ["questionnaire", "item_id", "template"] if column == "polarity" else []
-    keys = [*within, "term" if within else "intensifier", column]
+    check_numbers(seed=seed)
+    groups = ["questionnaire", "item_id", "template"] if column == "polarity" else []
+    keys = [*groups, "term" if groups else "intensifier", column]
     check_columns(answers, keys)
     # A cell is a combination of the keys, which all respondents share.
     cell = answers.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
     cells = answers[keys].iloc[np.unique(cell, return_index=True)[1]].reset_index(drop=True)
 
-    if not within and cells["intensifier"].duplicated().any():
+    if not groups and cells["intensifier"].duplicated().any():
         raise ParameterError("An intensifier has two weights; shuffle one questionnaire at a time.")
-    check_numbers(seed=seed)
+
     rng = np.random.default_rng(seed)
-    groups = cells.groupby(within or np.zeros(len(cells)), sort=False)
-    dealt = groups[column].transform(rng.permutation).to_numpy()
+    grouped = cells.groupby(groups or np.zeros(len(cells)), sort=False)
+    permuted = grouped[column].transform(rng.permutation).to_numpy()
 
-    return answers.assign(**{column: dealt[cell]})
-
-
-class _Stand(NamedTuple):
-    """The inputs of a null respondent: an untouched model, its layers, and a decoder's wording."""
-
-    base: str
-    layers: int | None
-    wording: str | None
+    return answers.assign(**{column: permuted[cell]})
 
 
-def _drawn(
+def _draw_populations(
     questionnaires: str | Path | Questionnaire | Iterable[Any],
     null: str,
-    n: int,
+    size: int,
     draws: int,
     base: str | Sequence[str],
     layers: int | Sequence[int | None] | None,
@@ -348,170 +436,152 @@ def _drawn(
 ) -> Iterator[pd.DataFrame]:
     """Yield the answers of each population of null respondents."""
     check_choice(_KINDS, null=null)
-    check_numbers(respondents=n, draws=draws, seed=seed)
-    stand_of = _stand_by_number(base, layers, wording)
-
-    table, parts = _prompted(load_questionnaires(questionnaires))
-    check_numbers(answers=n * len(table))
-    pairs = tuple(pair for part in parts for pair in part)
-    prompted = pd.concat([table] * n, ignore_index=True)  # grouped by respondent
-
-    heads: dict[tuple[_Stand, int], _Numbers] = {}
-    vectors: dict[_Stand, _Numbers] = {}
-    if null in ("random-heads", "random-words"):
-        made = [(stand_of(number), number) for number in range(seed, seed + draws * n)]
-        heads = _shipped_heads(null, made, pairs)
-        vectors = _stand_vectors({one[0] for one in made if one not in heads}, parts)
-
-    is_shipped = _listed(base) == ["embedded"] and layers is None and _listed(wording) == [None]
-    kept = _shipped(null, pairs) if is_shipped else None
-
-    for draw in range(draws):
-        numbers = range(seed + draw * n, seed + (draw + 1) * n)
-        if null == "shuffled-labels":
-            names, answers = _some(null, kept, n, draw, seed)
-        elif null == "random-bases" and kept is not None and numbers[-1] < len(kept):
-            names = [f"{null}-s{number}" for number in numbers]
-            answers = kept[list(numbers)]
-        else:
-            stands = [stand_of(number) for number in numbers]
-            names = [_name(null, *one) for one in zip(stands, numbers, strict=True)]
-            answers = _all_answers(null, pairs, stands, numbers, vectors, heads)
-
-        yield _as_asked(prompted, names, answers)
-
-
-def _stand_by_number(
-    base: str | Sequence[str],
-    layers: int | Sequence[int | None] | None,
-    wording: str | Sequence[str | None] | None,
-) -> Callable[[int], _Stand]:
-    """Return a function from respondents' numbers to their inputs, which are assigned in turn."""
-    bases = _listed(base)
-    depths = [whole_depth(one) for one in np.atleast_1d(np.array(layers, dtype=object))]
-    wordings = _listed(wording)
+    check_numbers(respondents=size, draws=draws, seed=seed)
+    bases = _as_list(base)
+    depths = [whole_depth(depth) for depth in _as_list(layers)]
+    wordings = _as_list(wording)
     if not (bases and depths and wordings):
         raise ParameterError("base, layers and wording: a list is empty; give a value.")
 
-    return lambda number: _Stand(
-        bases[number % len(bases)], depths[number % len(depths)], wordings[number % len(wordings)]
-    )
+    table, parts = _prompt_table(load_questionnaires(questionnaires))
+    check_numbers(answers=size * len(table))
+    pairs = tuple(pair for part in parts for pair in part)
+    prompted = pd.concat([table] * size, ignore_index=True)  # grouped by respondent
+
+    respondents = [
+        NullRespondent(null, bases[n % len(bases)], depths[n % len(depths)],
+                       wordings[n % len(wordings)], n)
+        for n in range(seed, seed + draws * size)
+    ]  # fmt: skip
+    stored = _shipped_answers(respondents, pairs)
+    readings = {one.reading for one in respondents if null in _HEADS and one not in stored}
+    vectors = _read_prompts(readings, parts)
+
+    for draw in range(draws):
+        population = respondents[draw * size : (draw + 1) * size]
+        if null == "shuffled-labels":
+            population = _sample_shipped(stored, null, size, draw, seed)
+
+        frame = prompted.copy(deep=False)
+        frame.insert(0, "respondent_id", np.repeat([one.name for one in population], len(table)))
+        frame.insert(1, "mode", "nli")
+        answers = _answer_all(population, pairs, vectors, stored)
+        frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
+        yield frame
 
 
-def _as_asked(prompted: pd.DataFrame, names: list[str], answers: _Numbers) -> pd.DataFrame:
-    """Return null answers as a table in the format of :func:`psychometrics.ask`."""
-    frame = prompted.copy(deep=False)
-    frame.insert(0, "respondent_id", np.repeat(names, len(frame) // len(names)))
-    frame.insert(1, "mode", "nli")
-    frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
-    return frame
-
-
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """Return one value, or several, as a list."""
     return [*value] if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
-def _name(null: str, stand: _Stand, number: int) -> str:
-    parts = [null]
-    if stand.base != "embedded":
-        parts.append(Path(stand.base).name)
-    if stand.layers is not None:
-        parts.append(f"l{stand.layers}")
-    return "-".join([*parts, f"s{number}"])
-
-
-def _stand_vectors(stands: set[_Stand], parts: tuple[_Pairs, ...]) -> dict[_Stand, _Numbers]:
-    """Return the prompts' vectors for each base and wording that null respondents use."""
-    vectors: dict[_Stand, _Numbers] = {}
-    for base, wording in sorted({(s.base, s.wording) for s in stands}, key=str):
-        depths = {s.layers for s in stands if (s.base, s.wording) == (base, wording)}
-        read = models.vectors.layer_vectors(base, depths, parts, wording)
-        vectors |= {_Stand(base, depth, wording): values for depth, values in read.items()}
-    return vectors
-
-
-def _prompted(loaded: list[Questionnaire]) -> tuple[pd.DataFrame, tuple[_Pairs, ...]]:
+def _prompt_table(questionnaires: list[Questionnaire]) -> tuple[pd.DataFrame, tuple[_Pairs, ...]]:
     """Return all questionnaires' prompts in one table, and each questionnaire's pairs of texts."""
-    tables = [prompts(questionnaire) for questionnaire in loaded]
+    tables = [prompts(questionnaire) for questionnaire in questionnaires]
     texts = (table[["premise", "hypothesis"]] for table in tables)
     parts = tuple(tuple(text.itertuples(index=False, name=None)) for text in texts)
     return pd.concat(tables, ignore_index=True), parts
 
 
-def _some(
-    null: str, few: _Numbers | None, n: int, draw: int, seed: int
-) -> tuple[list[str], _Numbers]:
+def _read_prompts(readings: set[_Reading], parts: tuple[_Pairs, ...]) -> dict[_Reading, _Numbers]:
+    """Return the prompts' vectors by reading, from one pass for each base and wording."""
+    vectors: dict[_Reading, _Numbers] = {}
+    for base, wording in sorted({(base, wording) for base, _, wording in readings}, key=str):
+        depths = {depth for b, depth, w in readings if (b, w) == (base, wording)}
+        by_depth = models.vectors.layer_vectors(base, depths, parts, wording)
+        vectors |= {(base, depth, wording): values for depth, values in by_depth.items()}
+    return vectors
+
+
+def _shipped_answers(
+    respondents: list[NullRespondent], pairs: _Pairs
+) -> dict[NullRespondent, _Numbers]:
+    """Return shipped answers, each of shape (prompts, 3), or none if a prompt is missing.
+
+    Heads on decoders are shipped one by one, and respondents of other kinds on the whole encoder,
+    of which there are few: all of those that have shuffled labels are returned.
+    """
+    kind = respondents[0].kind
+    if kind in _HEADS:
+        file = "null_heads.parquet"
+        respondents = [one for one in respondents if one.wording is not None]
+    else:
+        file = "nulls.parquet"
+        whole = NullRespondent(kind)
+        respondents = [one for one in respondents if one.reading == whole.reading]
+
+    if kind == "noise" or not respondents:
+        return {}
+
+    table = _shipped_table(file)
+    rows = table.index.get_indexer(pd.Index([key_of(*pair) for pair in pairs]))
+    if (rows < 0).any():
+        return {}
+    if kind == "shuffled-labels":
+        respondents = [replace(whole, number=number) for number in range(table.shape[1])]
+
+    answers = {}
+    for respondent in respondents:
+        columns = [f"{respondent.shipped_name} {answer}" for answer in PROBABILITIES]
+        if columns[0] in table:
+            answers[respondent] = table[columns].to_numpy()[rows]
+    return answers
+
+
+@functools.cache
+def _shipped_table(name: str) -> pd.DataFrame:
+    """Return a shipped table by prompt, with three columns per respondent, or an empty table."""
+    path = shipped(name)
+    return pd.read_parquet(path).set_index("key") if path.is_file() else pd.DataFrame()
+
+
+def _sample_shipped(
+    answers: dict[NullRespondent, _Numbers], null: str, size: int, draw: int, seed: int
+) -> list[NullRespondent]:
     """Select some of a few shipped respondents: the first, or a random sample in later draws."""
-    if few is None:
+    members = list(answers)
+    if not members:
         raise ParameterError(f"'{null}' answered only shipped prompts on MiniLM; use another null.")
-    if n > len(few):
-        raise ParameterError(f"There are {len(few)} respondents of '{null}', not {n}; lower n.")
-    order = np.arange(len(few))
+    if size > len(members):
+        raise ParameterError(
+            f"There are {len(members)} respondents of '{null}', not {size}; lower respondents."
+        )
+
+    order = np.arange(len(members))
     if draw or seed:
         order = np.random.default_rng([seed, draw]).permutation(order)
-    chosen = np.sort(order[:n])
-    return [f"{null}-s{number}" for number in chosen], few[chosen]
+    return [members[place] for place in np.sort(order[:size])]
 
 
-def _all_answers(
-    null: str,
+def _answer_all(
+    respondents: list[NullRespondent],
     pairs: _Pairs,
-    stands: list[_Stand],
-    numbers: Sequence[int],
-    vectors: dict[_Stand, _Numbers],
-    heads: dict[tuple[_Stand, int], _Numbers],
+    vectors: dict[_Reading, _Numbers],
+    stored: dict[NullRespondent, _Numbers],
 ) -> _Numbers:
-    """Return answers of null respondents, shape (respondents, prompts, 3).
+    """Return answers of a population, shape (respondents, prompts, 3).
 
     Each respondent has its own random numbers. Heads are computed in parallel, each by one thread,
     since numpy releases the interpreter's lock while it draws and multiplies. If several threads
     shared one matrix product, they would wait for each other longer than they compute.
     """
-    made = list(zip(stands, numbers, strict=True))
-    if null not in ("random-heads", "random-words"):  # a random base loads a model
-        return np.stack([_answers(null, pairs, *one, vectors) for one in made])
-    if null == "random-words":  # load it here, because two threads must not load a model at once
-        for base in {stand.base for stand in stands}:
+    kind = respondents[0].kind
+    if kind == "random-bases" and not stored.keys() >= {*respondents}:
+        stored = {}  # shipped answers are rounded, so a population has only these or none
+
+    def answer(respondent: NullRespondent) -> _Numbers:
+        if respondent in stored:
+            return stored[respondent]
+        return respondent.answer(pairs, vectors.get(respondent.reading))
+
+    if kind not in _HEADS:  # a random base loads a model
+        return np.stack([answer(respondent) for respondent in respondents])
+    if kind == "random-words":  # load it here, because two threads must not load a model at once
+        for base in {respondent.base for respondent in respondents}:
             drawn_words(base, np.random.default_rng(0))
 
-    def answer(one: tuple[_Stand, int]) -> _Numbers:
-        return heads[one] if one in heads else _answers(null, pairs, *one, vectors)
-
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.stack(list(pool.map(answer, made)))
-
-
-def _answers(
-    null: str, pairs: _Pairs, stand: _Stand, number: int, vectors: dict[_Stand, _Numbers]
-) -> _Numbers:
-    """Return one null respondent's answers, shape (prompts, 3)."""
-    rng = np.random.default_rng([_KINDS.index(null), number])
-    if null == "noise":
-        values = rng.random((len(pairs), 3), dtype="float32")
-        shares: _Numbers = values / values.sum(axis=1, keepdims=True)
-        return shares
-
-    is_decoder = models.vectors.is_decoder(stand.base)
-    if null == "random-words":
-        logits = vectors[stand].astype(float) @ drawn_words(stand.base, rng).T
-    elif null == "random-heads":
-        logits = head_logits(vectors[stand], rng, is_decoder)
-    else:
-        logits = head_logits(_read_vectors(stand, pairs, number), rng, is_decoder)
-
-    answers: _Numbers = softmax(logits, axis=1)
-    return answers
-
-
-def _read_vectors(stand: _Stand, pairs: _Pairs, number: int) -> _Numbers:
-    """Return each prompt's vectors from one layer, as read by a head on an untrained base."""
-    hidden = models.vectors.prompt_vectors(stand.base, pairs, number)
-    if stand.layers is not None and stand.layers >= len(hidden):
-        raise ParameterError(f"{stand.base} has {len(hidden) - 1} layers, not {stand.layers}.")
-
-    vectors: _Numbers = hidden[-1 if stand.layers is None else stand.layers]
-    return vectors
+        return np.stack(list(pool.map(answer, respondents)))
 
 
 def drawn_words(base: str, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -569,78 +639,3 @@ def head_logits(vectors: _Numbers, rng: np.random.Generator, linear: bool) -> _N
         vectors = np.tanh(vectors @ rng.normal(0, 0.02, (width, width)))
     logits: _Numbers = vectors @ rng.normal(0, 0.02, (width, 3))
     return logits
-
-
-def _shipped(null: str, pairs: _Pairs) -> _Numbers | None:
-    """Return shipped answers, shape (respondents, prompts, 3), or None if a prompt is missing."""
-    table = _shipped_table("nulls.parquet")
-    rows = _shipped_rows(table, pairs)
-    if rows is None:
-        return None
-
-    columns = [column for column in table if column.startswith(null)]
-    answers: _Numbers = table[columns].to_numpy()[rows]
-    return answers.reshape(len(pairs), -1, 3).transpose(1, 0, 2)
-
-
-def _shipped_heads(
-    null: str, made: list[tuple[_Stand, int]], pairs: _Pairs
-) -> dict[tuple[_Stand, int], _Numbers]:
-    """Return shipped answers of heads on decoders, each of shape (prompts, 3), by name.
-
-    The result is empty if the shipped table lacks a prompt.
-    """
-    worded = [one for one in made if one[0].wording is not None]
-    table = _shipped_table("null_heads.parquet") if worded else pd.DataFrame()
-    rows = _shipped_rows(table, pairs)
-    if rows is None:
-        return {}
-
-    heads = {}
-    for one in worded:
-        name = head_name(null, *one)
-        columns = [f"{name} {kind}" for kind in PROBABILITIES]
-        if columns[0] in table:
-            heads[one] = table[columns].to_numpy()[rows]
-
-    return heads
-
-
-def head_name(null: str, stand: tuple[str, int | None, str | None], number: int) -> str:
-    """Return the name of an untrained head in ``data/null_heads.parquet``.
-
-    Parameters
-    ----------
-    null : str
-    stand : tuple
-        The base, its layers and the wording.
-    number : int
-        The respondent's number, which seeds its random numbers.
-
-    Returns
-    -------
-    str
-        The name ends in a digest of the base's weights, the wording and the definition of the
-        vectors, so that a head with different inputs gets a different name.
-
-    Examples
-    --------
-    >>> head_name("random-heads", ("embedded", 3, None), 7)[:18]
-    'random-heads-l3-s7'
-    """
-    stand = _Stand(*stand)
-    read = models.vectors.reading_key(stand.base, stand.wording)
-    return f"{_name(null, stand, number)} {read[:8]}"
-
-
-def _shipped_rows(table: pd.DataFrame, pairs: _Pairs) -> NDArray[np.intp] | None:
-    """Return the prompts' rows of a shipped table, or None if it lacks a prompt."""
-    rows: NDArray[np.intp] = table.index.get_indexer(pd.Index([key_of(*pair) for pair in pairs]))
-    return None if table.empty or (rows < 0).any() else rows
-
-
-@functools.cache
-def _shipped_table(name: str) -> pd.DataFrame:
-    """Return a shipped table by prompt, with three columns per respondent, or an empty table."""
-    path = shipped(name)
-    return pd.read_parquet(path).set_index("key") if path.is_file() else pd.DataFrame()
