@@ -340,12 +340,18 @@ def mean_table(
     -------
     DataFrame
         The columns of ``by``, then ``mean``; ``low`` and ``high``, the interval of
-        :func:`mean_interval`; and ``n``, the number of units with a value.
+        :func:`mean_interval`; and ``n``, the number of units with a value. If all units have the
+        same share, as when nothing is hurtful, the interval is Wilson's, with a unit as one
+        observation: units that happen to agree do not show that all units would.
 
     Raises
     ------
     ParameterError
         A column is missing, there is no row, or a value is not a number.
+
+    References
+    ----------
+    Wilson (1927) for shares that do not vary.
 
     Examples
     --------
@@ -359,16 +365,28 @@ def mean_table(
     if table.empty:
         raise ParameterError("There are no observations; give at least one.")
     units = table.groupby([*by, unit], sort=False, observed=True)[value].mean().astype("float64")
-    parts = units.groupby(level=list(by), sort=False, observed=True) if by else [((), units)]
+    groups = units.groupby(level=list(by), sort=False, observed=True) if by else [((), units)]
     rows = []
-    for label, part in parts:
+    for label, values in groups:
         labels = label if isinstance(label, tuple) else (label,)
-        rows.append((*labels, part.mean(), *map(float, mean_interval(part)), part.count()))
+        low, high = map(float, mean_interval(values))
+        rows.append((*labels, values.mean(), low, high, values.count()))
 
     means = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
     if pd.api.types.is_bool_dtype(table[value]):
-        means[["low", "high"]] = means[["low", "high"]].clip(0, 1)
+        alike = means["low"] == means["high"]
+        low, high = _wilson_interval(means["mean"], means["n"])
+        means["low"] = means["low"].mask(alike, low).clip(0, 1)
+        means["high"] = means["high"].mask(alike, high).clip(0, 1)
     return means
+
+
+def _wilson_interval(share: pd.Series, n: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """Return Wilson's 95 % interval of shares of n observations."""
+    z = special.ndtri(0.975)
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
+    return np.minimum(centre - half, share), np.maximum(centre + half, share)
 
 
 def runs_needed(

@@ -181,7 +181,7 @@ def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     p = probability(theta, parameters)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = slope**2 * (1 - p) / p * ((p - guess) / (1 - guess)) ** 2
-    return np.nan_to_num(value, nan=0.0, posinf=0.0)
+    return np.nan_to_num(value)  # 0 for a probability of 0, the limit
 
 
 def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
