@@ -11,7 +11,12 @@ from statsmodels.multivariate.factor_rotation import rotate_factors
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.measures.factor import as_correlations
-from psychometrics.measures.groups import _loadings, _turned, congruence, standardised_dif
+from psychometrics.measures.groups import (
+    _loadings,
+    _rotated_congruences,
+    congruence,
+    standardised_dif,
+)
 from psychometrics.measures.marginal_likelihood import _first_slopes
 from psychometrics.nulls.kernels import _scale_statistics
 from tests.test_validity import cell_of
@@ -142,7 +147,7 @@ def test_the_interval_of_congruence_is_that_of_200_wishart_samples_with_one_degr
     draws = np.random.default_rng(0)
     orders = [draws.permutation(6) for _ in range(300)]
     samples = wishart.rvs(8, table.corr().to_numpy(), size=200, random_state=draws)
-    repeats = _turned(_loadings(as_correlations(samples), 2), target).mean(axis=1)
+    repeats = _rotated_congruences(_loadings(as_correlations(samples), 2), target).mean(axis=1)
 
     found = congruence(people, table, factors=2, draws=300)
     middle = found["congruence"] - np.median(repeats)
@@ -150,7 +155,7 @@ def test_the_interval_of_congruence_is_that_of_200_wishart_samples_with_one_degr
     assert found[["low", "high"]].tolist() == pytest.approx(ends.clip(-1, 1).tolist())
 
     loadings = _loadings(table.corr().to_numpy()[None], 2)[0]
-    chance = [_turned(loadings[order][None], target).mean() for order in orders]
+    chance = [_rotated_congruences(loadings[order][None], target).mean() for order in orders]
     assert found["chance"] == pytest.approx(np.median(chance))
 
 
