@@ -373,8 +373,9 @@ def runs_and_units(
         answer, scaled to run from −1 to 1 where items have options), ``share, low, high``, the
         intraclass correlation :math:`\rho` with its 95 % interval, and ``effective``, the number
         :math:`n_\text{eff}`, which is at most the number of rows. The estimated variance between
-        units falls below 0 if units differ less than the variation of their rows predicts. Values
-        are missing if no unit has two rows; a single unit has only ``within``.
+        units falls below 0 if units differ less than the variation of their rows predicts; the
+        correlation is never below −1, not even with fewer than two rows per unit. Values are
+        missing if no unit has two rows; a single unit has only ``within``.
 
     Raises
     ------
@@ -433,14 +434,14 @@ def _variance_components(scores: pd.Series) -> dict[str, float]:
     if ms_between + ms_within <= _ROUNDING * (scores**2).mean():
         return row
 
-    share = between / (between + ms_within)
+    share = max(between / (between + ms_within), -1.0)
     low = high = np.nan
 
     if ms_within > _ROUNDING * ms_between:
         degrees = (units - 1, rows - units)
         ratio = ms_between / ms_within
         ends = ratio / special.fdtri(*degrees, [0.975, 0.025])
-        low, high = (ends - 1) / (ends + per_unit - 1)
+        low, high = ((ends - 1) / (ends + per_unit - 1)).clip(min=-1)
 
     effective = rows / (1 + (per_unit - 1) * max(share, 0))
     values = (between, ms_within, share, low, high, effective)

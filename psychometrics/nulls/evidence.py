@@ -370,8 +370,9 @@ def profile_agreement(scores: pd.DataFrame, scales: pd.Series | None = None) -> 
         without = (rest - (number - 1)) / ((number - 1) * (number - 2))
         half = float(jackknife_half_width(without))
 
-    ends = {"low": value - half, "high": value + half}
-    return pd.Series({"value": value, **ends, "respondents": number, "items": items})
+    low, high = np.clip([value - half, value + half], -1, 1)
+    row = {"value": value, "low": low, "high": high, "respondents": number, "items": items}
+    return pd.Series(row)
 
 
 def jackknife(
