@@ -434,6 +434,13 @@ def test_intervals_of_shares_alphas_and_correlations_stay_within_their_range(
         assert (ends[low] <= ends[high]).all()
 
 
+def test_means_of_no_row_and_columns_in_one_text_are_refused():
+    table = pd.DataFrame({"item_id": ["a", "b"], "value": [1.0, 2.0]})
+    for rows, by in ((table.iloc[:0], ()), (table, "item_id")):
+        with pytest.raises(ParameterError):
+            intervals.mean_table(rows, "value", by)
+
+
 @pytest.mark.parametrize("respondents", [2, 3])
 @pytest.mark.parametrize("ways", [1, 3])
 def test_models_that_shift_all_items_are_not_taken_for_an_effect(respondents, ways):

@@ -184,11 +184,11 @@ def test_a_files_bases_are_trained_one_by_one_and_a_stopped_run_keeps_what_is_do
     save_tiny_model(tmp_path / "two", "electra")
     respondents = "".join(f"- model: {name}\n" for name in ("one", "lost/lost", "two"))
     (tmp_path / "bases.yml").write_text(f"title: Bases\nrespondents:\n{respondents}")
-    own = loop._finish
+    save = loop._save
     asked = ["train-nli", "--base-file", "bases.yml", "out", "--data", "pairs.csv", "--epochs", "1"]
     with monkeypatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setattr(loop, "_finish", lambda m, o: stop() if "two" in str(o) else own(m, o))
+        patch.setattr(loop, "_save", lambda *of: stop() if "two" in str(of[2]) else save(*of))
         with pytest.raises(KeyboardInterrupt):
             list(training.train_heads("bases.yml", "pairs.csv", "out", epochs=1.0, progress=False))
     kept = (tmp_path / "out" / "one" / "manifest.json").read_bytes()
