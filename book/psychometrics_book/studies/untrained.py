@@ -34,6 +34,8 @@ from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.reports.own_base import untouched_base
 from psychometrics.reports.rules import FEWEST_RESPONDENTS
 
+REAL = ("gad7", "phq9", "soc13")
+"""The questionnaires of Reuben et al. (2024), in contrast to placebos."""
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """The signs of the correlations between the three questionnaires in people."""
 PLACEBOS = tuple(f"placebo_{kind}" for kind in ("defects", "pleasures", "habits", "weather"))
@@ -43,7 +45,6 @@ _OF_SINGLE_RESPONDENTS = ("silhouette", "lowest", "items at")
 """The prefixes of kinds of evidence that do not depend on differences between respondents."""
 _WORDS = "words"
 """The entry in place of a size for the decoder's random words, which have their own size."""
-_REAL = ("gad7", "phq9", "soc13")
 _BASES = {"MiniLM": "encoders", "SmolLM2": "decoders"}
 _UNKNOWN = "others"
 """The group of respondents whose untouched base is not known."""
@@ -167,7 +168,7 @@ def compare(
     """
     check_numbers(populations=populations, seed=seed)
     how = {"score": score, "temperature": temperature}
-    loaded = [load_questionnaire(name) for name in (*_REAL, *PLACEBOS)]
+    loaded = [load_questionnaire(name) for name in (*REAL, *PLACEBOS)]
     answers = ask(loaded, respondents, dtype=dtype, progress=False)
     own = profiles(answers, loaded, **how)
     untouched = _untouched(own.index, respondents)
@@ -380,7 +381,7 @@ def _draws_on_base(
     """
     members = len(stands)
     reads = stands[["base", "layers", "wording"]].to_dict("list")
-    items = sum(len(questionnaire.items) for questionnaire in loaded[: len(_REAL)])
+    items = sum(len(questionnaire.items) for questionnaire in loaded[: len(REAL)])
     rows = []
 
     while populations:
@@ -420,7 +421,7 @@ def with_beyond(found: pd.DataFrame) -> pd.DataFrame:
     It is the mean size of the correlations between scales, minus the mean size of the scales'
     correlations with placebos.
     """
-    placebos = [f"ρ {a} {b}" for a, b in itertools.product(_REAL, PLACEBOS)]
+    placebos = [f"ρ {a} {b}" for a, b in itertools.product(REAL, PLACEBOS)]
     between = found[[f"ρ {a} {b}" for a, b in EXPECTED]].abs().mean(axis=1)
     return found.assign(**{"beyond placebos": between - found[placebos].abs().mean(axis=1)})
 
