@@ -60,7 +60,7 @@ left_out:
 """
 
 
-def _draft_again(file: Path) -> Path:
+def _draft_again(file):
     """Draft a questionnaire in place of an earlier draft."""
     path = file.with_suffix(".yaml")
     path.unlink(missing_ok=True)
