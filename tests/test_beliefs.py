@@ -270,7 +270,7 @@ def test_a_difference_of_groups_is_theirs_and_its_null_deals_identities():
     assert (row["first"], row["second"], row["value"]) == (1.0, 0.0, 1.0)
     # Of the 70 ways to deal eight identities to four and four, one has all four nurses first.
     assert row["p"] == pytest.approx(2 / 70, abs=0.004)
-    assert (row["low"], row["high"]) == (1.0, 1.0)
+    assert row[["low", "high"]].isna().all(), "resampling units that agree shows no variation"
     with pytest.raises(ParameterError):
         beliefs.group_differences(said.assign(identity=1), ["nurse"], "gender", ("female", "male"))
     with pytest.raises(ParameterError):
@@ -323,6 +323,7 @@ def test_groups_of_one_unit_have_no_interval_and_no_p():
     assert row[["first", "second", "value"]].tolist() == [1.0, 0.0, 1.0]
     assert row[["low", "high", "p"]].isna().all()
     both = pd.concat([said, said.assign(identity=list("def"), template=list("xyz"))])
+    both.loc[0, "completion"] = ["rat", "kind"]  # of two templates, each of another identity
     row = beliefs.group_differences(both, WORDS, "gender", "fm", draws=20).iloc[0]
     assert row[["low", "high", "p"]].notna().all()
 
@@ -352,6 +353,17 @@ def test_intervals_of_agreement_stay_within_their_range():
 
     found = beliefs.agreement(both, vectors)[["mean", "low", "high"]]
     assert found.to_numpy().tolist() == [[0.0, -1, 1]]
+
+
+def test_a_share_of_units_that_all_agree_has_wilsons_interval():
+    # none of 4 hurtful: from 0 to z² / (4 + z²) = 3.8415 / 7.8415
+    table = _completed(completion=["kind", "tall", "mild", "calm"])
+    row = beliefs.shares_by_rank(table, WORDS).iloc[0]
+    assert row[["mean", "low", "high"]].tolist() == pytest.approx([0, 0, 0.4899], abs=1e-4)
+    row = beliefs.shares_by_rank(table.assign(completion="rat"), WORDS).iloc[0]
+    assert row[["mean", "low", "high"]].tolist() == pytest.approx([1, 0.5101, 1], abs=1e-4)
+    alone = beliefs.shares_by_rank(table.iloc[:1], WORDS)
+    assert alone[["low", "high"]].isna().all(axis=None), "one unit shows no variation"
 
 
 def test_categories_stay_in_the_order_of_the_lexicon():

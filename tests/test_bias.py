@@ -235,17 +235,6 @@ def test_runs_of_a_model_are_averaged_before_they_are_respondents():
     once = bias.bias_shares(scores(models, one_scale()), one_scale(), draws=2)
     columns = ["value", "low", "high", "n"]
     pd.testing.assert_frame_equal(several[columns], once[columns])
-    named = scores(runs, one_scale(), run=of["run"]).assign(model="x")
-    named["model"] = named["respondent_id"].str[1:].astype(int) // 4
-    by_model = bias.bias_shares(named, one_scale(), unit="model", draws=2)
-    pd.testing.assert_frame_equal(by_model[columns], once[columns])
-
-
-def test_answers_without_the_unit_are_refused():
-    items = scores(np.random.default_rng(0).integers(1, 6, (12, 3)), one_scale())
-    items["model"] = items["respondent_id"].where(items["respondent_id"] != "r3")
-    with pytest.raises(ParameterError, match="model"):
-        bias.bias_shares(items, one_scale(), unit="model", draws=2)
 
 
 def test_answers_to_prompts_have_shares_and_only_the_null_of_permuted_respondents():
@@ -284,14 +273,10 @@ def test_what_cannot_be_known_is_missing():
     assert alike[["value", "low", "high"]].isna().all(axis=None)
 
 
-@pytest.mark.parametrize(("said", "change"), [
-    ("no column 'model'", {"unit": "model"}),
-    ("draws must be", {"draws": 0}),
-])  # fmt: skip
-def test_a_wrong_setting_is_named(said, change):
+def test_a_wrong_setting_is_named():
     items = scores(np.full((6, 3), 5.0), one_scale())
-    with pytest.raises(ParameterError, match=said):
-        bias.bias_shares(items, one_scale(), **change)
+    with pytest.raises(ParameterError, match="draws"):
+        bias.bias_shares(items, one_scale(), draws=0)
     with pytest.raises(ParameterError, match="keys"):
         bias.bias_statistics(np.eye(3), [1, -1])
     with pytest.raises(ParameterError, match="at least three"):
@@ -345,7 +330,7 @@ def test_unequal_numbers_of_runs_are_weighted_by_hand():
     # Scores 0, 1 | 2, 3, 4 on the scale from -1 to 1 by a factor: means 0.5 and 3, of all 2.
     # MSb = 2 · 1.5² + 3 · 1² = 7.5; MSw = (0.5 + 2) / 3 = 0.8333; n0 = 5 - 13/5 = 2.4
     series = pd.Series([0.0, 1, 2, 3, 4], ["a", "a", "b", "b", "b"])
-    found = bias._one_way(series)
+    found = bias._variance_components(series)
     assert found["within"] == pytest.approx(2.5 / 3)
     assert found["between"] == pytest.approx((7.5 - 2.5 / 3) / 2.4)
 

@@ -372,8 +372,17 @@ def test_agreement_is_the_mean_correlation_over_pairs_with_a_jackknife_interval(
     without = [(-1 + 0.5 - 0.5) / 3, (-1 + 0.5 - 0.5) / 3, (1 + 0.5 + 0.5) / 3, (1 - 1 - 1) / 3]
     error = np.sqrt(3 / 4 * np.sum((np.array(without) - np.mean(without)) ** 2))
     half = 3.182446 * error  # Student's t with three degrees of freedom
-    assert found["high"] - found["value"] == pytest.approx(half, rel=1e-6)
-    assert found["value"] - found["low"] == pytest.approx(half, rel=1e-6)
+    assert half > 2
+    assert found[["low", "high"]].tolist() == [-1, 1], "no mean correlation lies beyond"
+
+    # Correlations of 1/2 between the first three, and of 4 / √24 with their sum
+    scores = np.eye(4)[:3] - np.eye(4)[3]
+    found = profile_agreement(pd.DataFrame([*scores, scores.sum(axis=0)]))
+    with_sum = 4 / np.sqrt(2 * 12)
+    without = np.array([*[(0.5 + 2 * with_sum) / 3] * 3, 0.5])
+    error = np.sqrt(3 / 4 * np.sum((without - without.mean()) ** 2))
+    assert found["value"] == pytest.approx((0.5 + with_sum) / 2)
+    assert found["value"] - found["low"] == pytest.approx(3.182446 * error, rel=1e-6)
 
 
 @given(st.integers(0, 1000), st.integers(2, 6), st.integers(3, 9))

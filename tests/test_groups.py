@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import wishart
 from sklearn.decomposition import PCA
+from statsmodels.multivariate.factor_rotation import rotate_factors
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.groups import _loadings, congruence, standardised_dif
+from psychometrics.measures.factor import as_correlations
+from psychometrics.measures.groups import (
+    _loadings,
+    _rotated_congruences,
+    congruence,
+    standardised_dif,
+)
 from psychometrics.measures.marginal_likelihood import _first_slopes
 from psychometrics.nulls.kernels import _scale_statistics
 from tests.test_validity import cell_of
@@ -126,6 +134,29 @@ def test_one_member_of_the_focal_group_has_no_interval_and_no_class():
     row = standardised_dif(_sums(20), _sums(1)).loc["a"]
     assert row["smd"] == 1
     assert row[["low", "high", "dif"]].isna().all()
+
+
+def test_the_interval_of_congruence_is_that_of_200_wishart_samples_with_one_degree_less_than_rows():
+    # covariances of nine normal rows have eight degrees of freedom
+    rng = np.random.default_rng(4)
+    traits = np.repeat(rng.normal(size=(400, 2)), 3, axis=1)
+    people = pd.DataFrame(traits + 0.5 * rng.normal(size=(400, 6)))
+    table = pd.DataFrame(traits[:9] + 0.8 * rng.normal(size=(9, 6)))
+
+    target = rotate_factors(_loadings(people.corr().to_numpy()[None], 2)[0], "varimax")[0]
+    draws = np.random.default_rng(0)
+    orders = [draws.permutation(6) for _ in range(300)]
+    samples = wishart.rvs(8, table.corr().to_numpy(), size=200, random_state=draws)
+    repeats = _rotated_congruences(_loadings(as_correlations(samples), 2), target).mean(axis=1)
+
+    found = congruence(people, table, factors=2, draws=300)
+    middle = found["congruence"] - np.median(repeats)
+    ends = np.quantile(repeats, [0.025, 0.975]) + middle
+    assert found[["low", "high"]].tolist() == pytest.approx(ends.clip(-1, 1).tolist())
+
+    loadings = _loadings(table.corr().to_numpy()[None], 2)[0]
+    chance = [_rotated_congruences(loadings[order][None], target).mean() for order in orders]
+    assert found["chance"] == pytest.approx(np.median(chance))
 
 
 def test_an_interval_of_congruence_lies_from_minus_1_to_1():

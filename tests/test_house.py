@@ -35,7 +35,7 @@ LAYERS = (
     {"authoring"},
 )
 """Rooms from the foundation up: each imports from the layers below its own; others come on top."""
-LARGEST = {"code lines": 19_540, "public constants": 60, "root modules": 10}
+LARGEST = {"code lines": 19_528, "public constants": 60, "root modules": 10}
 
 
 def _modules() -> dict[str, Path]:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures import intervals, norms, reliability
+from psychometrics.measures import beliefs, bias, groups, intervals, norms, reliability
 from psychometrics.measures.items import item_rest
 from psychometrics.measures.scoring import item_scores
+from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.questionnaires import load_questionnaire
 from recipes.study_units import share_of_false_findings
 from tests.test_scoring import filled_in, own_questionnaire
@@ -323,6 +324,121 @@ def test_the_interval_of_a_share_stays_within_0_and_1(hits):
     table = pd.DataFrame({"item_id": range(len(hits)), "hit": hits})
     row = intervals.mean_table(table, "hit").iloc[0]
     assert 0 <= row["low"] <= row["mean"] <= row["high"] <= 1
+
+
+def _completions(table: pd.DataFrame) -> pd.DataFrame:
+    """Completions of two models, hurtful where two columns are odd; units belong to two groups."""
+    words = np.where(table.iloc[:, :2] % 2 == 1, "rat", "kind")
+    frame = pd.DataFrame(words, columns=["m", "n"]).rename_axis("unit").reset_index()
+    frame["template"] = [f"{unit} [M]" for unit in frame["unit"]]
+    frame["group"] = np.where(frame["unit"] % 2, "a", "b")
+    frame = frame.melt(["unit", "template", "group"], ["m", "n"], "respondent_id", "completion")
+    return frame.assign(rank=1)
+
+
+def _scores(table: pd.DataFrame) -> pd.DataFrame:
+    """Item scores of respondents with two runs each on three items, of which one is reversed."""
+    frame = table.iloc[:, :3].set_axis(["a", "b", "c"], axis=1) + 1.0
+    frame["respondent_id"] = [f"r{number // 2}" for number in range(len(frame))]
+    frame["run"] = np.arange(len(frame)) % 2
+    frame = frame.assign(questionnaire=REVERSED.id, mode="human")
+    return frame.melt(list(frame)[3:], ["a", "b", "c"], "item_id", "score")
+
+
+def _crossed(table: pd.DataFrame) -> pd.DataFrame:
+    return table.melt(ignore_index=False, var_name="run", value_name="score").reset_index(
+        names="respondent_id"
+    )
+
+
+REVERSED = own_questionnaire(
+    items=[{"id": name, "text": name} for name in "abc"],
+    scales=[{"id": "own", "title": "Own", "items": "all", "reverse": ["c"]}],
+    options=[{"value": value, "label": f"option {value}"} for value in range(1, 5)],
+)
+BOUNDED = {
+    "alpha": (reliability.alpha, [("low", "high", -np.inf, 1)]),
+    "omega": (reliability.omega, [("low", "high", 0, 1)]),
+    "reliability_table": (
+        lambda table: reliability.reliability_table(_scores(table), [REVERSED]),
+        [("low", "high", -np.inf, 1), ("omega_low", "omega_high", 0, 1)],
+    ),
+    "generalisability": (
+        lambda table: reliability.generalisability(_crossed(table), ["respondent_id", "run"]),
+        [("relative_low", "relative_high", 0, 1), ("absolute_low", "absolute_high", 0, 1)],
+    ),
+    "design_study": (
+        lambda table: reliability.design_study(
+            _crossed(table), ["respondent_id", "run"], {"run": [1, 9]}
+        ),
+        [("relative_low", "relative_high", 0, 1), ("absolute_low", "absolute_high", 0, 1)],
+    ),
+    "item_rest": (item_rest, [("low", "high", -1, 1)]),
+    "spearman": (
+        lambda table: intervals.correlation_interval(table[0], table[1]), [("low", "high", -1, 1)],
+    ),
+    "pearson": (
+        lambda table: intervals.correlation_interval(table[0], table[1], "pearson"),
+        [("low", "high", -1, 1)],
+    ),
+    "congruence": (
+        lambda table: groups.congruence(table, table.iloc[::-1] // 2, factors=2, draws=9),
+        [("low", "high", -1, 1)],
+    ),
+    "profile_agreement": (
+        lambda table: profile_agreement(table.to_numpy()), [("low", "high", -1, 1)],
+    ),
+    "bias": (
+        lambda table: bias.bias_shares(_scores(table), REVERSED, draws=2).iloc[:2],
+        [("low", "high", 0, 1), ("random_low", "random_high", 0, 1)],
+    ),
+    "alphas of bias": (
+        lambda table: bias.bias_shares(_scores(table), REVERSED, draws=2).iloc[5:7],
+        [("low", "high", -np.inf, 1)],
+    ),
+    "random_share": (lambda table: bias.random_share(len(table)), [("low", "high", 0, 1)]),
+    "runs_and_units": (
+        lambda table: bias.runs_and_units(_scores(table), REVERSED), [("low", "high", -1, 1)],
+    ),
+    "shares_by_rank": (
+        lambda table: beliefs.shares_by_rank(_completions(table), ["rat"]),
+        [("low", "high", 0, 1)],
+    ),
+    "group_differences": (
+        lambda table: beliefs.group_differences(
+            _completions(table), ["rat"], "group", "ab", "unit", draws=20
+        ),
+        [("low", "high", -1, 1), ("null low", "null high", -1, 1)],
+    ),
+    "agreement": (lambda table: beliefs.agreement(_completions(table)), [("low", "high", 0, 1)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@hypothesis.settings(max_examples=15, deadline=None)
+@hypothesis.given(seed=st.integers(0, 10_000), people=st.integers(3, 12), options=st.integers(1, 4))
+def test_intervals_of_shares_alphas_and_correlations_stay_within_their_range(
+    name, seed, people, options
+):
+    values = np.random.default_rng(seed).integers(0, options, (people, 5))
+    compute, bounds = BOUNDED[name]
+    try:
+        result = compute(pd.DataFrame(values))
+    except ParameterError:  # too few respondents, or items that do not vary
+        return
+    table = result.to_frame().T if isinstance(result, pd.Series) else result
+    for low, high, smallest, largest in bounds:
+        ends = table[[low, high]].dropna().astype(float)
+        assert (ends[low] >= smallest).all()
+        assert (ends[high] <= largest).all()
+        assert (ends[low] <= ends[high]).all()
+
+
+def test_means_of_no_row_and_columns_in_one_text_are_refused():
+    table = pd.DataFrame({"item_id": ["a", "b"], "value": [1.0, 2.0]})
+    for rows, by in ((table.iloc[:0], ()), (table, "item_id")):
+        with pytest.raises(ParameterError):
+            intervals.mean_table(rows, "value", by)
 
 
 @pytest.mark.parametrize("respondents", [2, 3])

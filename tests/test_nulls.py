@@ -345,6 +345,8 @@ def test_what_a_kernel_cannot_tell_is_named():
     for covariance, respondents in ((one, None), (flat, None), (_two_scales(0.5, 0.2), 2)):
         with pytest.raises(pm.exceptions.ParameterError):
             kernel_statistics(covariance, respondents)
+    with pytest.raises(pm.exceptions.ParameterError, match="a0"):  # the item without variance
+        kernel_statistics(flat)
     with pytest.raises(pm.exceptions.ParameterError):
         kernel("gad7", layers=99)
     with pytest.raises(pm.exceptions.RespondentError):

@@ -174,8 +174,8 @@ def test_standardised_dif_is_the_difference_at_the_same_score_by_hand():
 def test_groups_without_a_common_score_have_no_dif():
     gad = pm.load_questionnaire("gad7")
     ids = [item.id for item in gad.items]
-    low, high = (pd.DataFrame([[v] * 7, [v] * 6 + [1]], columns=ids) for v in (0, 3))
-    found = standardised_dif(by_score(low, gad), by_score(high, gad), least=1)
+    low, high = (pd.DataFrame([[v] * 7, [v] * 6 + [1]] * 10, columns=ids) for v in (0, 3))
+    found = standardised_dif(by_score(low, gad), by_score(high, gad))
     assert found["smd"].isna().all()
     assert (found["n"] == 0).all()
 

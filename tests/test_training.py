@@ -184,11 +184,11 @@ def test_a_files_bases_are_trained_one_by_one_and_a_stopped_run_keeps_what_is_do
     save_tiny_model(tmp_path / "two", "electra")
     respondents = "".join(f"- model: {name}\n" for name in ("one", "lost/lost", "two"))
     (tmp_path / "bases.yml").write_text(f"title: Bases\nrespondents:\n{respondents}")
-    own = loop._finish
+    save = loop._save
     asked = ["train-nli", "--base-file", "bases.yml", "out", "--data", "pairs.csv", "--epochs", "1"]
     with monkeypatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setattr(loop, "_finish", lambda m, o: stop() if "two" in str(o) else own(m, o))
+        patch.setattr(loop, "_save", lambda *of: stop() if "two" in str(of[2]) else save(*of))
         with pytest.raises(KeyboardInterrupt):
             list(training.train_heads("bases.yml", "pairs.csv", "out", epochs=1.0, progress=False))
     kept = (tmp_path / "out" / "one" / "manifest.json").read_bytes()
@@ -456,34 +456,41 @@ def test_a_control_has_the_same_pairs_and_as_many_of_each_label_in_another_order
     tiny_model, tmp_path, monkeypatch
 ):
     tables = []
+    facts = []
+
+    def train_into(output, model, tokenizer, dataset, collator, settings, describe, progress):
+        facts.append(describe())
+        return {}
+
+    tokenised = training.tokenised
+    monkeypatch.setattr(training, "_train_into", train_into)
     monkeypatch.setattr(
         training,
-        "_train_classifier",
-        lambda model, tokenizer, table, *rest, **more: tables.append((table, rest[-1])) or {},
+        "tokenised",
+        lambda tokenizer, table, *of: tables.append(table) or tokenised(tokenizer, table, *of),
     )
     for shuffled in (False, True, True):
         train_nli(tiny_model, PAIRS, tmp_path / "any", shuffled=shuffled, seed=3)
 
-    (true, _), (control, facts), (again, _) = tables
+    true, control, again = tables
     assert control["premise"] == true["premise"]
     assert control["hypothesis"] == true["hypothesis"]
     assert control["label"] != true["label"]
     assert sorted(control["label"]) == sorted(true["label"])
     assert again["label"] == control["label"]
-    assert facts["shuffled"]
+    assert [row["shuffled"] for row in facts] == [False, True, True]
 
 
 def test_held_out_pairs_of_a_control_keep_their_labels(tiny_model, tmp_path, monkeypatch):
     pairs = PAIRS.assign(premise=[f"I feel calm {n}." for n in range(len(PAIRS))])
     pairs.to_csv(tmp_path / "pairs.csv", index=False)
-    found = {}
+    measured = []
     monkeypatch.setattr(
-        training,
-        "_train_classifier",
-        lambda *_, held_out, **more: found.update(pairs=held_out) or {},
+        training, "_measure_accuracy", lambda folder, rows: measured.append(rows) or {}
     )
+    monkeypatch.setattr(training, "_train_into", lambda *of: of[6]())
     train_nli(tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "any", shuffled=True)
-    held_out = found["pairs"]
+    held_out = measured[0]
     assert len(held_out)
     assert (pairs.loc[held_out.index, "label"] == held_out["label"]).all()
 

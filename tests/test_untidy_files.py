@@ -58,6 +58,15 @@ respondents:
 left_out:
   - {model: x/y, kind: licence, reason: none}
 """
+
+
+def _draft_again(file):
+    """Draft a questionnaire in place of an earlier draft."""
+    path = file.with_suffix(".yaml")
+    path.unlink(missing_ok=True)
+    return draft(file, path)
+
+
 ITEMS = 'item,scale,reverse,options\nI am calm,a,,0=no;1=yes\n"I, too",b,yes,\n'
 FILES: dict[str, tuple[str, Callable]] = {
     "gad7.yaml": (
@@ -68,7 +77,7 @@ FILES: dict[str, tuple[str, Callable]] = {
     "psychobench.json": (json.dumps(PSYCHOBENCH, indent=0), pm.load_questionnaire),
     "study.yaml": (STUDY, book.study_files.load_study),
     "population.yaml": (POPULATION, lambda file: (pm.population(file), pm.population_table(file))),
-    "items.csv": (ITEMS, lambda file: draft(file, file.with_suffix(".yaml"), overwrite=True)),
+    "items.csv": (ITEMS, _draft_again),
 }
 ODD = (
     "null", "-1", "1e400", ".nan", "[]", "{}", "''", "!!int foo", "!!python/object:os.system x",

@@ -27,9 +27,7 @@ from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 from psychometrics_book.claims import published
-
-EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
-"""Sign that the correlation of two scales has in people."""
+from psychometrics_book.studies.untrained import EXPECTED, REAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +58,6 @@ HINTS = {
     "it. Untick choices: which of them moves the median most, and where do untrained heads lie?",
 }
 """A first task for the reader."""
-SCALES = ("gad7", "phq9", "soc13")
 RESPONDENTS = (
     "minilm-both-l6-s1",
     "minilm-snli-l6-s3",
@@ -195,7 +192,7 @@ def _shipped(name: str) -> pd.DataFrame:
 @functools.cache
 def _two_way_answers() -> tuple[list[Questionnaire], pd.DataFrame, dict[str, str]]:
     """Questionnaires, answers of a few respondents in the order of the prompts, readable names."""
-    loaded = [load_questionnaire(name) for name in SCALES]
+    loaded = [load_questionnaire(name) for name in REAL]
     answers = ask(loaded, list(RESPONDENTS), progress=False)
     null = null_answers(loaded, "shuffled-labels", 1)
     named = readable_names(list(RESPONDENTS))
@@ -537,7 +534,7 @@ def _honest_figure() -> Figure:
 def _multiverse_data() -> dict:
     table = _shipped("multiverse")
     heads = [column for column in table if column.startswith("heads")]
-    titles = {name: load_questionnaire(name).short_title for name in SCALES}
+    titles = {name: load_questionnaire(name).short_title for name in REAL}
     paper = published()["published"]
     return {
         "pairs": [

@@ -21,16 +21,16 @@ from psychometrics.nulls.evidence import profiles
 from psychometrics.nulls.respondents import drawn_words, head_logits
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics_book.studies.untrained import REAL
 
 from . import dose
 
-NAMES = ("gad7", "phq9", "soc13")
 HEADS = 60
 
 
 def _main() -> None:
-    loaded = [load_questionnaire(name) for name in NAMES]
-    table, places = dose.templates(NAMES)
+    loaded = [load_questionnaire(name) for name in REAL]
+    table, places = dose.templates(REAL)
     parts = tuple(
         tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None))
         for _, part in table.groupby("questionnaire", sort=False)

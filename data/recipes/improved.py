@@ -26,8 +26,8 @@ from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics_book.studies.candidates import wordings
 from psychometrics_book.studies.improving import held_out, improve
+from psychometrics_book.studies.untrained import REAL
 
-QUESTIONNAIRES = ("gad7", "phq9", "soc13")
 SHIPPED = ("improved", "improved_candidates", "improved_words")
 ABOVE = 0.65
 OTHERS = 5
@@ -146,10 +146,10 @@ def _ship(file: str, rows: pd.DataFrame) -> None:
         there = pd.read_csv(path, keep_default_na=False, na_values=[""])
         told = pd.MultiIndex.from_frame(there[keys]).isin(pd.MultiIndex.from_frame(rows[keys]))
         rows = pd.concat([there[~told], rows], ignore_index=True)
-    order = rows["questionnaire"].map({name: n for n, name in enumerate(QUESTIONNAIRES)})
+    order = rows["questionnaire"].map({name: n for n, name in enumerate(REAL)})
     rows = rows.loc[order.argsort(kind="stable")]
     rows.to_csv(path, index=False, float_format="%.4f")
 
 
 if __name__ == "__main__":
-    _build_improved(sys.argv[1:] or list(QUESTIONNAIRES))
+    _build_improved(sys.argv[1:] or list(REAL))

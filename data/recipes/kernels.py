@@ -40,8 +40,8 @@ BASES = {
     "SmolLM2": ("smollm2", 30, dose.WORDING),
 }
 """Base, layers, and the decoder's wording: the text of most members on it."""
-QUESTIONNAIRES = ("gad7", "phq9", "soc13", "ipip20", "placebo_defects", "placebo_weather")
-REAL = ("gad7", "phq9", "soc13")
+QUESTIONNAIRES = (*bases.REAL, "ipip20", "placebo_defects", "placebo_weather")
+REAL = bases.REAL
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 SAMPLES = (10, 24, 100)
 HEADS = 2000

@@ -37,11 +37,11 @@ from psychometrics.nulls.respondents import drawn_words, head_logits
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import key_of
-from psychometrics_book.studies.untrained import EXPECTED, PLACEBOS, SIZES, with_beyond
+from psychometrics_book.studies.untrained import EXPECTED, PLACEBOS, REAL, SIZES, with_beyond
 
 from . import dose
 
-NAMES = ("gad7", "phq9", "soc13", *PLACEBOS)
+NAMES = (*REAL, *PLACEBOS)
 PRIMARY = ("alpha", "correlations", "silhouette")
 POPULATIONS = 2000
 OTHER_SEEDS = 200

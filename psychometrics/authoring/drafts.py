@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..checks import check_choice, check_flags
+from ..checks import check_choice
 from ..data import text_table, write_text
 from ..exceptions import ParameterError, QuestionnaireError, writing
 from ..questionnaires.library import load_questionnaire
@@ -38,7 +38,6 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": 
 def draft(
     table: str | Path | pd.DataFrame,
     path: str | Path,
-    overwrite: bool = False,
     language: str = "en",
 ) -> Path:
     """Write a questionnaire's file from a table of items, and list in comments what is missing.
@@ -55,8 +54,6 @@ def draft(
         words of agreement.
     path : str or Path
         A ``.yaml`` file; its name becomes the questionnaire's id.
-    overwrite : bool
-        Whether to replace an existing file.
     language : {"en", "de", "es", "fr"}
         Language of the items. It determines the words of frequency, the hypothesis and the usual
         words of agreement, which come from ``data/languages.yml``. That file also names their
@@ -89,17 +86,16 @@ def draft(
     ('tea_2',)
     """
     check_choice(LANGUAGES, language=language)
-    check_flags(overwrite=overwrite)
     path = Path(path)
     name = path.stem
 
     if path.suffix not in (".yaml", ".yml") or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise ParameterError(f"{path}: use lower-case letters, digits, - and _, then .yaml.")
-    if path.exists() and not overwrite:
+    if path.exists():
         raise ParameterError(f"{path} exists already: name another file, or delete this one.")
 
     source = "The table" if isinstance(table, pd.DataFrame) else str(table)
-    rows = _rows(table, name, source)
+    rows = _read_rows(table, name, source)
     title = name.replace("_", " ").replace("-", " ").capitalize()
     levels = "\n".join(
         f"  - {{weight: {level['weight']}, terms: [{', '.join(level['terms'])}]}}"
@@ -109,7 +105,7 @@ def draft(
     parts |= {"intensifiers": levels, "options": _common_options(rows, language)}
     lines = [_HEAD.format(**parts).rstrip(), *_scale_lines(rows, name, title), "items:"]
     for number, row in enumerate(rows.itertuples(index=False), start=1):
-        lines += _item(number, row, own_options=number > 1, language=language)
+        lines += _item_lines(number, row, own_options=number > 1, language=language)
 
     lines += ["# The rules that `psychometrics check` applies:"]
     lines += [f"# - {rule}: {sentence}" for rule, sentence in RULES.items()]
@@ -121,11 +117,11 @@ def _common_options(rows: pd.DataFrame, language: str) -> str:
     """Return the options of all items: the table's or, without prompts, the usual words."""
     options = rows["options"].iloc[0]
     if options:
-        return "\n  - ".join(["options:", *_options(options, rows["place"].iloc[0])])
+        return "\n  - ".join(["options:", *_option_lines(options, rows["place"].iloc[0])])
 
     prompts = rows[["source", "inverse", "premise", "hypothesis"]].ne("").all(axis=1)
     if rows["options"].eq("").all() and not prompts.any():
-        return "\n  - ".join([_USUAL_OPTIONS, *_agreement(language)])
+        return "\n  - ".join([_USUAL_OPTIONS, *_agreement_options(language)])
     return _NO_OPTIONS
 
 
@@ -133,20 +129,20 @@ def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
     """Return a line for each scale; refuse two scales whose names differ only in spelling."""
     lines = []
     first: dict[str, tuple[str, str]] = {}
-    for number, (scale, part) in enumerate(rows.groupby("scale", sort=False), start=1):
-        identity = _identity(scale) or f"scale_{number}"
-        place = part["place"].iloc[0]
-        if identity in first:
-            before, line = first[identity]
+    for number, (scale, items) in enumerate(rows.groupby("scale", sort=False), start=1):
+        scale_id = _plain_id(scale) or f"scale_{number}"
+        place = items["place"].iloc[0]
+        if scale_id in first:
+            before, line = first[scale_id]
             raise ParameterError(
                 f"{place}: the scale '{scale}' is called '{before}' in {line}; use one spelling, "
                 "or rename one."
             )
 
-        first[identity] = scale, place.rpartition(", ")[2]
-        entry = f"id: {identity if scale else name}, title: {_quoted(scale or title)}"
-        entry += f", items: [{', '.join(part['id'])}]"
-        reverse = part.loc[part["reverse"], "id"].tolist()
+        first[scale_id] = scale, place.rpartition(", ")[2]
+        entry = f"id: {scale_id if scale else name}, title: {_quote(scale or title)}"
+        entry += f", items: [{', '.join(items['id'])}]"
+        reverse = items.loc[items["reverse"], "id"].tolist()
         if reverse:
             entry += f", reverse: [{', '.join(reverse)}]"
 
@@ -163,19 +159,19 @@ def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
         try:
             load_questionnaire(written)
         except QuestionnaireError as error:
-            raise QuestionnaireError(_in_table(str(error), written, source, rows)) from None
+            raise QuestionnaireError(_name_lines(str(error), written, source, rows)) from None
 
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
 
 
-def _identity(title: str) -> str:
+def _plain_id(title: str) -> str:
     """Return a name that consists of lower-case letters without accents, digits and _.
 
     Examples
     --------
-    >>> _identity("Ärger & Größe"), _identity("L'été")
+    >>> _plain_id("Ärger & Größe"), _plain_id("L'été")
     ('aerger_groesse', 'l_ete')
     """
     plain = unicodedata.normalize("NFC", title).lower().translate(_UMLAUTS)
@@ -183,35 +179,35 @@ def _identity(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", letters).strip("_")
 
 
-def _agreement(language: str) -> list[str]:
+def _agreement_options(language: str) -> list[str]:
     """Return options with a language's words of agreement, from least to most."""
     levels = LANGUAGES[language]["agreement"]
     # For two words, use the pair that differs only at its end: somewhat disagree, somewhat agree.
     words = [level["terms"][0 if level["weight"] < 0 else -1] for level in levels]
-    return [f"{{value: {n}, label: {_quoted(word)}}}" for n, word in enumerate(words, start=1)]
+    return [f"{{value: {n}, label: {_quote(word)}}}" for n, word in enumerate(words, start=1)]
 
 
-def _in_table(said: str, written: Path, source: str, rows: pd.DataFrame) -> str:
+def _name_lines(message: str, written: Path, source: str, rows: pd.DataFrame) -> str:
     """Rewrite a message about the draft's items so that it names lines of the table."""
     for name, place in zip(rows["id"], rows["place"], strict=True):
-        said = said.replace(f"items: '{name}' is", f"{place.rpartition(', ')[2]} is")
-        said = said.replace(f"as '{name}'", f"as {place.rpartition(', ')[2]}")
+        line = place.rpartition(", ")[2]
+        message = message.replace(f"items: '{name}' is", f"{line} is")
+        message = message.replace(f"as '{name}'", f"as {line}")
     return re.sub(
         rf"(?m)^[^\n]*?{re.escape(written.name)}(?:, item (\d+) \([^)]*\))?",
-        lambda found: rows["place"].iloc[int(found[1]) - 1] if found[1] else source,
-        said,
+        lambda match: rows["place"].iloc[int(match[1]) - 1] if match[1] else source,
+        message,
     )
 
 
-def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFrame:
+def _read_rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         table = text_table(table)
 
     unit = "line" if "lines" in table.attrs else "row"
     lines = table.attrs.get("lines", range(1, len(table) + 1))
     places = [f"{source}, {unit} {line}" for line in lines]
-    columns = {column: str(column).strip().lower() for column in table.columns}
-    table = table.rename(columns=columns).fillna("").astype(str)
+    table = table.rename(columns=lambda name: str(name).strip().lower()).fillna("").astype(str)
     twice = table.columns[table.columns.duplicated()].tolist()
 
     if twice:
@@ -219,9 +215,9 @@ def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFr
     if len(table) > _MOST_ITEMS:
         raise ParameterError(f"The table has {len(table)} rows, more than {_MOST_ITEMS}: split it.")
 
-    unknown = [column for column in table.columns if column not in COLUMNS]
-    if unknown:
-        raise ParameterError(f"There is no column '{unknown[0]}'; use {', '.join(COLUMNS)}.")
+    strange = [column for column in table.columns if column not in COLUMNS]
+    if strange:
+        raise ParameterError(f"There is no column '{strange[0]}'; use {', '.join(COLUMNS)}.")
     if "item" not in table:
         raise ParameterError("There is no column 'item' for the items' texts: add this column.")
 
@@ -243,10 +239,11 @@ def _rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFr
     return table.assign(id=ids, reverse=reverse.astype(bool))
 
 
-def _item(number: int, row, own_options: bool, language: str) -> list[str]:
-    lines = [f"  - id: {row.id}", f"    text: {_quoted(row.item)}"]
+def _item_lines(number: int, row, own_options: bool, language: str) -> list[str]:
+    lines = [f"  - id: {row.id}", f"    text: {_quote(row.item)}"]
     if own_options and row.options:
-        lines += ["    options:", *(f"      - {line}" for line in _options(row.options, row.place))]
+        options = _option_lines(row.options, row.place)
+        lines += ["    options:", *(f"      - {option}" for option in options)]
 
     sides = (row.source.split(";"), row.inverse.split(";"))
     source, inverse = ([term.strip() for term in side if term.strip()] for side in sides)
@@ -255,42 +252,40 @@ def _item(number: int, row, own_options: bool, language: str) -> list[str]:
     mark = ""
 
     if not (source and inverse and premise and hypothesis):
-        guessed = _sided_words(row.item) if language == "en" else []
-        source, mark = source or guessed, "# "
+        mark = "# "
+        if not source and language == "en":
+            source = _sided_words(row.item)
+
         guess = f" (taken for it: {', '.join(source)})" if source else ""
         lines += [
             f"    # For NLI prompts: the words that carry the stance{guess},",
             "    # opposites that fit the same sentence, a template that is neutral without them.",
         ]
-        text = row.item
-
-        for word in source[:1]:
-            text = re.sub(rf"\b{re.escape(word)}\b", "{term}", text, flags=re.IGNORECASE)
-
-        premise = premise or text
+        stance = rf"\b{re.escape(source[0])}\b" if source else r"(?!)"  # nothing to replace
+        premise = premise or re.sub(stance, "{term}", row.item, flags=re.IGNORECASE)
         hypothesis = hypothesis or LANGUAGES[language]["hypothesis"]
 
     return [
         *lines,
         f"    {mark}terms:",
-        f"    {mark}  source: [{', '.join(map(_quoted, source))}]",
-        f"    {mark}  inverse: [{', '.join(map(_quoted, inverse))}]",
+        f"    {mark}  source: [{', '.join(map(_quote, source))}]",
+        f"    {mark}  inverse: [{', '.join(map(_quote, inverse))}]",
         f"    {mark}templates:",
-        f"    {mark}  - premise: {_quoted(premise)}",
-        f"    {mark}    hypothesis: {_quoted(hypothesis)}",
+        f"    {mark}  - premise: {_quote(premise)}",
+        f"    {mark}    hypothesis: {_quote(hypothesis)}",
     ]
 
 
-def _options(text: str, place: str) -> list[str]:
+def _option_lines(text: str, place: str) -> list[str]:
     lines = []
-    for part in filter(None, (part.strip() for part in text.split(";"))):
-        value, equals, label = part.partition("=")
+    for option in filter(None, map(str.strip, text.split(";"))):
+        value, equals, label = option.partition("=")
         if not equals or not label.strip() or not re.fullmatch(r"\s*[-+]?\d+([.,]\d+)?\s*", value):
-            said = "options must be written as '0=Not at all; 1=Often'"
-            raise ParameterError(f"{place}: {said}, got '{part}'.")
+            form = "options must be written as '0=Not at all; 1=Often'"
+            raise ParameterError(f"{place}: {form}, got '{option}'.")
 
-        value = float(value.replace(",", "."))
-        lines.append(f"{{value: {value:g}, label: {_quoted(label.strip())}}}")
+        number = float(value.replace(",", "."))
+        lines.append(f"{{value: {number:g}, label: {_quote(label.strip())}}}")
 
     if len(lines) < 2:
         mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add another"
@@ -299,6 +294,6 @@ def _options(text: str, place: str) -> list[str]:
     return lines
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote a text for YAML, which accepts JSON strings."""
     return json.dumps(text, ensure_ascii=False)

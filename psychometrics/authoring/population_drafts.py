@@ -92,36 +92,41 @@ def new_population(
     psychometrics.exceptions.ParameterError: mine.csv: end the file's name in .yaml or .yml.
     """
     path = Path(path)
-    most = _checked(path, top, min_downloads, max_memory)
+    check_file(path, (".yaml", ".yml"))
+    if path.exists():
+        raise ParameterError(f"{path} exists already: name another file, or delete this one.")
+    numbers = {"top": top, "min_downloads": min_downloads}
+    check_kinds(numbers, {"top": PositiveInt, "min_downloads": NonNegativeInt})
+
+    memory = _memory_limit(max_memory)
     query = {"task": task, "search": list(search), "top": top, "min_downloads": min_downloads}
-    query |= {"licences": list(licences), "max_memory": most, "labels": list(labels)}
-    found = [info for info in _listing(task, search, top) if (info.downloads or 0) >= min_downloads]
+    query |= {"licences": list(licences), "max_memory": memory, "labels": list(labels)}
+    listed = _list_models(task, search, top)
+    models = [info for info in listed if (info.downloads or 0) >= min_downloads]
     chosen = []
     left_out = []
-    for info in tqdm(found, desc="looking at", unit="model", disable=None):
-        entry, why = _examine(info, query)
-        (left_out if why else chosen).append(_without_empty(entry | why))
+    for info in tqdm(models, desc="looking at", unit="model", disable=None):
+        entry, obstacle = _examine(info, query)
+        (left_out if obstacle else chosen).append(_drop_empty(entry | obstacle))
 
     if not chosen:
         kinds = Counter(row["kind"] for row in left_out).most_common()
-        why = ", leaving out " + ", ".join(f"{n} for {kind}" for kind, n in kinds)
+        reasons = ", leaving out " + ", ".join(f"{n} for {kind}" for kind, n in kinds)
         raise ParameterError(
-            f"The query finds no suitable model among {len(found)}"
-            f"{why if kinds else ''}: raise `top`, or change the query."
+            f"The query finds no suitable model among {len(models)}"
+            f"{reasons if kinds else ''}: raise `top`, or change the query."
         )
 
     content = {"title": path.stem.replace("_", " ").replace("-", " ")}
-    content |= {"written": time.strftime("%Y-%m-%d"), "query": _without_empty(query)}
+    content |= {"written": time.strftime("%Y-%m-%d"), "query": _drop_empty(query)}
     content |= {"respondents": chosen, "left_out": left_out}
-    text = yaml.safe_dump(
-        content, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
-    )
-
+    form = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None}
+    text = yaml.safe_dump(content, width=100, **form)
     write_text(path, _HEADER.format(name=path.name) + text)
     return population_table(path)
 
 
-def _without_empty(entry: dict) -> dict:
+def _drop_empty(entry: dict) -> dict:
     return {name: value for name, value in entry.items() if value not in (None, [])}
 
 
@@ -139,7 +144,7 @@ def _examine(info: ModelInfo, query: dict) -> tuple[dict, dict]:
         entry["parameters"] = sum(counts.values())
         entry["bytes"] = sum(_BYTES.get(kind, 1) * n for kind, n in counts.items())
         classifier = query["labels"] or query["task"] in _CLASSIFYING
-        entry["labels"] = _names(config) if classifier else []
+        entry["labels"] = _output_names(config) if classifier else []
         obstacle = _obstacle(entry, config, query, classifier)
 
         if obstacle:
@@ -158,64 +163,59 @@ def _obstacle(entry: dict, config: dict, query: dict, classifier: bool) -> tuple
     from transformers.models.auto import modeling_auto
 
     licences = query["licences"]
-    most = query["max_memory"]
+    memory = query["max_memory"]
     labels = query["labels"]
 
     if licences and entry["licence"] not in licences:
         return "licence", f"has the licence {entry['licence']}, not {', '.join(licences)}"
-    called = config.get("model_type")
-    has = config.get("architectures") or []
-    if called not in CONFIG_MAPPING:
-        return "architecture", f"has an unknown architecture, {called}"
+    model_type = config.get("model_type")
+    architectures = config.get("architectures") or []
+    if model_type not in CONFIG_MAPPING:
+        return "architecture", f"has an unknown architecture, {model_type}"
 
-    known = modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.get(called, ())
-    known = {known} if isinstance(known, str) else set(known)
-    if classifier and not (known & set(has) if has else known):
-        return "architecture", f"not a sequence classifier but {', '.join(map(str, has)) or called}"
+    classes = modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.get(model_type, ())
+    classes = {classes} if isinstance(classes, str) else set(classes)
+    if classifier and not (classes & set(architectures) if architectures else classes):
+        kind = ", ".join(map(str, architectures)) or model_type
+        return "architecture", f"not a sequence classifier but {kind}"
 
-    if most is not None and 4 * entry["parameters"] > most:
-        sizes = (ByteSize(size).human_readable(True) for size in (4 * entry["parameters"], most))
+    size = 4 * entry["parameters"]
+    if memory is not None and size > memory:
+        sizes = ByteSize(size).human_readable(True), ByteSize(memory).human_readable(True)
         return "memory", "takes {} in float32, more than {}".format(*sizes)
 
     plain = sorted(label.strip().lower() for label in labels)
     if plain == sorted(NLI_LABELS) and len(entry["labels"]) == 3:
-        named = modes.nli_labels.labels_from_names(entry["labels"], entry["model"]) is not None
+        has_labels = modes.nli_labels.labels_from_names(entry["labels"], entry["model"]) is not None
     else:
-        named = not plain or sorted(name.strip().lower() for name in entry["labels"]) == plain
+        has_labels = not plain or sorted(name.strip().lower() for name in entry["labels"]) == plain
 
-    has = ", ".join(entry["labels"]) or "nothing"
-    return None if named else ("labels", f"names its outputs {has}, not {', '.join(labels)}")
+    names = ", ".join(entry["labels"]) or "nothing"
+    return None if has_labels else ("labels", f"names its outputs {names}, not {', '.join(labels)}")
 
 
-def _checked(path: Path, top: int, min_downloads: int, max_memory: str | int | None) -> int | None:
-    """Check all parameters, and return the memory limit in bytes."""
-    check_file(path, (".yaml", ".yml"))
-    if path.exists():
-        raise ParameterError(f"{path} exists already: name another file, or delete this one.")
-
-    given = {"top": top, "min_downloads": min_downloads}
-    check_kinds(given, {"top": PositiveInt, "min_downloads": NonNegativeInt})
-
+def _memory_limit(max_memory: str | int | None) -> int | None:
+    """Return the memory limit in bytes."""
     try:
-        most = TypeAdapter(ByteSize | None).validate_python(max_memory)
-        return most if most is None else int(most)
+        memory = TypeAdapter(ByteSize | None).validate_python(max_memory)
+        return memory if memory is None else int(memory)
     except ValidationError:
-        wanted = "max_memory must be written as 24GB or 500MiB"
-        raise ParameterError(f"{wanted}, got {max_memory!r}.") from None
+        form = "max_memory must be written as 24GB or 500MiB"
+        raise ParameterError(f"{form}, got {max_memory!r}.") from None
 
 
-def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInfo]:
+def _list_models(task: str | None, search: Sequence[str], top: int) -> list[ModelInfo]:
     """Return the hub's most downloaded models that match the query, each once."""
     from huggingface_hub import HfApi, constants, get_session
 
-    found = {}
+    models = {}
     try:
         get_session().head(constants.ENDPOINT)  # fails at once; the list is tried for 24 seconds
         for word in search or [None]:
             for info in HfApi().list_models(
                 search=word, pipeline_tag=task, sort="downloads", limit=top, expand=_ASKED_FOR
             ):
-                found[info.id] = info
+                models[info.id] = info
     except Exception as error:  # a fault of the network, the hub or the query
         reason = (str(error).strip().splitlines() or [""])[0].rstrip(".:")
         raise RespondentError(
@@ -223,14 +223,14 @@ def _listing(task: str | None, search: Sequence[str], top: int) -> list[ModelInf
             kind="network",
         ) from error
 
-    return sorted(found.values(), key=lambda info: (-(info.downloads or 0), info.id))[:top]
+    return sorted(models.values(), key=lambda info: (-(info.downloads or 0), info.id))[:top]
 
 
-def _names(config: dict) -> list[str]:
+def _output_names(config: dict) -> list[str]:
     """Return the names of a classifier's outputs, in order."""
-    named = config.get("id2label")
-    if not named and isinstance(config.get("label2id"), dict):
-        named = {number: name for name, number in config["label2id"].items()}
-    if not isinstance(named, dict) or not all(str(number).isdecimal() for number in named):
+    names = config.get("id2label")
+    if not names and isinstance(config.get("label2id"), dict):
+        names = {number: name for name, number in config["label2id"].items()}
+    if not isinstance(names, dict) or not all(str(number).isdecimal() for number in names):
         return []
-    return [str(named[number]) for number in sorted(named, key=int)]
+    return [str(names[number]) for number in sorted(names, key=int)]

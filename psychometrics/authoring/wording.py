@@ -92,24 +92,24 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
 
     Examples
     --------
-    >>> found = wording("challenges")
-    >>> sorted(found.loc[found["item_id"] == "primed", "rule"])
+    >>> findings = wording("challenges")
+    >>> sorted(findings.loc[findings["item_id"] == "primed", "rule"])
     ['frequency']
-    >>> "well_made" in set(found["item_id"])
+    >>> "well_made" in set(findings["item_id"])
     False
     """
     check_flags(measured=measured)
     questionnaire = load_questionnaire(questionnaire)
-    rows = _mixed(questionnaire)
+    rows = _check_language(questionnaire)
     language = questionnaire.language.partition("-")[0].lower()
     for item in questionnaire.items if language == "en" else ():
-        rows += [(item.id, 0, *row) for row in _of_item(item)]
+        rows += [(item.id, 0, *finding) for finding in _check_item(item)]
         for number, template in enumerate(item.templates, start=1):
-            found = _of_template(item, template, template.terms or item.terms)
-            rows += [(item.id, number, *row) for row in found]
+            findings = _check_template(item, template, template.terms or item.terms)
+            rows += [(item.id, number, *finding) for finding in findings]
 
     if measured and language == "en":
-        rows += _measured(questionnaire)
+        rows += _check_by_models(questionnaire)
 
     return pd.DataFrame(rows, columns=["item_id", "template", "rule", "finding", "mend"])
 
@@ -127,19 +127,19 @@ def _sided_words(text: str) -> list[str]:
     return list(dict.fromkeys(w for w in words if w not in plain and abs(_valence(w)) >= _VALENCE))
 
 
-def _mixed(questionnaire: Questionnaire) -> list[tuple]:
+def _check_language(questionnaire: Questionnaire) -> list[tuple]:
     """Find texts and intensifiers that are not in the questionnaire's language."""
-    own = questionnaire.language.partition("-")[0].lower()
-    if own not in LANGUAGES:
+    language = questionnaire.language.partition("-")[0].lower()
+    if language not in LANGUAGES:
         return []
 
     rows = []
     mend = "translate it, or correct `language`"
-    for place, number, text in _texts(questionnaire):
-        said = set(re.findall(r"\w+", text.lower())) | {text.lower()}
-        hits = {name: len(said & (words | _degrees(name))) for name, words in _COMMON.items()}
+    for place, number, text in _item_texts(questionnaire):
+        words = set(re.findall(r"\w+", text.lower())) | {text.lower()}
+        hits = {name: len(words & (common | _degrees(name))) for name, common in _COMMON.items()}
         other = max(hits, key=hits.get)
-        if hits[other] >= hits[own] + 2:
+        if hits[other] >= hits[language] + 2:
             rows.append(
                 (place, number, "language", f"'{' '.join(text.split())}' reads as '{other}'", mend)
             )
@@ -149,16 +149,16 @@ def _mixed(questionnaire: Questionnaire) -> list[tuple]:
         levels += [(item.id, level) for level in item.intensifiers or ()]
 
     for place, level in levels:
-        for term in sorted(set(level.terms) - _degrees(own)):
-            other = [name for name in LANGUAGES if term in _degrees(name)]
-            if other:
-                finding = f"'{term}' is an intensifier in '{other[0]}'"
+        for term in sorted(set(level.terms) - _degrees(language)):
+            others = [name for name in LANGUAGES if term in _degrees(name)]
+            if others:
+                finding = f"'{term}' is an intensifier in '{others[0]}'"
                 rows.append((place, 0, "language", finding, mend))
 
     return rows
 
 
-def _texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
+def _item_texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
     """Yield each text except intensifiers, with its item and template number (0: no template)."""
     yield "all items", 0, " ".join(option.label for option in questionnaire.options)
     for item in questionnaire.items:
@@ -194,12 +194,12 @@ def word_lists() -> dict[str, Any]:
     >>> "sad" in lists["sided"], "weather" in lists["sided"]
     (True, False)
     """
-    known = {word: value for word, value in _valences().items() if re.fullmatch("[a-z']+", word)}
+    valences = {word: v for word, v in _valences().items() if re.fullmatch("[a-z']+", word)}
     lists = {"frequency": _FREQUENCY, "leading": _LEADING, "negations": _NEGATIONS}
-    lists |= {"common": _COMMON_WORDS}
-    lists["sided"] = {word for word, value in known.items() if abs(value) >= _VALENCE}
+    lists["common"] = _COMMON_WORDS
+    lists["sided"] = {word for word, valence in valences.items() if abs(valence) >= _VALENCE}
     # only these can be what a longer word begins with
-    lists["plain"] = {word for word in known.keys() - lists["sided"] if len(word) > 4}
+    lists["plain"] = {word for word in valences.keys() - lists["sided"] if len(word) > 4}
     languages = {
         name: {"words": sorted(words), "degrees": sorted(_degrees(name))}
         for name, words in _COMMON.items()
@@ -208,55 +208,55 @@ def word_lists() -> dict[str, Any]:
     return {name: sorted(words) for name, words in lists.items()} | {"languages": languages}
 
 
-def _of_item(item: Item) -> list[tuple]:
+def _check_item(item: Item) -> list[tuple]:
     """Check the item's own text: one question, no double negative."""
     rows = []
-    denials = _words(item.text) & _NEGATIONS
+    denials = _split_words(item.text) & _NEGATIONS
     if re.search(r"\band\b.*\band\b|\band/or\b", item.text.lower()):
         finding = f"'{item.text}' joins several things by 'and'"
         rows.append(("one question", finding, "ask one thing, or make an item of each"))
     if len(denials) > 1:
-        finding = f"the item denies twice ({_listed(denials)})"
+        finding = f"the item denies twice ({_quote_words(denials)})"
         rows.append(("double negative", finding, "say it without one of them"))
     return rows
 
 
-def _of_template(item: Item, template, terms) -> list[tuple]:
+def _check_template(item: Item, template, terms) -> list[tuple]:
     both = f"{template.premise} {template.hypothesis}"
     bare = re.sub(r"{[^{}]*}", " ", both)
-    words = _words(bare)
+    words = _split_words(bare)
     rows = []
-    sided = [word for word in _sided_words(bare) if not _has(item.text, word)]
+    sided = [word for word in _sided_words(bare) if not _has_word(item.text, word)]
     if sided:
-        finding = f"{_listed(sided)} takes a side before a term is filled in"
+        finding = f"{_quote_words(sided)} takes a side before a term is filled in"
         rows.append(("neutral", finding, "use a plain word, or let it be the term"))
 
-    often = (words & _FREQUENCY) - _words(item.text)
+    often = (words & _FREQUENCY) - _split_words(item.text)
     if often:
-        finding = f"{_listed(often)} says how often, as the intensifier does"
+        finding = f"{_quote_words(often)} says how often, as the intensifier does"
         rows.append(("frequency", finding, "take it out"))
 
     leading = [phrase for phrase in _LEADING if re.search(rf"\b{phrase}\b", bare.lower())]
     if leading:
-        rows.append(("leading", f"{_listed(leading)} leads", "take it out"))
+        rows.append(("leading", f"{_quote_words(leading)} leads", "take it out"))
 
     denied = words & _NEGATIONS
     if denied:
         rows += [
-            ("double negative", f"'{term}' after {_listed(denied)} denies twice",
+            ("double negative", f"'{term}' after {_quote_words(denied)} denies twice",
              "put the denial into the term alone")
             for term in [*terms.source, *terms.inverse]
-            if _words(term) & _NEGATIONS
+            if _split_words(term) & _NEGATIONS
         ]  # fmt: skip
-        finding = f"{_listed(denied)} in the template denies twice with 'never' or 'rarely'"
+        finding = f"{_quote_words(denied)} in the template denies twice with 'never' or 'rarely'"
         rows.append(("double negative", finding, "say it without"))
 
-    source = {_bare(term) for term in terms.source}
+    source = {_drop_negation(term) for term in terms.source}
     rows += [
         ("opposites", f"'{term}' negates the source term and is not its opposite",
          "use an opposite word; 'never' would negate it again")
         for term in terms.inverse
-        if _words(term) & _NEGATIONS and _bare(term) in source
+        if _split_words(term) & _NEGATIONS and _drop_negation(term) in source
     ]  # fmt: skip
     before = re.search(r"\b(an?)\s+{term}", both)
     for term in [*terms.source, *terms.inverse] if before else ():
@@ -268,7 +268,7 @@ def _of_template(item: Item, template, terms) -> list[tuple]:
     return rows
 
 
-def _measured(questionnaire: Questionnaire) -> list[tuple]:
+def _check_by_models(questionnaire: Questionnaire) -> list[tuple]:
     """Check opposites by contradiction, and congruence by the acceptability head."""
     table = prompts(questionnaire).drop_duplicates(["item_id", "template", "term"])
     in_premise = [
@@ -279,13 +279,13 @@ def _measured(questionnaire: Questionnaire) -> list[tuple]:
     table["reads"] = acceptability(table["sentence"].tolist())
     model = load_respondent(_RESPONDENT)
     rows = []
-    for (item_id, number), part in table.groupby(["item_id", "template"], sort=False):
-        sentence = dict(zip(part["term"], part["sentence"], strict=True))
-        source = part.loc[part["polarity"] > 0, "term"].tolist()
+    for (item_id, number), terms in table.groupby(["item_id", "template"], sort=False):
+        sentence = dict(zip(terms["term"], terms["sentence"], strict=True))
+        source = terms.loc[terms["polarity"] > 0, "term"].tolist()
         pairs = [(sentence[a], sentence[b]) for a in sentence for b in source if a != b]
         first = [a for a in sentence for b in source if a != b]
-        asked = [*pairs, *((b, a) for a, b in pairs)]
-        contradicted = model.answer(asked)[:, 2].reshape(2, -1).mean(axis=0)
+        both_ways = [*pairs, *((b, a) for a, b in pairs)]
+        contradicted = model.answer(both_ways)[:, 2].reshape(2, -1).mean(axis=0)
         by_term = pd.Series(contradicted).groupby(first, sort=False).mean()
         alike = by_term.reindex(source).mean()
         apart = by_term.drop(source, errors="ignore").mean()
@@ -294,8 +294,8 @@ def _measured(questionnaire: Questionnaire) -> list[tuple]:
             finding += f"than one another ({apart:.2f} against {alike:.2f})"
             rows.append((item_id, number, "opposites", finding, "read both: can both be true?"))
 
-        middle = part["reads"].median()
-        for row in part[part["reads"] < middle - 0.3].itertuples():
+        middle = terms["reads"].median()
+        for row in terms[terms["reads"] < middle - 0.3].itertuples():
             finding = f"'{row.term}' reads worse than the other terms ({row.reads:.2f} against "
             finding += f"{middle:.2f}, by the acceptability head)"
             rows.append((item_id, number, "congruence", finding, "read it aloud"))
@@ -312,28 +312,29 @@ def _valences() -> dict[str, float]:
 
 def _valence(word: str) -> float:
     """Return the valence of a word, or of the longest known word with which it begins."""
-    known = _valences()
-    ends = range(len(word), 4, -1)
-    return next((known[word[:end]] for end in ends if word[:end] in known), known.get(word, 0.0))
+    valences = _valences()
+    for end in range(len(word), 4, -1):
+        if word[:end] in valences:
+            return valences[word[:end]]
+
+    return valences.get(word, 0.0)
 
 
-def _words(text: str) -> set[str]:
+def _split_words(text: str) -> set[str]:
     return set(re.findall(r"[a-z']+", text.lower()))
 
 
-def _has(text: str, word: str) -> bool:
+def _has_word(text: str, word: str) -> bool:
     """Return whether the item contains the word, or a word with the same beginning."""
     stem = word[: max(4, len(word) - 3)]
-    return any(own.startswith(stem) for own in _words(text))
+    return any(other.startswith(stem) for other in _split_words(text))
 
 
-def _bare(term: str) -> str:
+def _drop_negation(term: str) -> str:
     """Return the term without its negation."""
-    kept = [
-        w for w in term.lower().split() if w not in _NEGATIONS and w not in ("do", "does", "am")
-    ]
-    return " ".join(kept)
+    dropped = _NEGATIONS | {"do", "does", "am"}
+    return " ".join(word for word in term.lower().split() if word not in dropped)
 
 
-def _listed(words) -> str:
+def _quote_words(words) -> str:
     return ", ".join(f"'{word}'" for word in sorted(words))

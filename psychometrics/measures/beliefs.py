@@ -69,9 +69,9 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     array([[False,  True]])
     """
     check_names(rows=rows, words=words)
-    texts, places = _unique(rows)
-    lemmas = {_fold(word) for word in _texts(words)} - {""}
-    return np.array([not lemmas.isdisjoint(_words(text)) for text in texts])[places]
+    texts, places = _distinct_texts(rows)
+    lemmas = {_fold(word) for word in _check_texts(words)} - {""}
+    return np.array([not lemmas.isdisjoint(_split_words(text)) for text in texts])[places]
 
 
 def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:
@@ -167,12 +167,10 @@ def shares_by_rank(
     """
     check_names(by=by)
     check_columns(completions, [*by, unit])
-    marked, categories = _marked(completions, lexicon, [*by, unit])
-    parts = [
-        mean_table(marked, name, [*by, "rank"], unit).assign(category=name) for name in categories
-    ]
-    found = pd.concat(parts, ignore_index=True)
-    return found[["category", *found.columns.drop("category")]]
+    marked, categories = _mark_completions(completions, lexicon, [*by, unit])
+    curves = {name: mean_table(marked, name, [*by, "rank"], unit) for name in categories}
+    table = pd.concat(curves, names=["category"]).reset_index("category")
+    return table.reset_index(drop=True)
 
 
 def group_differences(
@@ -208,7 +206,9 @@ def group_differences(
     DataFrame
         By ``category`` and ``respondent_id``: the shares of the ``first`` and the ``second`` group,
         and :func:`contrast` of their difference. A single unit says nothing about its group's
-        variation, so ``low, high, p`` are missing if a group has only one.
+        variation, so ``low, high, p`` are missing if a group has only one. The interval is also
+        missing if all units of each group agree, as when no completion is hurtful: resampling them
+        shows no variation.
 
     Raises
     ------
@@ -230,24 +230,27 @@ def group_differences(
     check_numbers(draws=draws, seed=seed)
     pair = list(pair) if isinstance(pair, Iterable) else [pair]
     check_columns(completions, (), gaps=[by])
-    marked, categories = _marked(completions, lexicon, [by, unit])
+    marked, categories = _mark_completions(completions, lexicon, [by, unit])
     marked = marked[marked[by].isin(pair)]
     check_columns(marked, [unit])
     units = marked.drop_duplicates([by, unit])
     has_both = marked.groupby("respondent_id", observed=True)[by].nunique() == 2
     if not len(has_both) or not has_both.all() or units[unit].duplicated().any():
-        what = f"two groups that every model completed, without a common {unit}"
-        raise ParameterError(f"{by}: name {what}, got {pair}.")
+        wanted = f"two groups that every model completed, without a common {unit}"
+        raise ParameterError(f"{by}: name {wanted}, got {pair}.")
 
     rows = []
-    for name in categories:
-        for respondent, part in marked.groupby("respondent_id", sort=False, observed=True):
-            cells = part.groupby([by, unit], observed=True)[name].agg(["sum", "count"])
-            is_first = (cells.index.get_level_values(0) == pair[0]).astype(float)
-            shares = _group_shares(cells, is_first, draws, np.random.default_rng(seed))
-            row = {"category": name, "respondent_id": respondent}
+    for category in categories:
+        for respondent, answers in marked.groupby("respondent_id", sort=False, observed=True):
+            hits = answers.groupby([by, unit], observed=True)[category].agg(["sum", "count"])
+            is_first = (hits.index.get_level_values(0) == pair[0]).astype(float)
+            shares = _group_shares(hits, is_first, draws, np.random.default_rng(seed))
+            row = {"category": category, "respondent_id": respondent}
             row |= {"first": shares[0][0], "second": shares[1][0]}
             row |= contrast(shares[0] - shares[1])
+
+            if row["low"] == row["high"]:
+                row |= {"low": np.nan, "high": np.nan}
             if min(is_first.sum(), (1 - is_first).sum()) < 2:
                 row |= dict.fromkeys(("low", "high", "p"), np.nan)
             rows.append(row)
@@ -259,7 +262,6 @@ def agreement(
     completions: pd.DataFrame,
     vectors: Callable[[list[str]], np.ndarray] | None = None,
     families: Mapping[str, str] | None = None,
-    unit: str = "template",
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return the agreement of models' completions at each rank, by pair or by family.
@@ -278,15 +280,13 @@ def agreement(
     families : mapping of str to str, optional
         The family of each model. Pairs of models are then pooled within each family; all other
         pairs form the group *between families*.
-    unit : str
-        The sampling unit.
     seed : int
         Seed of the chance level.
 
     Returns
     -------
     DataFrame
-        ``group`` (the pair or the family), ``rank``; ``mean, low, high, n`` over the units, and
+        ``group`` (the pair or the family), ``rank``; ``mean, low, high, n`` over the templates, and
         ``chance``, the mean at the chance level.
 
     Raises
@@ -308,7 +308,7 @@ def agreement(
     kinds = {"vectors": Callable | None, "families": Mapping | None}
     check_kinds({"vectors": vectors, "families": families}, kinds)
     check_numbers(seed=seed)
-    check_columns(completions, [*_COMPLETIONS, unit], once=["respondent_id", "template", "rank"])
+    check_columns(completions, _COMPLETIONS, once=["respondent_id", "template", "rank"])
     wide = completions.pivot(
         index=["rank", "template"], columns="respondent_id", values="completion"
     )
@@ -317,27 +317,27 @@ def agreement(
     if families is not None and not all(name in families for name in wide):
         raise ParameterError(f"families: give the family of each model: {', '.join(wide)}.")
 
-    compare = _same if vectors is None else _by_meaning(vectors)
-    dealt = wide.groupby(level="rank").transform(_dealt, rng=np.random.default_rng(seed))
-    units = completions.drop_duplicates("template").set_index("template", drop=False)[unit]
+    other_templates = wide.groupby(level="rank").transform(
+        _deal_completions, rng=np.random.default_rng(seed)
+    )
     stems = [template.split(_MASK)[0].strip() for _, template in wide.index]
-    rows = []
-    for one, other in combinations(wide, 2):
-        group = f"{one}, {other}"
+    tables = []
+    for first, second in combinations(wide, 2):
+        group = f"{first}, {second}"
         if families is not None:
-            same = families[one] == families[other]
-            group = families[one] if same else "between families"
+            is_family = families[first] == families[second]
+            group = families[first] if is_family else "between families"
 
-        row = {"group": group, unit: wide.index.get_level_values("template").map(units)}
-        row |= {"rank": wide.index.get_level_values("rank")}
-        row["similarity"] = compare(stems, wide[one], wide[other])
-        rows.append(pd.DataFrame(row | {"chance": compare(stems, wide[one], dealt[other])}))
+        table = wide.index.to_frame(index=False).assign(group=group)
+        table["similarity"] = _similarities(stems, wide[first], wide[second], vectors)
+        table["chance"] = _similarities(stems, wide[first], other_templates[second], vectors)
+        tables.append(table)
 
-    pairs = pd.concat(rows, ignore_index=True)
-    found = mean_table(pairs, "similarity", ["group", "rank"], unit)
-    found[["low", "high"]] = found[["low", "high"]].clip(-1, 1)
+    pairs = pd.concat(tables, ignore_index=True)
+    means = mean_table(pairs, "similarity", ["group", "rank"], "template")
+    means[["low", "high"]] = means[["low", "high"]].clip(-1, 1)
     chance = pairs.groupby(["group", "rank"], sort=False)["chance"].mean()
-    return found.join(chance, on=["group", "rank"])
+    return means.join(chance, on=["group", "rank"])
 
 
 def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]:
@@ -376,7 +376,7 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
     return {name: part.astype(bool).reshape(shape) for name, part in bits.items()}
 
 
-def _marked(
+def _mark_completions(
     completions: pd.DataFrame, lexicon: pd.DataFrame | Iterable[str], columns: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the named columns, and one per category: whether a completion has one of its words."""
@@ -410,7 +410,7 @@ def _group_shares(
     return shares
 
 
-def _dealt(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
+def _deal_completions(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
     """Return completions in a random order that leaves none at its own template."""
     order = rng.permutation(len(column))
     dealt = np.empty(len(column), dtype=object)
@@ -418,23 +418,24 @@ def _dealt(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
     return dealt
 
 
-def _same(stems: list[str], first: pd.Series, second: pd.Series) -> np.ndarray:
-    return first.str.casefold().to_numpy() == second.str.casefold().to_numpy()
+def _similarities(
+    stems: list[str],
+    first: pd.Series,
+    second: pd.Series,
+    vectors: Callable[[list[str]], np.ndarray] | None,
+) -> np.ndarray:
+    """Return whether completions are the same or, with vectors, the cosines of whole templates."""
+    if vectors is None:
+        return first.str.casefold().to_numpy() == second.str.casefold().to_numpy()
 
-
-def _by_meaning(vectors: Callable[[list[str]], np.ndarray]) -> Callable[..., np.ndarray]:
-    """Return a function that compares completed templates by the cosine of their vectors."""
-
-    def embedded(stems: list[str], completions: pd.Series) -> np.ndarray:
+    units = []
+    for completions in (first, second):
         texts = [f"{stem} {text.strip()}" for stem, text in zip(stems, completions, strict=True)]
         places, unique = pd.factorize(np.array(texts, dtype=object))
         rows = as_numbers("vectors of the texts", vectors(list(unique)), axes=2)
-        return (rows / np.linalg.norm(rows, axis=1, keepdims=True))[places]
+        units.append((rows / np.linalg.norm(rows, axis=1, keepdims=True))[places])
 
-    def compare(stems: list[str], first: pd.Series, second: pd.Series) -> np.ndarray:
-        return (embedded(stems, first) * embedded(stems, second)).sum(axis=1)
-
-    return compare
+    return (units[0] * units[1]).sum(axis=1)
 
 
 @functools.lru_cache(maxsize=1 << 18)
@@ -447,17 +448,17 @@ def _fold(word: str) -> str:
     return "".join(c for c in plain if not unicodedata.combining(c))
 
 
-def _unique(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
+def _distinct_texts(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
     """Return the distinct completions, and each completion's index among them, shape (T, K)."""
     sizes = {len(row) if isinstance(row, Sized) and not isinstance(row, str) else 0 for row in rows}
     if len(sizes) != 1 or 0 in sizes:
         raise ParameterError("Every template must have the same number of completions, at least 1.")
     place: dict[str, int] = {}
     each = [place.setdefault(text, len(place)) for text in chain.from_iterable(rows)]
-    return _texts(place), np.array(each).reshape(len(rows), len(rows[0]))
+    return _check_texts(place), np.array(each).reshape(len(rows), len(rows[0]))
 
 
-def _texts(values: Iterable[object]) -> list[str]:
+def _check_texts(values: Iterable[object]) -> list[str]:
     texts = []
     for text in values:
         if not isinstance(text, str):
@@ -467,6 +468,6 @@ def _texts(values: Iterable[object]) -> list[str]:
     return texts
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     words = text.translate(_BLANKED).split()
     return words if text.isascii() else list(map(_fold, words))

@@ -20,7 +20,7 @@ from ..checks import as_numbers, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from .intervals import jackknife_half_width
-from .reliability import alphas
+from .reliability import _coefficient_interval, alphas
 from .scoring import keyed_items
 
 # Nulls: respondents without a trait, with a habit alone, or with chance differences alone.
@@ -32,7 +32,6 @@ _ROUNDING = 1e-12
 def bias_shares(
     items: pd.DataFrame,
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-    unit: str = "respondent_id",
     draws: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -65,7 +64,7 @@ def bias_shares(
     .. math:: \pi_b^* = \frac12 \left(1 + \frac{r_{PR}}{\sqrt{\alpha_P \alpha_R}}\right)
               = \frac12 \left(1 + \frac{\bar c_{PR}}{\sqrt{\bar c_{PP}\, \bar c_{RR}}}\right).
 
-    Rows of one unit, such as the runs of a model, are averaged first, since they are not
+    Rows of one respondent, such as the runs of a model, are averaged first, since they are not
     independent respondents; see :func:`runs_and_units` before interpreting the shares.
 
     Parameters
@@ -74,10 +73,8 @@ def bias_shares(
         Raw item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them. For
         each scale, only rows with answers to all of its items are used.
     questionnaires : str, Path or Questionnaire, or several
-    unit : str
-        Column of the sampling units, such as respondents, or models that were asked repeatedly.
     draws : int
-        Number of samples of each null, each with as many units and rows as the answers.
+        Number of samples of each null, each with as many respondents and rows as the answers.
     seed : int
         Seed of the nulls.
 
@@ -88,22 +85,22 @@ def bias_shares(
         its mean and the central 95 % of its draws (``random, random_low, random_high``, …). The
         statistics are those of :func:`bias_statistics`.
 
-        The 95 % intervals are jackknife intervals over the ``n`` units, on Fisher's scale for the
-        share and as in :func:`psychometrics.measures.reliability.omega` for the alphas. With 12, 18
-        and 56 units the interval of the share covers the true share in 93 to 97 % of samples; the
-        intervals of the disattenuated share and of the parts are too short in small samples
-        (coverage of 86 to 92, 91 to 94 and 94 to 97 %). Values are missing for the shares of a
-        scale with items of one kind, for the disattenuated share if the items of a kind do not
-        covary positively, for all statistics with fewer than three units, and for the intervals
-        with three.
+        The 95 % intervals are jackknife intervals over the ``n`` respondents, on Fisher's scale for
+        the share and as in :func:`psychometrics.measures.reliability.omega` for the alphas. With
+        12, 18 and 56 respondents the interval of the share covers the true share in 93 to 97 % of
+        samples; the intervals of the disattenuated share and of the parts are too short in small
+        samples (coverage of 86 to 92, 91 to 94 and 94 to 97 %). Values are missing for the shares
+        of a scale with items of one kind, for the disattenuated share if the items of a kind do not
+        covary positively, for all statistics with fewer than three respondents, and for the
+        intervals with three.
 
         The nulls are ``random`` answers; respondents with a ``habit``, each with its own preference
         for options, as in :func:`psychometrics.measures.styles.empty_answers`; ``agreeing``,
         ``middle`` and ``ends``, where each respondent has its own probability of choosing the
         highest option, the middle one or one of the two ends, and otherwise answers at random; and
-        ``permuted``, where every item's answers are shuffled over the units. Answers to prompts
-        have no options and therefore only the last null; for untrained heads, compute the shares
-        from :func:`psychometrics.nulls.respondents.null_answers`.
+        ``permuted``, where every item's answers are shuffled over the respondents. Answers to
+        prompts have no options and therefore only the last null; for untrained heads, compute the
+        shares from :func:`psychometrics.nulls.respondents.null_answers`.
 
     Raises
     ------
@@ -120,20 +117,20 @@ def bias_shares(
     >>> from psychometrics import item_scores, load_questionnaire
     >>> from psychometrics.measures.styles import empty_answers
     >>> blind = item_scores(empty_answers("ipip20", respondents=24, runs=1, seed=3))
-    >>> found = bias_shares(blind, "ipip20", draws=50).query("statistic == 'bias'")
-    >>> bool((found["low"] < 0.5).all() and (found["high"] > 0.5).all())
+    >>> shares = bias_shares(blind, "ipip20", draws=50).query("statistic == 'bias'")
+    >>> bool((shares["low"] < 0.5).all() and (shares["high"] > 0.5).all())
     True
     """
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     check_numbers(draws=draws, seed=seed)
     rng = np.random.default_rng(seed)
     parts = []
-    for questionnaire, scale in _scales(questionnaires):
+    for questionnaire, scale in _load_scales(questionnaires):
         keys = np.array(list(questionnaire.keys(scale).values()))
-        rows = _raw_rows(items, questionnaire, scale, unit)
-        units = rows.groupby(level=0, sort=False)
-        values = units.mean().to_numpy()
-        counts = units.size().to_numpy()
+        rows = _raw_answers(items, questionnaire, scale)
+        respondents = rows.groupby(level=0, sort=False)
+        values = respondents.mean().to_numpy()
+        counts = respondents.size().to_numpy()
 
         table = _with_intervals(values, keys)
         options = [_scaled_options(questionnaire, item) for item in questionnaire.keys(scale)]
@@ -312,17 +309,17 @@ def orthogonality(
     [0.714]
     """
     rows = []
-    for questionnaire, scale in _scales(questionnaires):
+    for questionnaire, scale in _load_scales(questionnaires):
         keys = np.array(list(questionnaire.keys(scale).values()))
         size = len(keys)
-        turned = int((keys < 0).sum())
+        reversed_items = int((keys < 0).sum())
         row: dict[str, str | float] = {
             "questionnaire": questionnaire.id,
             "scale": scale.id,
             "title": scale.title,
             "items": size,
-            "reversed": turned,
-            "orthogonality": min(turned, size - turned) / size,
+            "reversed": reversed_items,
+            "orthogonality": min(reversed_items, size - reversed_items) / size,
             "bias_habit": np.nan,
             "alpha_habit": np.nan,
         }
@@ -331,9 +328,9 @@ def orthogonality(
         options = counts.pop()
         comparable = options > 1 and not counts
 
-        if comparable and 0 < turned < size:
-            plain = size - turned
-            r = np.sqrt(plain / (plain + options) * turned / (turned + options))
+        if comparable and 0 < reversed_items < size:
+            plain = size - reversed_items
+            r = np.sqrt(plain / (plain + options) * reversed_items / (reversed_items + options))
             row["bias_habit"] = (1 + r) / 2
 
         if comparable and size > 1:
@@ -376,8 +373,9 @@ def runs_and_units(
         answer, scaled to run from −1 to 1 where items have options), ``share, low, high``, the
         intraclass correlation :math:`\rho` with its 95 % interval, and ``effective``, the number
         :math:`n_\text{eff}`, which is at most the number of rows. The estimated variance between
-        units falls below 0 if units differ less than the variation of their rows predicts. Values
-        are missing if no unit has two rows; a single unit has only ``within``.
+        units falls below 0 if units differ less than the variation of their rows predicts; the
+        correlation is never below −1, not even with fewer than two rows per unit. Values are
+        missing if no unit has two rows; a single unit has only ``within``.
 
     Raises
     ------
@@ -397,22 +395,22 @@ def runs_and_units(
     >>> from psychometrics.measures.styles import empty_answers
     >>> kinds = ("random", "middle", "agree")
     >>> answers = pd.concat(empty_answers("gse", kind, runs=2) for kind in kinds)
-    >>> found = runs_and_units(item_scores(answers), "gse").iloc[0]
-    >>> int(found["rows"]), bool(found["effective"] < 4)
+    >>> row = runs_and_units(item_scores(answers), "gse").iloc[0]
+    >>> int(row["rows"]), bool(row["effective"] < 4)
     (6, True)
     """
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
-    tables = []
-    for questionnaire, scale in _scales(questionnaires):
+    variances = []
+    for questionnaire, scale in _load_scales(questionnaires):
         keys = np.array(list(questionnaire.keys(scale).values()))
-        rows = _raw_rows(items, questionnaire, scale, "respondent_id")
+        rows = _raw_answers(items, questionnaire, scale)
         scores = pd.Series(rows.to_numpy() @ keys / len(keys), rows.index)
         row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
-        tables.append(row | _one_way(scores))
-    return pd.DataFrame(tables)
+        variances.append(row | _variance_components(scores))
+    return pd.DataFrame(variances)
 
 
-def _one_way(scores: pd.Series) -> dict[str, float]:
+def _variance_components(scores: pd.Series) -> dict[str, float]:
     """Return the variance components of scores by unit, with the intraclass correlation."""
     groups = scores.groupby(level=0)
     counts = groups.size()
@@ -420,67 +418,59 @@ def _one_way(scores: pd.Series) -> dict[str, float]:
     units = len(counts)
     rows = len(scores)
     names = ("between", "within", "share", "low", "high", "effective")
-    found = {"units": units, "rows": rows} | dict.fromkeys(names, np.nan)
+    row = {"units": units, "rows": rows} | dict.fromkeys(names, np.nan)
 
     if rows == units:
-        return found
+        return row
 
     ms_within = (groups.var(ddof=0) * counts).sum() / (rows - units)
     if units == 1:
-        return found | {"within": ms_within}
+        return row | {"within": ms_within}
 
     per_unit = (rows - (counts**2).sum() / rows) / (units - 1)
     ms_between = (counts * (means - scores.mean()) ** 2).sum() / (units - 1)
     between = (ms_between - ms_within) / per_unit
 
     if ms_between + ms_within <= _ROUNDING * (scores**2).mean():
-        return found
+        return row
 
-    share = between / (between + ms_within)
-    low = np.nan
-    high = np.nan
+    share = max(between / (between + ms_within), -1.0)
+    low = high = np.nan
 
     if ms_within > _ROUNDING * ms_between:
         degrees = (units - 1, rows - units)
         ratio = ms_between / ms_within
         ends = ratio / special.fdtri(*degrees, [0.975, 0.025])
-        low, high = (ends - 1) / (ends + per_unit - 1)
+        low, high = ((ends - 1) / (ends + per_unit - 1)).clip(min=-1)
 
     effective = rows / (1 + (per_unit - 1) * max(share, 0))
     values = (between, ms_within, share, low, high, effective)
-    return found | dict(zip(names, map(float, values), strict=True))
+    return row | dict(zip(names, map(float, values), strict=True))
 
 
-def _scales(
+def _load_scales(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
 ) -> list[tuple[Questionnaire, Scale]]:
     """Return all scales, each with its questionnaire."""
     loaded = load_questionnaires(questionnaires, texts=False)
-    pairs = [(one, scale) for one in loaded for scale in one.scales]
+    pairs = [(questionnaire, scale) for questionnaire in loaded for scale in questionnaire.scales]
     if not pairs:
         raise ParameterError("The questionnaires have no scale; use one with keyed items.")
     return pairs
 
 
-def _raw_rows(
-    items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale, unit: str
-) -> pd.DataFrame:
-    """Return the raw answers to a scale by unit, with a row for each complete administration.
+def _raw_answers(items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> pd.DataFrame:
+    """Return the raw answers to a scale by respondent, one row per complete administration.
 
     Answers to items are rescaled to run from -1 to 1.
     """
-    check_columns(items, [unit])
     keyed = keyed_items(items, questionnaire, scale).dropna()
-
-    if unit not in keyed.index.names:
-        raise ParameterError(f"unit: answers to prompts are not split by '{unit}'; leave unit out.")
-
     if keyed.index.nlevels > 1:
         ends = np.array([questionnaire.ends(item) for item in keyed])
         keyed = 2 * (keyed - ends[:, 0]) / (ends[:, 1] - ends[:, 0]) - 1
 
     keys = pd.Series(questionnaire.keys(scale))
-    return (keyed * keys).astype(float).set_axis(keyed.index.get_level_values(unit))
+    return (keyed * keys).astype(float).set_axis(keyed.index.get_level_values("respondent_id"))
 
 
 def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...]:
@@ -494,37 +484,35 @@ def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...
 
 
 def _with_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
-    """Return statistics of a table of units by items, with jackknife intervals over units."""
-    whole = _statistics(_covariances(values)[None], keys).iloc[0]
-    ends = [(np.nan, np.nan)] * len(whole)
+    """Return statistics of respondents by items, with jackknife intervals over respondents."""
+    statistics = _statistics(_covariances(values)[None], keys).iloc[0]
+    ends = [(np.nan, np.nan)] * len(statistics)
 
     if len(values) > 3:
         without = _statistics(_covariances_without(values), keys)
         ends = [
-            _jackknife_ends(name, whole[name], without[name].to_numpy()) for name in whole.index
+            _jackknife_interval(name, value, without[name].to_numpy())
+            for name, value in statistics.items()
         ]
 
-    table = pd.DataFrame(ends, whole.index, ["low", "high"])
-    table.insert(0, "value", whole)
+    table = pd.DataFrame(ends, statistics.index, ["low", "high"])
+    table.insert(0, "value", statistics)
     table.loc["bias_disattenuated"] = table.loc["bias_disattenuated"].clip(0, 1)
     return table
 
 
-def _jackknife_ends(name: str, value: float, without: np.ndarray) -> tuple[float, float]:
+def _jackknife_interval(name: str, value: float, without: np.ndarray) -> tuple[float, float]:
     """Return a statistic's 95 % interval, computed on a scale on which it is symmetric."""
-    together = np.append(without, value)
-    if name == "bias":
-        if not (np.abs(2 * together - 1) < 1 - _ROUNDING).all():  # also false for missing values
-            return np.nan, np.nan
-        half = float(jackknife_half_width(np.arctanh(2 * without - 1)))
-        middle = np.arctanh(2 * value - 1)
-        return (1 + np.tanh(middle - half)) / 2, (1 + np.tanh(middle + half)) / 2
-
     if name in ("alpha", "alpha_raw"):
-        if not (together < 1).all():
+        return _coefficient_interval(value, without)
+
+    if name == "bias":
+        correlations = 2 * np.append(without, value) - 1
+        if not (np.abs(correlations) < 1 - _ROUNDING).all():  # also false for missing values
             return np.nan, np.nan
-        half = float(jackknife_half_width(np.log(1 - without)))
-        return 1 - (1 - value) * np.exp(half), 1 - (1 - value) * np.exp(-half)
+        *rest, middle = np.arctanh(correlations)
+        half = float(jackknife_half_width(rest))
+        return (1 + np.tanh(middle - half)) / 2, (1 + np.tanh(middle + half)) / 2
 
     half = float(jackknife_half_width(without))
     return value - half, value + half
@@ -581,7 +569,7 @@ def _null_sample(
     strength = rng.random(len(counts))
     sample = np.empty((len(counts), len(options)))
     for values in sorted(set(options)):
-        columns = [number for number, one in enumerate(options) if one == values]
+        columns = [number for number, of_item in enumerate(options) if of_item == values]
         chances = _chances(null, len(values), strength, rng)[:, None, :]
         times = np.broadcast_to(counts[:, None], (len(counts), len(columns)))
         sample[:, columns] = rng.multinomial(times, chances) @ np.array(values) / times
@@ -617,9 +605,11 @@ def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
     columns["error_part"] = 1 - halves["within"]
 
     missing = np.full(len(matrices), np.nan)
-    several = len(keys) > 1
-    columns["alpha"] = alphas(matrices * np.outer(keys, keys)) if several else missing
-    columns["alpha_raw"] = alphas(matrices) if several else missing
+    columns |= {"alpha": missing, "alpha_raw": missing}
+    if len(keys) > 1:
+        columns["alpha"] = alphas(matrices * np.outer(keys, keys))
+        columns["alpha_raw"] = alphas(matrices)
+
     columns["alpha_gain"] = columns["alpha"] - columns["alpha_raw"]
 
     return pd.DataFrame(columns)
@@ -639,14 +629,14 @@ def _halves(matrices: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
     between = means[:, 0, 1]
 
     # the mean covariance of two items of a kind: the variance of their mean without item variances
-    own = np.diagonal(matrices, axis1=1, axis2=2)
-    own_means = np.stack([own[:, plain].mean(axis=1), own[:, ~plain].mean(axis=1)], axis=1)
+    items = np.diagonal(matrices, axis1=1, axis2=2)
+    item_means = np.stack([items[:, plain].mean(axis=1), items[:, ~plain].mean(axis=1)], axis=1)
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        within = (sizes * variances - own_means) / (sizes - 1)
-        varies = (variances > _ROUNDING * own_means).all(axis=1)
+        within = (sizes * variances - item_means) / (sizes - 1)
+        varies = (variances > _ROUNDING * item_means).all(axis=1)
         r = np.where(varies, between / np.sqrt(variances.prod(axis=1)), np.nan)
-        sound = varies & (within > _ROUNDING * own_means).all(axis=1)
+        sound = varies & (within > _ROUNDING * item_means).all(axis=1)
         r_true = np.where(sound, between / np.sqrt(within.prod(axis=1)), np.nan)
         variance = np.where(varies, variances.mean(axis=1), np.nan)
 

@@ -64,8 +64,9 @@ def category_scores(
     [0.0, 0.0]
     """
     _check_answers(answers, ("questionnaire",))
-    parts = [_category_rows(answers, q) for q in load_questionnaires(questionnaires, texts=False)]
-    return pd.concat(parts, ignore_index=True)
+    loaded = load_questionnaires(questionnaires, texts=False)
+    tables = [_category_table(answers, questionnaire) for questionnaire in loaded]
+    return pd.concat(tables, ignore_index=True)
 
 
 def ideal_answers(
@@ -109,14 +110,15 @@ def ideal_answers(
     questionnaire = load_questionnaire(questionnaire, texts=False)
     check_choice(questionnaire.categories, category=category)
     check_flags(opposite=opposite)
-    at = questionnaire.categories.index(category)
+    column = questionnaire.categories.index(category)
     sign = -1 if opposite else 1
-    weights = [w for item in questionnaire.items for row in item.weights or () for w in row]
-    bar = max(sign * w for w in weights) - as_numbers("within", within, axes=0)
+    options = list(_weighted_options(questionnaire))
+    greatest = max(sign * weight for _, _, weights in options for weight in weights)
+    least = greatest - as_numbers("within", within, axes=0)
     rows = [
-        (item.id, option.value, option.label, row[at])
-        for item, option, row in _weighted_options(questionnaire)
-        if sign * row[at] >= bar
+        (item.id, option.value, option.label, weights[column])
+        for item, option, weights in options
+        if sign * weights[column] >= least
     ]
 
     return pd.DataFrame(rows, columns=["item_id", "value", "label", "weight"])
@@ -131,38 +133,37 @@ def _weighted_options(
             yield item, option, weights
 
 
-def _category_rows(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+def _category_table(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     if not questionnaire.categories:
         raise ParameterError(f"{questionnaire.id} has no categories; use scale_scores.")
-    rows = {
-        (item.id, float(option.value)): row
-        for item, option, row in _weighted_options(questionnaire)
+    by_option = {
+        (item.id, float(option.value)): weights
+        for item, option, weights in _weighted_options(questionnaire)
     }
-    weights = pd.DataFrame(rows, index=list(questionnaire.categories)).T
-    part = _option_shares(answers, questionnaire, weights.index)
-    items = part.groupby([*_KEYS, "item_id"], sort=False)
-    share = part["probability"] / items["probability"].transform("sum")
+    weights = pd.DataFrame(by_option, index=list(questionnaire.categories)).T
+    options = _option_shares(answers, questionnaire, weights.index)
+    items = options.groupby([*_KEYS, "item_id"], sort=False)
+    share = options["probability"] / items["probability"].transform("sum")
 
     if share.isna().any():
         raise ParameterError(f"{questionnaire.id}: probabilities are all 0; leave the item out.")
-    places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
-    values = weights.loc[places].to_numpy()
-    by = [part[name] for name in (*_KEYS, "item_id")]
-    weighted = (share.to_numpy()[:, None] * x for x in (values, values**2))
-    frames = (pd.DataFrame(x, part.index, weights.columns) for x in weighted)
-    mean, square = (frame.groupby(by, sort=False).sum() for frame in frames)
+    places = pd.MultiIndex.from_frame(options[["item_id", "value"]])
+    values = weights.loc[places].set_axis(options.index)
+    by = [options[name] for name in (*_KEYS, "item_id")]
+    mean = values.mul(share, axis=0).groupby(by, sort=False).sum()
+    square = (values**2).mul(share, axis=0).groupby(by, sort=False).sum()
     runs = {"level": list(_KEYS), "sort": False}
     bias = pd.Series(questionnaire.bias or 0.0, weights.columns)
     ends = weights.groupby(level=0)
     answered = mean.groupby(**runs).size()
-    whole = answered == len(questionnaire.items)
-    score = (mean.groupby(**runs).sum() + bias).where(whole)
-    found = {
+    is_complete = answered == len(questionnaire.items)
+    score = (mean.groupby(**runs).sum() + bias).where(is_complete)
+    statistics = {
         "score": score,
         "share": score.div(score.sum(axis=1).replace(0, np.nan), axis=0),
         "sd": np.sqrt((square - mean**2).clip(lower=0).groupby(**runs).sum()),
     }
-    table = pd.concat({name: wide.stack() for name, wide in found.items()}, axis=1)
+    table = pd.concat({name: wide.stack() for name, wide in statistics.items()}, axis=1)
     table = table.rename_axis([*_KEYS, "category"]).reset_index()
     table["low"] = table["category"].map(ends.min().sum() + bias)
     table["high"] = table["category"].map(ends.max().sum() + bias)
@@ -175,39 +176,40 @@ def _option_shares(
     answers: pd.DataFrame, questionnaire: Questionnaire, options: pd.Index
 ) -> pd.DataFrame:
     """Return one row per answer or option with its probability, after checking them."""
-    part = answers[answers["questionnaire"] == questionnaire.id]
-    if part.empty:
+    rows = answers[answers["questionnaire"] == questionnaire.id]
+    if rows.empty:
         raise ParameterError(f"There are no answers to {questionnaire.id}; add them.")
 
-    if "run" not in part:
-        part = part.assign(run=1)
+    if "run" not in rows:
+        rows = rows.assign(run=1)
 
-    if "probability" not in part:
-        chosen = _values(part, list(_KEYS)).rename(columns={"score": "value"}).dropna()
-        part = chosen.assign(probability=1.0)
-    elif "status" in part:
-        part = part[part["status"] == "ok"]
+    if "probability" not in rows:
+        chosen = _values(rows, list(_KEYS)).rename(columns={"score": "value"}).dropna()
+        rows = chosen.assign(probability=1.0)
+    elif "status" in rows:
+        rows = rows[rows["status"] == "ok"]
 
-    _check_answers(part, (*_KEYS, "item_id"), ["value", "probability"])
-    if not (part["probability"] >= 0).all():
+    _check_answers(rows, (*_KEYS, "item_id"), ["value", "probability"])
+    if not (rows["probability"] >= 0).all():
         raise ParameterError(f"{questionnaire.id}: probabilities must be numbers of at least 0.")
 
-    part = part.astype({"value": float}).reset_index(drop=True)
-    places = pd.MultiIndex.from_frame(part[["item_id", "value"]])
-    inside = places.isin(options)
-    if not inside.all():
-        item, option = places[~inside][0]
+    rows = rows.astype({"value": float}).reset_index(drop=True)
+    places = pd.MultiIndex.from_frame(rows[["item_id", "value"]])
+    is_option = places.isin(options)
+    if not is_option.all():
+        item, option = places[~is_option][0]
         raise ParameterError(f"{questionnaire.id}, item {item}: no option {option:g}; correct it.")
 
     keys = [*_KEYS, "item_id", "value"]
-    check_columns(part, (), once=[*keys, *({"permutation"} & {*part})])
-    if "permutation" in part:
-        logs = np.log(part["probability"].clip(lower=1e-300))
-        if "log_probability" in part:  # long texts have it, since their probability rounds to 0
-            logs = part["log_probability"].fillna(logs)
+    orders = ["permutation"] if "permutation" in rows else []
+    check_columns(rows, (), once=[*keys, *orders])
+    if orders:
+        logs = np.log(rows["probability"].clip(lower=1e-300))
+        if "log_probability" in rows:  # long texts have it, since their probability rounds to 0
+            logs = rows["log_probability"].fillna(logs)
 
-        part = part.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
-        most = part.groupby([*_KEYS, "item_id"])["log"].transform("max")
-        part["probability"] = np.exp(part["log"] - most)
+        rows = rows.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
+        most = rows.groupby([*_KEYS, "item_id"])["log"].transform("max")
+        rows["probability"] = np.exp(rows["log"] - most)
 
-    return part
+    return rows

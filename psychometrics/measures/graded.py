@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from ..checks import check_choice, check_columns
 from ..exceptions import ParameterError
-from .irt import _aligned, _moments
+from .irt import _align_answers, _moments
 from .items import _as_numbers
 from .marginal_likelihood import (
     _SLOPE_LIMIT,
@@ -317,7 +317,7 @@ def _posterior(
         raise ParameterError("parameters must be a result of graded.fit(); fit the model first.")
 
     model = "graded" if names[0].startswith(_WORDS["graded"]) else "partial credit"
-    answers = _aligned(_as_numbers(answers), parameters)
+    answers = _align_answers(_as_numbers(answers), parameters)
     places = parameters[names].to_numpy(dtype=float)
     has_step = ~np.isnan(places)
     slopes = parameters["discrimination"].fillna(0).to_numpy()[:, None]

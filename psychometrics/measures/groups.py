@@ -15,6 +15,9 @@ from ..checks import check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from .factor import as_correlations
 
+_FEWEST_MATCHED = 10
+"""Fewest members of the reference group at a score for a comparison at that score."""
+
 
 def congruence(
     reference: pd.DataFrame,
@@ -93,14 +96,14 @@ def congruence(
     )
     target = rotate_factors(_loadings(correlations[None], factors)[0], "varimax")[0]
     loadings = _loadings(others[None], factors)
-    phi = _turned(loadings, target)[0]
+    phi = _rotated_congruences(loadings, target)[0]
 
     rng = np.random.default_rng(seed)
     exchanges = np.array([rng.permutation(len(items)) for _ in range(draws)])
     if len(order):
-        exchanges = _pushed(items, order)
+        exchanges = _shift_items(items, order)
 
-    chance = _turned(loadings[0][exchanges], target).mean(axis=1)
+    chance = _rotated_congruences(loadings[0][exchanges], target).mean(axis=1)
     low = high = np.nan
     if len(second) > len(items) and np.linalg.eigvalsh(others)[0] > 1e-10:
         repeats = _bootstrap(others, len(second), min(draws, 200), target, rng)
@@ -138,8 +141,8 @@ def _items_that_vary(
     return first[items], second[items]
 
 
-def _pushed(items: list[str], order: Sequence[str]) -> np.ndarray:
-    """Return the items' places after shifts by 1, 2, … places along the order."""
+def _shift_items(items: list[str], order: Sequence[str]) -> np.ndarray:
+    """Return the items' positions after shifts by 1, 2, … places along the order."""
     places = [items.index(item) for item in order if item in items]
     if len(places) != len(items) or len(set(places)) != len(items):
         raise ParameterError("order must list every item of both tables once; correct it.")
@@ -160,10 +163,10 @@ def _bootstrap(
     samples = wishart.rvs(rows - 1, correlations, size=draws, random_state=rng)
     loadings = _loadings(as_correlations(samples), target.shape[1])
 
-    return _turned(loadings, target).mean(axis=1)
+    return _rotated_congruences(loadings, target).mean(axis=1)
 
 
-def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 10) -> pd.DataFrame:
+def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:
     r"""Return each item's differential functioning: its mean difference at equal scale scores.
 
     With the focal group's numbers :math:`n_s` at each scale score as weights,
@@ -174,9 +177,8 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     ----------
     reference, focal : DataFrame
         ``item_id, score`` (the sum of its scale), ``n, sum, squares`` (number, sum and sum of
-        squares) of the item's keyed answers.
-    least : int
-        Fewest members of the reference group at a score; scores with fewer members are left out.
+        squares) of the item's keyed answers. Scores with fewer than ten members of the reference
+        group are left out.
 
     Returns
     -------
@@ -202,11 +204,10 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     >>> people = pd.DataFrame({"item_id": "a", "score": [1, 2], "n": 20, "sum": [5, 12],
     ...                        "squares": [5, 14]})
     >>> focal = pd.DataFrame({"item_id": "a", "score": [2], "n": 10, "sum": [20], "squares": [40]})
-    >>> found = standardised_dif(people, focal)
-    >>> float(found.loc["a", "smd"].round(2)), found.loc["a", "dif"]
+    >>> table = standardised_dif(people, focal)
+    >>> float(table.loc["a", "smd"].round(2)), table.loc["a", "dif"]
     (1.4, 'C')
     """
-    check_numbers(least=least)
     columns = ["n", "sum", "squares"]
 
     for table in (reference, focal):
@@ -214,7 +215,7 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
 
     whole = reference.groupby("item_id")[columns].sum()
     spread = whole["squares"] / whole["n"] - (whole["sum"] / whole["n"]) ** 2
-    both = focal.merge(reference[reference["n"] >= least], on=["item_id", "score"])
+    both = focal.merge(reference[reference["n"] >= _FEWEST_MATCHED], on=["item_id", "score"])
 
     for side in ("_x", "_y"):
         n = both[f"n{side}"]
@@ -230,15 +231,17 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame, least: int = 
     spread = np.sqrt(spread.reindex(items).where(spread > 0))
     smd = sums["smd"].where(spread.notna())
     half = (1.959964 * np.sqrt(sums["error"])).where(sums["n_x"] > 1)
-    found = pd.DataFrame({"smd": smd, "low": smd - half, "high": smd + half})
-    found["effect"] = effect = smd / spread
-    zero = (found["low"] <= 0) & (found["high"] >= 0)
-    kinds = [effect.isna() | half.isna(), zero | (effect.abs() <= 0.17), effect.abs() <= 0.25]
-    found["dif"] = np.select(kinds, np.array([None, "A", "B"]), "C")
-    found["n"] = sums["n_x"].fillna(0).astype(int)
-    found["matched"] = found["n"] / focal.groupby("item_id")["n"].sum()
+    effect = smd / spread
+    table = pd.DataFrame({"smd": smd, "low": smd - half, "high": smd + half, "effect": effect})
+    has_zero = (table["low"] <= 0) & (table["high"] >= 0)
+    classes = [
+        effect.isna() | half.isna(), has_zero | (effect.abs() <= 0.17), effect.abs() <= 0.25
+    ]  # fmt: skip
+    table["dif"] = np.select(classes, np.array([None, "A", "B"]), "C")
+    table["n"] = sums["n_x"].fillna(0).astype(int)
+    table["matched"] = table["n"] / focal.groupby("item_id")["n"].sum()
 
-    return found.rename_axis("item_id")
+    return table.rename_axis("item_id")
 
 
 def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:
@@ -247,9 +250,9 @@ def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:
     return vectors[:, :, -factors:] * np.sqrt(values[:, None, -factors:].clip(min=0))
 
 
-def _turned(loadings: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _rotated_congruences(loadings: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return each factor's congruence with its target after rotation, shape (D, F)."""
     left, _, right = np.linalg.svd(np.swapaxes(loadings, 1, 2) @ target)
-    turned = loadings @ left @ right
-    norms = np.sqrt((turned**2).sum(axis=1) * (target**2).sum(axis=0))
-    return (turned * target).sum(axis=1) / norms.clip(min=1e-12)
+    rotated = loadings @ left @ right
+    norms = np.sqrt((rotated**2).sum(axis=1) * (target**2).sum(axis=0))
+    return (rotated * target).sum(axis=1) / norms.clip(min=1e-12)

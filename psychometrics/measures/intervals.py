@@ -69,21 +69,21 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if np.isinf(values).any():
         raise ParameterError("An infinite number has no mean; leave infinite values out.")
 
-    there = ~np.isnan(values)
-    n = there.sum(axis=-1)
+    observed = ~np.isnan(values)
+    n = observed.sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(there, values, 0).sum(axis=-1) / n
-        away = np.where(there, values - mean[..., None], 0)
+        mean = np.where(observed, values, 0).sum(axis=-1) / n
+        away = np.where(observed, values - mean[..., None], 0)
         spread = np.sqrt((away**2).sum(axis=-1) / (n - 1))
         # rounding gives a constant series a spread of its own
-        largest = np.abs(np.where(there, values, 0)).max(axis=-1)
+        largest = np.abs(np.where(observed, values, 0)).max(axis=-1)
         spread = np.where((n > 1) & (spread <= 1e-12 * largest), 0.0, spread)
         skewness = (away**3).sum(axis=-1) / spread**3 * n / ((n - 1) * (n - 2))
         a = np.where((n > 2) & (spread > 0), skewness, 0.0) / (3 * np.sqrt(n))
         tails = np.stack([special.stdtrit(n - 1, 0.975), special.stdtrit(n - 1, 0.025)])
-        turned = np.where(np.abs(a) > 1e-6, (np.cbrt(1 + 3 * a * (tails - a / 2)) - 1) / a, tails)
+        arms = np.where(np.abs(a) > 1e-6, (np.cbrt(1 + 3 * a * (tails - a / 2)) - 1) / a, tails)
         longest = 1.5 * np.abs(tails)
-        low, high = mean - np.clip(turned, -longest, longest) * spread / np.sqrt(n)
+        low, high = mean - np.clip(arms, -longest, longest) * spread / np.sqrt(n)
 
     return low, high
 
@@ -138,11 +138,11 @@ def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
         raise ParameterError("values: give finite numbers for two samples of at least two each.")
 
     axes = range(values.ndim)
-    means = [_mean_of_known(values, tuple({*axes} - {axis})) for axis in samples]
+    means = [_observed_mean(values, tuple({*axes} - {axis})) for axis in samples]
     if np.isnan(np.concatenate(means)).any():
         raise ParameterError("values: a row or column has no value; leave it out.")
 
-    mean = float(_mean_of_known(values, tuple(axes)))
+    mean = float(_observed_mean(values, tuple(axes)))
     parts = np.array([of_sample.var(ddof=1) / len(of_sample) for of_sample in means])
     if not parts.sum():
         return mean, mean, float(mean == 0)
@@ -157,11 +157,11 @@ def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
     return mean - half, mean + half, p
 
 
-def _mean_of_known(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def _observed_mean(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Return means over the axes without missing values, missing where there is no value."""
-    known = ~np.isnan(values)
+    observed = ~np.isnan(values)
     with np.errstate(invalid="ignore"):  # 0 / 0
-        return np.where(known, values, 0.0).sum(axis=axes) / known.sum(axis=axes)
+        return np.where(observed, values, 0.0).sum(axis=axes) / observed.sum(axis=axes)
 
 
 def interval_over_ways(values: np.ndarray, ways: np.ndarray) -> dict[str, float]:
@@ -202,7 +202,7 @@ def interval_over_ways(values: np.ndarray, ways: np.ndarray) -> dict[str, float]
     conditions = [levels for levels in ways.T if len(np.unique(levels)) > 1]
     rows = []
     for levels in conditions or [np.zeros(values.shape[1])]:
-        by_level = [_mean_of_known(values[:, levels == one], (1,)) for one in np.unique(levels)]
+        by_level = [_observed_mean(values[:, levels == level], (1,)) for level in np.unique(levels)]
         low, high, p = crossed_interval(np.stack(by_level, axis=1))
         row = {"difference": (low + high) / 2, "low": low, "high": high, "p": p}
         rows.append(row | {"ways": len(by_level)})
@@ -249,8 +249,8 @@ def fisher_interval(
     check_flags(ranks=ranks)
     r = as_numbers("r", r)
     pairs = float(as_numbers("n", n, axes=0))
-    known = (np.abs(r) < 1 - 1e-12) & (pairs > 3)
-    z = np.arctanh(np.where(known, r, np.nan))
+    has_error = (np.abs(r) < 1 - 1e-12) & (pairs > 3)
+    z = np.arctanh(np.where(has_error, r, np.nan))
     half = special.ndtri(0.975) * np.sqrt((1 + ranks * r**2 / 2) / max(pairs - 3, 1))
     return np.tanh(z - half), np.tanh(z + half)
 
@@ -340,12 +340,18 @@ def mean_table(
     -------
     DataFrame
         The columns of ``by``, then ``mean``; ``low`` and ``high``, the interval of
-        :func:`mean_interval`; and ``n``, the number of units with a value.
+        :func:`mean_interval`; and ``n``, the number of units with a value. If all units have the
+        same share, as when nothing is hurtful, the interval is Wilson's, with a unit as one
+        observation: units that happen to agree do not show that all units would.
 
     Raises
     ------
     ParameterError
         A column is missing, there is no row, or a value is not a number.
+
+    References
+    ----------
+    Wilson (1927) for shares that do not vary.
 
     Examples
     --------
@@ -359,16 +365,28 @@ def mean_table(
     if table.empty:
         raise ParameterError("There are no observations; give at least one.")
     units = table.groupby([*by, unit], sort=False, observed=True)[value].mean().astype("float64")
-    parts = units.groupby(level=list(by), sort=False, observed=True) if by else [((), units)]
+    groups = units.groupby(level=list(by), sort=False, observed=True) if by else [((), units)]
     rows = []
-    for label, part in parts:
+    for label, values in groups:
         labels = label if isinstance(label, tuple) else (label,)
-        rows.append((*labels, part.mean(), *map(float, mean_interval(part)), part.count()))
+        low, high = map(float, mean_interval(values))
+        rows.append((*labels, values.mean(), low, high, values.count()))
 
     means = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
     if pd.api.types.is_bool_dtype(table[value]):
-        means[["low", "high"]] = means[["low", "high"]].clip(0, 1)
+        alike = means["low"] == means["high"]
+        low, high = _wilson_interval(means["mean"], means["n"])
+        means["low"] = means["low"].mask(alike, low).clip(0, 1)
+        means["high"] = means["high"].mask(alike, high).clip(0, 1)
     return means
+
+
+def _wilson_interval(share: pd.Series, n: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """Return Wilson's 95 % interval of shares of n observations."""
+    z = special.ndtri(0.975)
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
+    return np.minimum(centre - half, share), np.maximum(centre + half, share)
 
 
 def runs_needed(
@@ -433,8 +451,8 @@ def runs_needed(
 
     rows = []
     groups = table.groupby([*by], sort=False, observed=True) if len(by) else [((), table)]
-    for key, part in groups:
-        values = part[value].dropna().astype("float64")
+    for key, group in groups:
+        values = group[value].dropna().astype("float64")
         runs = len(values)
         sd = values.std(ddof=1)
         row = dict(zip(by, key, strict=True)) | {"runs": float(runs), "sd": sd}
@@ -502,15 +520,14 @@ def scale_intervals(
 
     if not questionnaire.scales:
         raise ParameterError(f"{questionnaire.id} has no scale; name a questionnaire that has.")
-    chosen = questionnaire.scale(scale or questionnaire.scales[0].id)
-    keyed = keyed_items(items, questionnaire, chosen)
+    keys = questionnaire.scale(scale or questionnaire.scales[0].id)
+    keyed = keyed_items(items, questionnaire, keys)
     low, high = mean_interval(keyed.to_numpy(dtype=float))
 
     if "run" in items:
-        size = len(chosen.items) if chosen.mode == "sum" else 1
-        low, high = (
-            np.clip(end, *np.divide(questionnaire.span(chosen), size)) for end in (low, high)
-        )
+        size = len(keys.items) if keys.mode == "sum" else 1
+        ends = np.divide(questionnaire.span(keys), size)
+        low, high = np.clip(low, *ends), np.clip(high, *ends)
 
     frame = pd.DataFrame({"score": keyed.mean(axis=1), "low": low, "high": high}, keyed.index)
     frame.insert(0, "respondent_id", keyed.index.get_level_values("respondent_id"))
@@ -605,10 +622,19 @@ def row_correlations(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
     shapes = [rows.shape for rows in pair]
     if shapes[0] != shapes[1]:
         raise ParameterError(f"xs and ys must be of one shape, got {shapes[0]} and {shapes[1]}.")
-    units = []
-    for rows in pair:
-        away = rows - rows.mean(axis=1, keepdims=True)
-        size = np.linalg.norm(away, axis=1, keepdims=True)
-        varies = size > 1e-12 * np.abs(rows).max(axis=1, keepdims=True)  # false for a gap
-        units.append(np.divide(away, size, out=np.full_like(away, np.nan), where=varies))
-    return np.clip((units[0] * units[1]).sum(axis=1), -1, 1)
+    first, second = (_unit_vectors(rows, axis=1) for rows in pair)
+    return np.clip((first * second).sum(axis=1), -1, 1)
+
+
+def _correlations(tables: np.ndarray) -> np.ndarray:
+    """Return the correlations of columns in each table, missing for constants and gaps."""
+    units = _unit_vectors(tables, axis=-2)
+    return np.clip(np.swapaxes(units, -1, -2) @ units, -1, 1)
+
+
+def _unit_vectors(values: np.ndarray, axis: int) -> np.ndarray:
+    """Return deviations from the means, of length 1; they are missing for constants and gaps."""
+    away = values - values.mean(axis=axis, keepdims=True)
+    length = np.linalg.norm(away, axis=axis, keepdims=True)
+    varies = length > 1e-12 * np.abs(values).max(axis=axis, keepdims=True)
+    return np.divide(away, length, out=np.full_like(away, np.nan), where=varies)

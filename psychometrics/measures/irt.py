@@ -109,7 +109,7 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     """
     check_choice((*_MODELS, "conditional"), model=model)
     check_flags(errors=errors)
-    answers = _binary(answers)
+    answers = _binary_answers(answers)
 
     # Threads with many small products wait longer than they compute. The limit holds for the whole
     # process: parallel fits may leave it set, which only costs time.
@@ -145,7 +145,7 @@ def probability(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     >>> probability(np.array([0.5]), one).round(2)
     array([[0.6]])
     """
-    slope, intercept, guess = _columns(parameters)
+    slope, intercept, guess = _parameter_columns(parameters)
     solved = expit(slope * as_numbers("theta", theta, axes=1)[:, None] + intercept)
     return guess + (1 - guess) * solved
 
@@ -177,11 +177,11 @@ def information(theta: np.ndarray, parameters: pd.DataFrame) -> np.ndarray:
     >>> information(np.array([0.0]), one)
     array([[1.]])
     """
-    slope, _, guess = _columns(parameters)
+    slope, _, guess = _parameter_columns(parameters)
     p = probability(theta, parameters)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = slope**2 * (1 - p) / p * ((p - guess) / (1 - guess)) ** 2
-    return np.nan_to_num(value, nan=0.0, posinf=0.0)
+    return np.nan_to_num(value)  # 0 for a probability of 0, the limit
 
 
 def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
@@ -216,7 +216,7 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     >>> abilities(pd.DataFrame([[0, 0], [1, 1]]), two)["theta"].round(2).tolist()
     [-0.74, 0.74]
     """
-    posterior, theta, _ = _posterior(answers, parameters)
+    posterior, theta, _ = _posterior(_matched_answers(answers, parameters), parameters)
     return _moments(posterior, theta, answers.index)
 
 
@@ -252,28 +252,25 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     if not len(models):
         raise ParameterError(f"models: name at least one of {', '.join(_MODELS)}.")
 
-    answers = _binary(answers)
+    answers = _binary_answers(answers)
     n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())
     count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
-    rows = {}
-    before: tuple[float, int] | None = None
-
+    rows = []
     for model in models:
         check_choice(_MODELS, model=model)
         parameters = fit(answers, model, errors=False)
         value = float(_posterior(answers, parameters)[2].sum())
         free = count[model]
-        rows[model] = {
-            "parameters": free,
-            "log_likelihood": value,
-            "aic": 2 * free - 2 * value,
-            "bic": np.log(len(answers)) * free - 2 * value,
-            "p": _likelihood_ratio_p((value, free), before),
-            "at_limit": int(parameters["at_limit"].sum()),
-        }
-        before = value, free
+        row = {"parameters": free, "log_likelihood": value}
+        row |= {"aic": 2 * free - 2 * value, "bic": np.log(len(answers)) * free - 2 * value}
+        rows.append(row | {"at_limit": int(parameters["at_limit"].sum())})
 
-    return pd.DataFrame(rows).T.astype({"parameters": int, "at_limit": int})
+    table = pd.DataFrame(rows, index=list(models))
+    steps = table[["log_likelihood", "parameters"]].diff()
+    gains = 2 * steps["log_likelihood"].clip(lower=0)
+    degrees = steps["parameters"].where(steps["parameters"] > 0)
+    table.insert(4, "p", chi2.sf(gains, degrees))
+    return table
 
 
 def item_fit(
@@ -321,10 +318,14 @@ def item_fit(
     """
     check_numbers(simulations=simulations, seed=seed)
     rng = np.random.default_rng(seed)
-    answers = _matched(answers, parameters)
+    answers = _matched_answers(answers, parameters)
     observed = _mean_squares(answers, parameters)
-    fakes = (_simulate(answers, parameters, rng) for _ in range(simulations))
-    drawn = np.array([_mean_squares(fake, parameters) for fake in fakes])
+    drawn = np.empty((simulations, *np.shape(observed)))
+    for number in range(simulations):
+        p = probability(rng.standard_normal(len(answers)), parameters)
+        simulated = pd.DataFrame(rng.random(p.shape) < p, columns=parameters.index, dtype=float)
+        drawn[number] = _mean_squares(simulated.mask(answers.isna().to_numpy()), parameters)
+
     frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
     fitted = np.isfinite(observed[0])
 
@@ -343,26 +344,8 @@ def item_fit(
     return frame
 
 
-def _likelihood_ratio_p(flexible: tuple[float, int], rigid: tuple[float, int] | None) -> float:
-    """Return the p value of the likelihood-ratio test against a less flexible model.
-
-    Each model is given by its log-likelihood and its number of free parameters.
-    """
-    if rigid is None or flexible[1] <= rigid[1]:
-        return np.nan
-    return float(chi2.sf(max(2 * (flexible[0] - rigid[0]), 0), flexible[1] - rigid[1]))
-
-
-def _simulate(
-    answers: pd.DataFrame, parameters: pd.DataFrame, rng: np.random.Generator
-) -> pd.DataFrame:
-    """Simulate 0/1 answers with standard normal abilities and the gaps of the observed answers."""
-    p = probability(rng.standard_normal(len(answers)), parameters)
-    drawn = np.where(answers.isna(), np.nan, rng.random(p.shape) < p)
-    return pd.DataFrame(drawn, columns=parameters.index)
-
-
-def _binary(answers: pd.DataFrame) -> pd.DataFrame:
+def _binary_answers(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return 0/1 answers as floats; refuse any other table."""
     frame = _as_numbers(answers)
     values = frame.to_numpy()
     if not np.isin(values[~np.isnan(values)], (0, 1)).all():
@@ -370,14 +353,14 @@ def _binary(answers: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _matched(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+def _matched_answers(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     """Return 0/1 answers, their columns matched by label to the rows of the parameters."""
-    answers = _binary(answers)
-    _columns(parameters)
-    return _aligned(answers, parameters)
+    answers = _binary_answers(answers)
+    _parameter_columns(parameters)
+    return _align_answers(answers, parameters)
 
 
-def _aligned(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+def _align_answers(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     """Return answers in the order of the parameters; refuse tables of different items."""
     if not parameters.index.is_unique:
         raise ParameterError("An item has two rows of parameters; give each item one row.")
@@ -387,7 +370,7 @@ def _aligned(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     return answers[parameters.index]
 
 
-def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _parameter_columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return slopes, intercepts and guessing; derive a missing intercept from the difficulty."""
     place = "intercept" if "intercept" in getattr(parameters, "columns", ()) else "difficulty"
     names = ["discrimination", place, "guessing"]
@@ -395,35 +378,29 @@ def _columns(parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarr
     if not len(parameters):
         raise ParameterError("the table of parameters is empty; pass the result of irt.fit().")
 
-    given, intercept, guess = as_numbers("parameters", parameters[names], axes=2).T
-    slope = np.where(np.isnan(given), 1.0, given)
+    estimate, intercept, guess = as_numbers("parameters", parameters[names], axes=2).T
+    slope = np.where(np.isnan(estimate), 1.0, estimate)
     if place == "difficulty":
         intercept = -slope * intercept
 
-    unknown = np.isnan(intercept) | ~((guess >= 0) & (guess < 1)) | ~np.isfinite(slope)
-    unknown |= np.isnan(given) & np.isfinite(intercept)
-    if unknown.any():
-        name = parameters.index[unknown][0]
+    incomplete = np.isnan(intercept) | ~((guess >= 0) & (guess < 1)) | ~np.isfinite(slope)
+    incomplete |= np.isnan(estimate) & np.isfinite(intercept)
+    if incomplete.any():
+        name = parameters.index[incomplete][0]
         raise ParameterError(f"the parameters of '{name}' are unknown; leave the item out.")
 
     return slope, intercept, guess
 
 
-def _extreme(parameters: pd.DataFrame) -> np.ndarray:
-    """Mark the items that everyone or no one solved, which carry no information on ability."""
-    return np.isinf(_columns(parameters)[1])
-
-
 def _posterior(
     answers: pd.DataFrame, parameters: pd.DataFrame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x, observed = _filled(_matched(answers, parameters))
+    """Return the posteriors on the grid of abilities, the grid, and the log likelihoods."""
+    # items that everyone or no one solved carry no information on ability
+    varies = np.isfinite(_parameter_columns(parameters)[1])
+    x, observed = _filled(answers.loc[:, varies])
     theta, weights = _ability_grid(len(parameters))
-    p = np.clip(probability(theta, parameters), 1e-12, 1 - 1e-12)
-    extreme = _extreme(parameters)
-    x = x[:, ~extreme]
-    observed = observed[:, ~extreme]
-    p = p[:, ~extreme]
+    p = np.clip(probability(theta, parameters)[:, varies], 1e-12, 1 - 1e-12)
     joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
     posterior, total = _normalised(joint)
 
@@ -439,19 +416,16 @@ def _moments(posterior: np.ndarray, theta: np.ndarray, index: pd.Index) -> pd.Da
 
 def _mean_squares(answers: pd.DataFrame, parameters: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return infit and outfit of each item; gaps are left out."""
-    answers = _matched(answers, parameters)
-    theta = abilities(answers, parameters)["theta"].to_numpy()
-    p = probability(theta, parameters)
+    posterior, theta, _ = _posterior(answers, parameters)
+    p = probability(posterior @ theta, parameters)
     x = answers.to_numpy()
     variances = p * (1 - p)
-    known = ~np.isnan(x) & ~_extreme(parameters) & (variances > 1e-12)
-    squares = np.where(known, (x - p) ** 2, 0.0)
-    spread = np.where(known, variances, 0.0)
-    ratio = np.divide(squares, variances, out=np.zeros_like(squares), where=known)
-    count = known.sum(axis=0)
-    total = spread.sum(axis=0)
-    infit, outfit = (np.full(count.shape, np.nan) for _ in range(2))
-    np.divide(squares.sum(axis=0), total, out=infit, where=count > 0)
-    np.divide(ratio.sum(axis=0), count, out=outfit, where=count > 0)
+    varies = np.isfinite(_parameter_columns(parameters)[1])
+    is_used = ~np.isnan(x) & varies & (variances > 1e-12)
 
-    return infit, outfit
+    squares = np.where(is_used, (x - p) ** 2, 0.0)
+    ratios = np.divide(squares, variances, out=np.zeros_like(squares), where=is_used)
+    total = np.where(is_used, variances, 0.0).sum(axis=0)
+    count = np.where(is_used.any(axis=0), is_used.sum(axis=0), np.nan)
+    with np.errstate(invalid="ignore"):  # 0 / 0 of items without a used answer
+        return squares.sum(axis=0) / total, ratios.sum(axis=0) / count

@@ -262,10 +262,13 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     if method == "none" or p.isna().all():
         return p
 
-    # statsmodels' multipletests spends a tenth of a second per call on garbage collection.
-    tested = p.dropna()
+    # statsmodels' multipletests spends a tenth of a second per call on garbage collection
+    has_test = p.notna().to_numpy()  # by position, since labels may repeat
+    tested = p.to_numpy()[has_test]
     if method == "holm":
-        corrected = _holm(tested.to_numpy())
+        order = tested.argsort()
+        steps = np.maximum.accumulate(tested[order] * np.arange(len(tested), 0, -1))
+        corrected = np.minimum(steps, 1)[order.argsort()]
     elif method == "fdr_bh":
         from scipy.stats import false_discovery_control
 
@@ -273,19 +276,9 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     else:
         corrected = np.minimum(tested * len(tested), 1)
 
-    result = p.copy()  # by position, since labels may repeat
-    result[p.notna().to_numpy()] = np.asarray(corrected)
+    result = p.copy()
+    result[has_test] = corrected
     return result
-
-
-def _holm(p: np.ndarray) -> np.ndarray:
-    """Multiply the smallest p by the number of tests, the next by one less; never decrease."""
-    order = p.argsort()
-    stepped = p[order] * np.arange(len(p), 0, -1)
-    corrected = np.empty_like(p)
-    corrected[order] = np.minimum(np.maximum.accumulate(stepped), 1)
-
-    return corrected
 
 
 def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:

@@ -175,8 +175,8 @@ def _numbered(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
     """Number each row's combination of values in order of appearance; -1 marks a missing value."""
     number = np.zeros(len(table), dtype=np.int64)
     for column in columns:
-        codes, known = table[column].factorize()
-        number = np.where((codes < 0) | (number < 0), -1, number * (len(known) + 1) + codes)
+        codes, values = table[column].factorize()
+        number = np.where((codes < 0) | (number < 0), -1, number * (len(values) + 1) + codes)
     return np.where(number < 0, -1, pd.factorize(number)[0])
 
 
@@ -186,17 +186,17 @@ def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
     names = ["entailment"] if score == "entailment" else ["entailment", "contradiction"]
     names = ["probability"] if "probability" in answers else names
     check_columns(answers, (), names)
-    shown = {"probability", "entailment", "neutral", "contradiction"} & set(answers)
-    shown = answers[sorted(shown)].apply(pd.to_numeric, errors="coerce")
+    columns = {"probability", "entailment", "neutral", "contradiction"} & set(answers)
+    shares = answers[sorted(columns)].apply(pd.to_numeric, errors="coerce")
 
-    if ((shown < 0) | (shown > 1)).any(axis=None) or (shown.sum(axis=1) > 1.02).any():
-        raise ParameterError(f"{', '.join(shown)} must be probabilities that sum to 1 or less.")
-    first, *other = (answers[name].to_numpy(dtype=np.float64) for name in names)
-    if not other:
+    if ((shares < 0) | (shares > 1)).any(axis=None) or (shares.sum(axis=1) > 1.02).any():
+        raise ParameterError(f"{', '.join(shares)} must be probabilities that sum to 1 or less.")
+    first = answers[names[0]].to_numpy(dtype=np.float64)
+    if len(names) == 1:
         return first
 
     check_three(answers)
-    total = first + other[0]
+    total = first + answers["contradiction"].to_numpy(dtype=np.float64)
     return np.divide(first, total, out=np.full_like(total, 0.5), where=total != 0)
 
 

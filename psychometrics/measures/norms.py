@@ -50,17 +50,19 @@ def norm_table(
     Whole sample      29.55     5.32
     """
     check_flags(paper=paper)
-    given = psychobench_keys() if questionnaires is None else questionnaires
-    rows = [
-        {"questionnaire": own.id, "scale": norm.scale, "title": own.scale(norm.scale).title}
-        | {"group": norm.group, "norm_mean": norm.mean, "norm_sd": norm.sd, "norm_n": norm.n}
-        | {"citation": norm.citation}
-        for own in load_questionnaires(given, texts=False)
-        for norm in own.norms
-        if not paper or norm.group in _NORMS_OF_THE_PAPER.get(own.id, (norm.group,))
-    ]
-    columns = ["questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n"]
+    names = psychobench_keys() if questionnaires is None else questionnaires
+    rows = []
+    for questionnaire in load_questionnaires(names, texts=False):
+        for norm in questionnaire.norms:
+            groups = _NORMS_OF_THE_PAPER.get(questionnaire.id, (norm.group,))
+            if not paper or norm.group in groups:
+                title = questionnaire.scale(norm.scale).title
+                numbers = (norm.mean, norm.sd, norm.n)
+                rows.append(
+                    (questionnaire.id, norm.scale, title, norm.group, *numbers, norm.citation)
+                )
 
+    columns = ["questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n"]
     return pd.DataFrame(rows, columns=[*columns, "citation"])
 
 
@@ -276,8 +278,8 @@ def corrected(
     table = table.astype({"p": "float64"})
     adjust(table["p"], correction)  # refuse impossible values before grouping
     table["significant"] = table["p"] < level
-    of_one = table.groupby("respondent_id")["p"]
-    table["p_corrected"] = of_one.transform(adjust, method=correction)
+    by_respondent = table.groupby("respondent_id")["p"]
+    table["p_corrected"] = by_respondent.transform(adjust, method=correction)
     table["significant_corrected"] = table["p_corrected"] < level
     return table
 

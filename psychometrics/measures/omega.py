@@ -5,21 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..checks import check_flags, check_numbers
+from ..checks import check_flags
 from ..exceptions import ParameterError
 from .items import _as_numbers
 from .ordinal import polychoric
 
+_FACTORS = 3
+"""The number of group factors: two do not identify their loadings on the general factor."""
 _STEPS = 2000
 """The number of steps in the search for communalities."""
 _CLOSE = 1e-9
 
 
-def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = True) -> pd.Series:
+def omega_hierarchical(items: pd.DataFrame, ordinal: bool = True) -> pd.Series:
     r"""Return the shares of a sum's variance due to a general factor and to all factors.
 
-    The factors :math:`\Lambda` of the correlations are rotated to simple structure (quartimin), and
-    a general factor is fitted to the factors' correlations :math:`\Phi`: :math:`\Phi \approx
+    Three factors :math:`\Lambda` of the correlations are rotated to simple structure (quartimin),
+    and a general factor is fitted to the factors' correlations :math:`\Phi`: :math:`\Phi \approx
     \gamma\gamma^\top` off the diagonal. Each item then has the loading :math:`g = \Lambda \gamma`
     on the general factor, and with the items' uniquenesses :math:`u^2`
 
@@ -30,9 +32,6 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     ----------
     items : DataFrame, shape (R, I)
         Keyed item scores. Respondents with a gap are left out.
-    factors : int
-        Number of group factors: at least three, since two do not identify their loadings on the
-        general factor.
     ordinal : bool
         Whether to use :func:`psychometrics.measures.ordinal.polychoric` correlations instead of
         Pearson's.
@@ -46,7 +45,7 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     Raises
     ------
     ParameterError
-        There are fewer than three factors, or fewer than two items for each factor.
+        There are fewer than six items, two for each factor.
 
     References
     ----------
@@ -58,40 +57,34 @@ def omega_hierarchical(items: pd.DataFrame, factors: int = 3, ordinal: bool = Tr
     >>> rng = np.random.default_rng(0)
     >>> general, groups = rng.normal(size=(900, 1)), np.repeat(rng.normal(size=(900, 3)), 3, axis=1)
     >>> tendency = general + 0.8 * groups + rng.normal(size=(900, 9))
-    >>> found = omega_hierarchical(pd.DataFrame(np.digitize(tendency, [-1, 0, 1])))
-    >>> found[["omega_total", "omega_hierarchical"]].round(1).tolist()
+    >>> omegas = omega_hierarchical(pd.DataFrame(np.digitize(tendency, [-1, 0, 1])))
+    >>> omegas[["omega_total", "omega_hierarchical"]].round(1).tolist()
     [0.9, 0.7]
     """
     items = _as_numbers(items)
-    check_numbers(factors=factors)
     check_flags(ordinal=ordinal)
-    if factors < 3 or items.shape[1] < 2 * factors:
-        raise ParameterError("factors: omega needs at least three, with two items for each.")
+    if items.shape[1] < 2 * _FACTORS:
+        raise ParameterError(f"items: omega needs {2 * _FACTORS} items, got {items.shape[1]}.")
 
     complete = items.dropna()
     matrix = (polychoric(complete) if ordinal else complete.corr()).to_numpy(dtype=float)
     row = {"omega_total": np.nan, "omega_hierarchical": np.nan, "n": len(complete)}
-    if np.isfinite(matrix).all():
-        row |= _schmid_leiman(matrix, factors)
+    if not np.isfinite(matrix).all():
+        return pd.Series(row)
 
-    return pd.Series(row)
-
-
-def _schmid_leiman(matrix: np.ndarray, factors: int) -> dict[str, float]:
     from statsmodels.multivariate.factor_rotation import rotate_factors  # slow to load
 
-    loadings = _principal_axes(matrix, factors)
-    simple, turn = rotate_factors(loadings, "quartimin")
+    loadings = _principal_axes(matrix, _FACTORS)
+    simple, rotation = rotate_factors(loadings, "quartimin")
     signs = np.where(simple.sum(axis=0) < 0, -1.0, 1.0)
-    simple = simple * signs
-    between = (turn.T @ turn) * np.outer(signs, signs)
-    whole = matrix.sum()
-    general = simple @ _principal_axes(between, 1).ravel()
+    between = (rotation.T @ rotation) * np.outer(signs, signs)
+    general = (simple * signs) @ _principal_axes(between, 1).ravel()
 
-    return {
-        "omega_total": 1 - (1 - (loadings**2).sum(axis=1)).sum() / whole,
-        "omega_hierarchical": general.sum() ** 2 / whole,
-    }
+    variance = matrix.sum()
+    uniqueness = (1 - (loadings**2).sum(axis=1)).sum()
+    row["omega_total"] = 1 - uniqueness / variance
+    row["omega_hierarchical"] = general.sum() ** 2 / variance
+    return pd.Series(row)
 
 
 def _principal_axes(matrix: np.ndarray, factors: int) -> np.ndarray:
@@ -101,9 +94,9 @@ def _principal_axes(matrix: np.ndarray, factors: int) -> np.ndarray:
     for _ in range(_STEPS):
         values, vectors = np.linalg.eigh(matrix - np.diag(1 - communalities))
         loadings = vectors[:, -factors:] * np.sqrt(values[-factors:].clip(min=0))
-        now = (loadings**2).sum(axis=1).clip(max=1)
-        if np.abs(now - communalities).max() < _CLOSE:
+        previous = communalities
+        communalities = (loadings**2).sum(axis=1).clip(max=1)
+        if np.abs(communalities - previous).max() < _CLOSE:
             break
-        communalities = now
 
     return loadings * np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)

@@ -15,8 +15,8 @@ from scipy import special
 from ..checks import check_choice, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
-from .factor import _square, as_correlations, one_factor
-from .intervals import jackknife_half_width
+from .factor import _square, one_factor
+from .intervals import _correlations, jackknife_half_width
 from .items import _as_numbers
 from .scoring import keyed_items
 
@@ -54,20 +54,18 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     >>> alpha(pd.DataFrame({"a": [1, 2, 3, 4], "b": [2, 2, 4, 4]})).round(3)["alpha"]
     np.float64(0.941)
     """
-    values = _complete(items).to_numpy()
+    values = _complete_answers(items, least_items=2)
     people, size = values.shape
-    value = np.nan
-    low = np.nan
-    high = np.nan
+    value = low = high = np.nan
 
     if people > 2:
         value = float(alphas(np.cov(values, rowvar=False)))
-        degrees = (people - 1, (people - 1) * (size - 1))
-        low, high = (1 - (1 - value) * special.fdtri(*degrees, tail) for tail in (0.975, 0.025))
+        ratios = special.fdtri(people - 1, (people - 1) * (size - 1), [0.975, 0.025])
+        low, high = 1 - (1 - value) * ratios
 
-    row = {"alpha": value, "low": low, "high": high, "n": people}
-    row["constant"] = int((~_varies(values)).sum())
-    return pd.Series(row)
+    spans = values.max(axis=0, initial=-np.inf) - values.min(axis=0, initial=np.inf)
+    constant = (spans <= 1e-12 * np.abs(values).max(axis=0, initial=0)).sum()
+    return pd.Series({"alpha": value, "low": low, "high": high, "n": people, "constant": constant})
 
 
 def alphas(covariances: np.ndarray) -> np.ndarray:
@@ -157,21 +155,23 @@ def omega(items: pd.DataFrame) -> pd.Series:
     >>> omega(table)[["omega", "low", "high", "at_limit"]].round(2).tolist()
     [0.81, 0.64, 0.9, 0.0]
     """
-    values = _complete(items, least_items=3).to_numpy()
-    loadings = one_factor(_correlations(values))
+    values = _complete_answers(items, least_items=3)
+    people, size = values.shape
+    loadings = np.full(size, np.nan)
+    if people > size:
+        loadings = one_factor(_correlations(values))
+
     value = float(_omegas_of_loadings(loadings))
-    low = np.nan
-    high = np.nan
+    low = high = np.nan
 
     if value < 1:
-        group = np.arange(len(values)) % 1000
+        group = np.arange(people) % 1000
         rest = [_correlations(values[group != left_out]) for left_out in np.unique(group)]
-        low, high = _jackknife(value, omegas(np.stack(rest)))
+        low, high = _coefficient_interval(value, omegas(np.stack(rest)))
         low = 0.0 if low < 0 else low  # omega is never below 0
 
-    row = {"omega": value, "low": low, "high": high, "n": len(values)}
-    row["at_limit"] = int((np.abs(loadings) >= 1).sum())
-    return pd.Series(row)
+    at_limit = (np.abs(loadings) >= 1).sum()
+    return pd.Series({"omega": value, "low": low, "high": high, "n": people, "at_limit": at_limit})
 
 
 def omegas(covariances: np.ndarray) -> np.ndarray:
@@ -242,16 +242,17 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     for questionnaire in load_questionnaires(questionnaires):
         for scale in questionnaire.scales:
             # use the scale's own key: another scale may reverse the item
-            own = keyed_items(items, questionnaire, scale)
-            n = int(own.notna().all(axis=1).sum())
-            row = {"scale": scale.id, "title": scale.title, "items": own.shape[1], "n": n}
+            keyed = keyed_items(items, questionnaire, scale)
+            respondents, size = keyed.shape
+            n = int(keyed.notna().all(axis=1).sum())
+            row = {"scale": scale.id, "title": scale.title, "items": size, "n": n}
 
-            if len(own) > 2 and own.shape[1] > 1:
-                row |= alpha(own)[["alpha", "low", "high"]].to_dict()
+            if respondents > 2 and size > 1:
+                row |= alpha(keyed)[["alpha", "low", "high"]].to_dict()
 
-            if len(own) > 2 and own.shape[1] > 2:
-                named = {"low": "omega_low", "high": "omega_high"}
-                row |= omega(own)[["omega", "low", "high"]].rename(named).to_dict()
+            if respondents > 2 and size > 2:
+                names = {"low": "omega_low", "high": "omega_high"}
+                row |= omega(keyed)[["omega", "low", "high"]].rename(names).to_dict()
 
             rows.append(row)
 
@@ -302,16 +303,16 @@ def generalisability(
     --------
     >>> frame = pd.DataFrame({"respondent_id": [1, 1, 2, 2], "order": [1, 2, 1, 2],
     ...                       "score": [1.0, 2.0, 5.0, 6.0]})
-    >>> found = generalisability(frame, ["respondent_id", "order"]).iloc[0]
-    >>> float(found["relative"]), round(float(found["absolute"]), 3)
-    (1.0, 0.97)
+    >>> table = generalisability(frame, ["respondent_id", "order"])
+    >>> table[["relative", "absolute"]].iloc[0].round(3).tolist()
+    [1.0, 0.97]
     """
     rows = []
-    for named, part in _scale_parts(scores, facets, target):
-        cube = _cube(part, [target, *(f for f in facets if f != target)])
-        variances = _variances(_cube(part, list(facets)))["variance"].clip(lower=0)
+    for labels, of_scale in _split_by_scale(scores, facets, target):
+        cube = _cube(of_scale, [target, *(f for f in facets if f != target)])
+        variances = _variances(_cube(of_scale, list(facets)))["variance"].clip(lower=0)
         shares = variances / (variances.sum() or np.nan)
-        row = named | {"×".join(facets[a] for a in s): share for s, share in shares.items()}
+        row = labels | {"×".join(facets[a] for a in s): share for s, share in shares.items()}
         rows.append(row | _coefficient_row(cube) | {"objects": len(cube)})
     return pd.DataFrame(rows)
 
@@ -369,14 +370,14 @@ def design_study(
 
     >>> frame = pd.DataFrame({"respondent_id": [1, 1, 2, 2, 3, 3], "run": [1, 2] * 3,
     ...                       "score": [1.0, 2.0, 5.0, 3.0, 4.0, 4.0]})
-    >>> found = design_study(frame, ["respondent_id", "run"], {"run": [2, 3, 10]})
-    >>> found[["run", "relative"]].round(2).to_numpy().tolist()
+    >>> table = design_study(frame, ["respondent_id", "run"], {"run": [2, 3, 10]})
+    >>> table[["run", "relative"]].round(2).to_numpy().tolist()
     [[2.0, 0.72], [3.0, 0.79], [10.0, 0.93]]
     """
     if not isinstance(sizes, Mapping):
         raise ParameterError(f"sizes must give numbers by facet, got {sizes!r:.60}.")
 
-    parts = _scale_parts(scores, facets, target)
+    scales = _split_by_scale(scores, facets, target)
     others = [facet for facet in facets if facet != target]
     planned: dict[str, list[int]] = {}
     for facet, numbers in sizes.items():
@@ -386,18 +387,18 @@ def design_study(
             check_numbers(**{facet: number})
 
     rows = []
-    for named, part in parts:
-        cube = _cube(part, [target, *others])
+    for labels, of_scale in scales:
+        cube = _cube(of_scale, [target, *others])
         observed = dict(zip(others, cube.shape[1:], strict=True))
         levels = [planned.get(facet, [observed[facet]]) for facet in others]
         for combination in itertools.product(*levels):
-            row = named | dict(zip(others, combination, strict=True))
+            row = labels | dict(zip(others, combination, strict=True))
             rows.append(row | _coefficient_row(cube, combination) | {"objects": len(cube)})
 
     return pd.DataFrame(rows)
 
 
-def _scale_parts(
+def _split_by_scale(
     scores: pd.DataFrame, facets: Sequence[str], target: str
 ) -> list[tuple[dict[str, str], pd.DataFrame]]:
     """Split scores by questionnaire and scale, if these are columns but not facets."""
@@ -413,33 +414,33 @@ def _scale_parts(
         return [({}, scores)]
 
     groups = scores.groupby(columns, sort=False)
-    return [(dict(zip(columns, name, strict=True)), part) for name, part in groups]
+    return [(dict(zip(columns, names, strict=True)), group) for names, group in groups]
 
 
 def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> dict[str, float]:
     """Return a cube's coefficients, with jackknife intervals over the objects (first axis)."""
     n = len(cube)
-    rest = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
-    without = np.reshape([_coefficients(part, sizes) for part in rest], (-1, 2))
+    cubes = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
+    without = np.reshape([_coefficients(smaller, sizes) for smaller in cubes], (-1, 2))
     row: dict[str, float] = {}
     kinds = ("relative", "absolute")
     for place, (kind, value) in enumerate(zip(kinds, _coefficients(cube, sizes), strict=True)):
-        low, high = _jackknife(value, without[:, place])
+        low, high = _coefficient_interval(value, without[:, place])
         low = 0.0 if low < 0 else low  # coefficients are never below 0
         row |= {kind: value, f"{kind}_low": low, f"{kind}_high": high}
 
     return row
 
 
-def _complete(items: pd.DataFrame, least_items: int = 2) -> pd.DataFrame:
+def _complete_answers(items: pd.DataFrame, least_items: int) -> np.ndarray:
     """Return the answers of respondents without a gap."""
     items = _as_numbers(items)
     if len(items) < 3 or items.shape[1] < least_items:
         raise ParameterError(f"answers: give at least 3 respondents and {least_items} items.")
-    return items.dropna()
+    return items.dropna().to_numpy()
 
 
-def _jackknife(value: float, without: np.ndarray) -> tuple[float, float]:
+def _coefficient_interval(value: float, without: np.ndarray) -> tuple[float, float]:
     """Return a coefficient's 95 % interval, at most 1, from its leave-one-out values."""
     if len(without) < 3 or not value < 1 or not (without < 1).all():  # false for NaN, too
         return np.nan, np.nan
@@ -447,21 +448,6 @@ def _jackknife(value: float, without: np.ndarray) -> tuple[float, float]:
     middle = np.log(1 - value)
     half = float(jackknife_half_width(np.log(1 - without)))
     return 1 - np.exp(middle + half), 1 - np.exp(middle - half)
-
-
-def _varies(values: np.ndarray) -> np.ndarray:
-    """Return whether each column varies by more than rounding."""
-    if not len(values):
-        return np.zeros(values.shape[1], dtype=bool)
-    return np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(axis=0)
-
-
-def _correlations(values: np.ndarray) -> np.ndarray:
-    """Return correlations of the columns, missing if a column varies only by rounding."""
-    if len(values) < 2:
-        return np.full((values.shape[1],) * 2, np.nan)
-    matrix = as_correlations(np.cov(values, rowvar=False))
-    return np.where(_varies(values), matrix, np.nan)
 
 
 def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
@@ -514,13 +500,13 @@ def _coefficients(cube: np.ndarray, sizes: Sequence[int] | None = None) -> tuple
     The means are over the given numbers of levels, by default the observed numbers.
     """
     numbers = cube.shape[1:] if sizes is None else sizes
-    parts = {
+    variances = {
         axes: variance / np.prod([numbers[axis - 1] for axis in axes if axis > 0])
         for axes, variance in _variances(cube)["variance"].clip(lower=0).items()
     }
-    true = parts[(0,)]
-    whole = sum(parts.values())
-    of_objects = sum(part for axes, part in parts.items() if 0 in axes)
-    relative = true / of_objects if of_objects else np.nan
-    absolute = true / whole if whole else np.nan
+    between = variances[(0,)]
+    total = sum(variances.values())
+    of_objects = sum(variance for axes, variance in variances.items() if 0 in axes)
+    relative = between / of_objects if of_objects else np.nan
+    absolute = between / total if total else np.nan
     return relative, absolute

@@ -144,8 +144,9 @@ def scale_scores(
     3.0
     """
     if isinstance(answers, Iterator):
-        how = questionnaires, score, temperature, by, least_answered
-        return pd.concat([scale_scores(part, *how) for part in answers], ignore_index=True)
+        settings = questionnaires, score, temperature, by, least_answered
+        tables = [scale_scores(table, *settings) for table in answers]
+        return pd.concat(tables, ignore_index=True)
 
     likert = _to_items(answers)
     if not likert:
@@ -154,34 +155,36 @@ def scale_scores(
         raise ParameterError(f"least_answered must be above 0 and at most 1, got {least_answered}.")
 
     items = item_scores(answers, score, temperature, by)
-    known = _given(questionnaires, items["questionnaire"].unique())
-    parts = []
-    for name, part in items.groupby("questionnaire", sort=False):
-        questionnaire = known[name]
+    loaded = _load_answered(questionnaires, items["questionnaire"].unique())
+    tables = []
+    for name, of_questionnaire in items.groupby("questionnaire", sort=False):
+        questionnaire = loaded[name]
         if not questionnaire.scales:
             raise ParameterError(f"{name} has categories, not scales; use category_scores.")
 
-        matrix = _matrix(part, questionnaire)
+        matrix = _item_matrix(of_questionnaire, questionnaire)
         for scale in questionnaire.scales:
-            keyed = _keyed(matrix, questionnaire, scale)
+            keyed = _key_items(matrix, questionnaire, scale)
             rows = keyed.index.to_frame(index=False)
-            rows["scale"], mean = scale.id, keyed.mean(axis=1).to_numpy()
+            rows["scale"] = scale.id
+            mean = keyed.mean(axis=1).to_numpy()
 
             if likert:
                 answered = keyed.notna().sum(axis=1).to_numpy()
                 size = len(scale.items)
                 enough = answered >= max(1, np.ceil(least_answered * size - 1e-9))
-                total = mean * (size if scale.mode == "sum" else 1)
+                score_of_scale = mean * size if scale.mode == "sum" else mean
                 rows["title"] = scale.title
-                rows["score"], rows["answered"] = np.where(enough, total, np.nan), answered
+                rows["score"] = np.where(enough, score_of_scale, np.nan)
+                rows["answered"] = answered
                 rows["items"] = size
             else:
                 rows = rows.assign(questionnaire=name, score=mean)
                 rows = rows[["respondent_id", "questionnaire", "scale", "score"]]
 
-            parts.append(rows)
+            tables.append(rows)
 
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
 def keyed_items(
@@ -213,15 +216,15 @@ def keyed_items(
         not one of the options, or a value is not a finite number.
     """
     if isinstance(items, Iterator):
-        return pd.concat([keyed_items(part, questionnaire, scale) for part in items])
+        return pd.concat([keyed_items(table, questionnaire, scale) for table in items])
     check_columns(items, ["questionnaire"])
     check_loaded([questionnaire])
     check_kinds({"scale": scale}, {"scale": Scale | None})
-    own = items[items["questionnaire"] == questionnaire.id]
-    _check_answers(own, ("respondent_id", "item_id"), ["score"])
-    own = own.astype({"score": float})
-    check_columns(own, (), once=[column for column in own if column != "score"])
-    return _keyed(_matrix(own, questionnaire), questionnaire, scale)
+    scores = items[items["questionnaire"] == questionnaire.id]
+    _check_answers(scores, ("respondent_id", "item_id"), ["score"])
+    scores = scores.astype({"score": float})
+    check_columns(scores, (), once=[column for column in scores if column != "score"])
+    return _key_items(_item_matrix(scores, questionnaire), questionnaire, scale)
 
 
 def _to_items(answers: pd.DataFrame) -> bool:
@@ -245,7 +248,7 @@ def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return answers[[*keys, "item_id"]].assign(score=value["value"].astype("float64"))
 
 
-def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
+def _item_matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """Return the unkeyed item scores of one questionnaire, runs by items."""
     ids = [item.id for item in questionnaire.items]
     if "run" not in items:  # answers to prompts
@@ -260,9 +263,9 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
 
         return table.loc[items["respondent_id"].unique(), ids]
 
-    unknown = set(items["item_id"].unique()) - set(ids)
-    if unknown:
-        item_id = min(map(str, unknown))
+    strange = set(items["item_id"].unique()) - set(ids)
+    if strange:
+        item_id = min(map(str, strange))
         raise ParameterError(f"{questionnaire.id} has no item '{item_id}'; correct the item_id.")
 
     keys = [column for column in items if column not in ("item_id", "score")]
@@ -278,7 +281,9 @@ def _matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     return table
 
 
-def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None) -> pd.DataFrame:
+def _key_items(
+    matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | None
+) -> pd.DataFrame:
     """Select a scale's items from a matrix, and reverse those with key -1."""
     keys = pd.Series(questionnaire.keys(scale))
     table = matrix[list(keys.index)]
@@ -288,21 +293,22 @@ def _keyed(matrix: pd.DataFrame, questionnaire: Questionnaire, scale: Scale | No
     return table * keys.to_numpy() + np.where(keys == -1, ends, 0.0)
 
 
-def _given(
+def _load_answered(
     questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None,
     names: Iterable[str],
 ) -> dict[str, Questionnaire]:
-    """Return the given questionnaires, or else the project's, by name."""
-    known = {}
-    for name in names if questionnaires is None else ():
-        with contextlib.suppress(QuestionnaireError):
-            known[name] = load_questionnaire(name, texts=False)
+    """Return the questionnaires by name; by default, load those of the project with these names."""
+    if questionnaires is None:
+        by_name = {}
+        for name in names:
+            with contextlib.suppress(QuestionnaireError):
+                by_name[name] = load_questionnaire(name, texts=False)
+    else:
+        loaded = load_questionnaires(questionnaires, texts=False)
+        by_name = {questionnaire.id: questionnaire for questionnaire in loaded}
 
-    if questionnaires is not None:
-        known = {one.id: one for one in load_questionnaires(questionnaires, texts=False)}
-
-    missing = [str(name) for name in names if name not in known]
+    missing = [str(name) for name in names if name not in by_name]
     if missing:
         raise ParameterError(f"'{missing[0]}' is missing: add it to `questionnaires`.")
 
-    return known
+    return by_name

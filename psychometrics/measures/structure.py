@@ -14,6 +14,7 @@ from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
 from .factor import as_correlations
+from .intervals import _correlations
 from .scoring import keyed_items
 
 _LEAST = 4
@@ -90,10 +91,10 @@ def heterotrait_monotrait(
     dealt = matrices[0][deals[:, :, None], deals[:, None, :]]
     names = list(sizes)
     counts = list(sizes.values())
-    means, by_chance = (block_means(part, counts) for part in (matrices, dealt))
+    means = block_means(matrices, counts)
     # a ratio is to mean correlations what a correlation is to covariances
     ratios = as_correlations(means)
-    ratios_by_chance = as_correlations(by_chance)
+    ratios_by_chance = as_correlations(block_means(dealt, counts))
     rows = []
     for i, j in itertools.combinations(range(len(names)), 2):
         ratio = ratios[:, i, j]
@@ -164,20 +165,18 @@ def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) 
     if min(sizes.values()) < 2:
         raise ParameterError("A factor needs at least two items per scale; add items.")
     of = np.repeat(np.arange(len(sizes)), list(sizes.values()))
+    one = {"model": "one factor"} | _fit_factors(table, of * 0)
+    several = {"model": "a factor a scale"} | _fit_factors(table, of)
+
     pairs = list(itertools.combinations(range(len(sizes)), 2))
-    rows = []
-    for name, groups in (("one factor", of * 0), ("a factor a scale", of)):
-        fitted = _confirmatory(table, groups)
-        rows.append({"model": name} | fitted)
-
-    phi = rows[1]["phi"]
     names = list(sizes)
-    rows[1] |= {f"{names[i]} ~ {names[j]}": phi[i, j] for i, j in pairs}
-    worse = rows[0]["chi2"] - rows[1]["chi2"]
-    rows[1] |= {"difference": worse, "difference_df": len(pairs)}
-    rows[1]["difference_p"] = stats.chi2.sf(worse, len(pairs))
+    phi = several["phi"]
+    several |= {f"{names[i]} ~ {names[j]}": phi[i, j] for i, j in pairs}
+    loss = one["chi2"] - several["chi2"]
+    several |= {"difference": loss, "difference_df": len(pairs)}
+    several["difference_p"] = stats.chi2.sf(loss, len(pairs))
 
-    return pd.DataFrame(rows).drop(columns="phi")
+    return pd.DataFrame([one, several]).drop(columns="phi")
 
 
 def block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
@@ -215,13 +214,12 @@ def _pooled(
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Return the keyed items of all scales for complete respondents, and the scales' sizes."""
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
-    questionnaires = load_questionnaires(questionnaires)
-    parts = []
+    matrices = []
     sizes = {}
-    for questionnaire in questionnaires:
+    for questionnaire in load_questionnaires(questionnaires):
         scales = [scale for scale in questionnaire.scales if scale.parent is None]
-        own = items[items["questionnaire"] == questionnaire.id]
-        if not len(own):
+        scores = items[items["questionnaire"] == questionnaire.id]
+        if not len(scores):
             raise ParameterError(f"There are no scores of '{questionnaire.id}'; add them.")
 
         members = [name for scale in scales for name in scale.items]
@@ -229,30 +227,21 @@ def _pooled(
             raise ParameterError(f"{questionnaire.id}: an item is in two scales; keep it in one.")
 
         for scale in scales:
-            keyed = keyed_items(own, questionnaire, scale)
+            keyed = keyed_items(scores, questionnaire, scale)
             if keyed.index.nlevels > 1:
                 keyed = keyed.droplevel("questionnaire")
 
             sizes[scale.id] = keyed.shape[1]
-            parts.append(keyed)
+            matrices.append(keyed)
 
     if len(sizes) < 2:
         raise ParameterError(f"At least two scales are needed, got {len(sizes)}; add scales.")
-    table = pd.concat(parts, axis=1, join="inner").astype(float).dropna()
+    table = pd.concat(matrices, axis=1, join="inner").astype(float).dropna()
     table = table.loc[sorted(table.index, key=str)]  # makes random draws independent of the order
     if len(table) < _LEAST:
         raise ParameterError(f"Fewer than {_LEAST} respondents answered all items; add some.")
 
     return table.to_numpy(), sizes
-
-
-def _correlations(tables: np.ndarray) -> np.ndarray:
-    """Return the correlations of columns in each table, missing for constants and gaps."""
-    away = tables - tables.mean(axis=-2, keepdims=True)
-    size = np.linalg.norm(away, axis=-2, keepdims=True)
-    varies = size > 1e-12 * np.abs(tables).max(axis=-2, keepdims=True)
-    units = np.divide(away, size, out=np.full_like(away, np.nan), where=varies)
-    return np.clip(np.swapaxes(units, -1, -2) @ units, -1, 1)
 
 
 def _percentiles(values: np.ndarray) -> tuple[float, float]:
@@ -262,7 +251,7 @@ def _percentiles(values: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _confirmatory(table: np.ndarray, of: np.ndarray) -> dict[str, Any]:
+def _fit_factors(table: np.ndarray, of: np.ndarray) -> dict[str, Any]:
     """Fit factors without cross-loadings; `of` is the index of each variable's factor."""
     people, size = table.shape
     factors = of.max() + 1

@@ -70,18 +70,18 @@ def response_styles(
     check_names(by=by)
     keys = ["respondent_id", "questionnaire", "mode", "run", *by]
     check_columns(answers, [*keys, "item_id", "status"], ["value"], once=[*keys, "item_id"])
-    known = {one.id: one for one in load_questionnaires(questionnaires)}
-    lacking = set(answers["questionnaire"]) - set(known)
+    loaded = {one.id: one for one in load_questionnaires(questionnaires)}
+    others = set(answers["questionnaire"]) - set(loaded)
 
-    if lacking and not isinstance(questionnaires, Questionnaire):
-        raise ParameterError(f"Some answers are to '{min(lacking)}'; name this questionnaire, too.")
+    if others and not isinstance(questionnaires, Questionnaire):
+        raise ParameterError(f"Some answers are to '{min(others)}'; name this questionnaire, too.")
     tables = []
-    for name, questionnaire in known.items():
-        part = answers[answers["questionnaire"] == name]
-        if part.empty:
+    for name, questionnaire in loaded.items():
+        rows = answers[answers["questionnaire"] == name]
+        if rows.empty:
             raise ParameterError(f"There are no answers to {name}; leave it out.")
 
-        tables.append(_styles(tidy(part, questionnaire), questionnaire, keys))
+        tables.append(_run_styles(tidy(rows, questionnaire), questionnaire, keys))
 
     return pd.concat(tables, ignore_index=True)
 
@@ -184,25 +184,24 @@ def balanced_pairs(
     shares["pss"] = sharp / sharp.groupby([shares[k] for k in terms]).transform("sum")
     shares["score"] = shares["pss"] * shares["weight"] * shares["polarity"]
     keys = ["respondent_id", "questionnaire", "item_id"]
-    parts = []
+    tables = []
     for questionnaire in questionnaires:
-        own = shares[shares["questionnaire"] == questionnaire.id]
-        if own.empty:
+        of_questionnaire = shares[shares["questionnaire"] == questionnaire.id]
+        if of_questionnaire.empty:
             raise ParameterError(f"There are no answers to {questionnaire.id}; leave it out.")
 
-        means = own.groupby([*keys, "polarity"])["score"].mean().unstack("polarity")
+        means = of_questionnaire.groupby([*keys, "polarity"])["score"].mean().unstack("polarity")
         means = means.reindex(columns=[1, -1]).reset_index()
-        source, inverse = (
-            keyed_items(means.rename(columns={kind: "score"}), questionnaire) for kind in (1, -1)
-        )
+        source = keyed_items(means.rename(columns={1: "score"}), questionnaire)
+        inverse = keyed_items(means.rename(columns={-1: "score"}), questionnaire)
         key = pd.Series(questionnaire.keys())
         table = pd.DataFrame({"source": source.mean(axis=1), "inverse": inverse.mean(axis=1)})
         table["content"] = table.mean(axis=1, skipna=False)
         table["agreeing"] = ((source - inverse) * key).mean(axis=1) / 2
         table.insert(0, "questionnaire", questionnaire.id)
-        parts.append(table.rename_axis("respondent_id").reset_index())
+        tables.append(table.rename_axis("respondent_id").reset_index())
 
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
 def empty_answers(
@@ -253,7 +252,7 @@ def empty_answers(
     rng = np.random.default_rng(seed)
     habits: dict[int, np.ndarray] = {}
     shape = (respondents, runs)
-    parts = []
+    columns = []
     for item in questionnaire.items:
         values = np.array([option.value for option in questionnaire.choices(item)], dtype=float)
         count = len(values)
@@ -267,47 +266,50 @@ def empty_answers(
         else:
             chosen = np.full(shape, count - 1 if kind == "agree" else (count - 1) // 2)
 
-        parts.append(values[chosen])
+        columns.append(values[chosen])
 
-    who, run = np.indices(shape)
-    names = [f"{kind}-{n + 1}" for n in who.ravel()]
-    frame = pd.DataFrame({"respondent_id": names * len(parts), "mode": "empty", "status": "ok"})
-    frame["run"] = np.tile(run.ravel() + 1, len(parts))
-    frame["item_id"] = np.repeat([item.id for item in questionnaire.items], who.size)
+    respondent, run = np.indices(shape)
+    names = [f"{kind}-{n + 1}" for n in respondent.ravel()]
+    frame = pd.DataFrame({"respondent_id": names * len(columns), "mode": "empty", "status": "ok"})
+    frame["run"] = np.tile(run.ravel() + 1, len(columns))
+    frame["item_id"] = np.repeat([item.id for item in questionnaire.items], respondent.size)
 
-    return tidy(frame.assign(value=np.ravel(parts)), questionnaire)
+    return tidy(frame.assign(value=np.ravel(columns)), questionnaire)
 
 
-def _styles(part: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]) -> pd.DataFrame:
+def _run_styles(
+    answers: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]
+) -> pd.DataFrame:
     ends = {item.id: questionnaire.ends(item) for item in questionnaire.items}
-    low, high = (part["item_id"].map(lambda i, end=end: ends[i][end]) for end in (0, 1))
-    count = part["item_id"].map(lambda i: len(questionnaire.choices(i)))
-    value = part["value"].where(part["status"] == "ok").astype("float64")
+    low = answers["item_id"].map({item: end[0] for item, end in ends.items()})
+    high = answers["item_id"].map({item: end[1] for item, end in ends.items()})
+    counts = {item.id: len(questionnaire.choices(item)) for item in questionnaire.items}
+    count = answers["item_id"].map(counts)
+    value = answers["value"].where(answers["status"] == "ok").astype("float64")
     scaled = 2 * (value - low) / (high - low) - 1
-    many = (count > 2) & value.notna()
-    odd = (count > 2) & (count % 2 == 1) & value.notna()
-    frame = part[keys].assign(
+    has_middle = (count > 2) & (count % 2 == 1) & value.notna()
+    has_ends = (count > 2) & value.notna()
+    frame = answers[keys].assign(
         agreeing=scaled,
-        extreme=(scaled.abs() == 1).astype(float).where(many),
-        middle=(scaled == 0).astype(float).where(odd),
+        extreme=(scaled.abs() == 1).astype(float).where(has_ends),
+        middle=(scaled == 0).astype(float).where(has_middle),
         answered=value.notna().astype(float),
     )
     grouped = frame.groupby(keys, sort=False)
     table = grouped.mean()
-    common = value.groupby([part[k] for k in keys], sort=False).agg(
+    table["commonest"] = value.groupby([answers[k] for k in keys], sort=False).agg(
         lambda x: x.value_counts(normalize=True).iloc[0] if x.notna().any() else np.nan
     )
-    table["commonest"] = common
-    wide = part[keys].assign(item_id=part["item_id"], a=scaled)
+    wide = answers[keys].assign(item_id=answers["item_id"], a=scaled)
     wide = wide.pivot(index=keys, columns="item_id", values="a").reindex(columns=list(ends))
     balanced = []
     for scale in questionnaire.scales:
-        turned = list(scale.reverse)
-        kept = [i for i in scale.items if i not in scale.reverse]
-        if turned and kept:
-            whole = wide[[*kept, *turned]].notna().all(axis=1)
-            half = (wide[kept].mean(axis=1) + wide[turned].mean(axis=1)) / 2
-            balanced.append(half.where(whole))
+        reverse = list(scale.reverse)
+        plain = [item for item in scale.items if item not in scale.reverse]
+        if reverse and plain:
+            is_complete = wide[[*plain, *reverse]].notna().all(axis=1)
+            mean = (wide[plain].mean(axis=1) + wide[reverse].mean(axis=1)) / 2
+            balanced.append(mean.where(is_complete))
 
     table["acquiescence"] = pd.concat(balanced, axis=1).mean(axis=1) if balanced else np.nan
     columns = ["agreeing", "acquiescence", "extreme", "middle", "commonest", "answered"]

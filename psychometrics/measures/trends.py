@@ -65,7 +65,7 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     steps = pd.DataFrame(merge_near_ties(curves, axis=1), curves.index, curves.columns)
     ranks = steps.rank(axis=1)
     weights = 0 * ranks + ranks.columns.get_level_values("weight").to_numpy(dtype=float)
-    found = ranks.corrwith(weights.rank(axis=1), axis=1).clip(-1, 1).reindex(spread.index)
-    table = found.unstack().rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
+    trends = ranks.corrwith(weights.rank(axis=1), axis=1).clip(-1, 1).reindex(spread.index)
+    table = trends.unstack().rename(columns={1: "source", -1: "inverse"}).rename_axis(columns=None)
 
     return table.reindex(columns=["source", "inverse"])

@@ -69,15 +69,15 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
     shares = shares.assign(number=number).sort_values(["number", *order], kind="stable")
     names = [shares[name].to_numpy() for name in (*keys, "respondent_id", "polarity")]
 
-    for own, places, cube in template_cubes(shares, shares["pss"].to_numpy(dtype=float)):
-        questionnaire, item, template, who, kind = (values[own] for values in names)
-        if len(np.unique(np.ravel_multi_index(places, cube.shape))) < len(own):
+    for positions, places, cube in template_cubes(shares, shares["pss"].to_numpy(dtype=float)):
+        questionnaire, item, template, respondent, kind = (values[positions] for values in names)
+        if len(np.unique(np.ravel_multi_index(places, cube.shape))) < len(positions):
             place = f"{questionnaire[0]}, item {item[0]}, template {template[0]}"
             raise ParameterError(f"{place}: a respondent answered a prompt twice; keep one answer.")
 
         first = [np.unique(place, return_index=True)[1] for place in places]
         values = silhouettes(cube, kind[first[1]])
-        rows += zip(who[first[0]], questionnaire, item, values, strict=False)
+        rows += zip(respondent[first[0]], questionnaire, item, values, strict=False)
 
     columns = ["respondent_id", "questionnaire", "item_id", "silhouette"]
     frame = pd.DataFrame(rows, columns=columns)
@@ -109,7 +109,7 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     labels = np.asarray(labels)
     if labels.shape != cube.shape[1:2]:
         raise ParameterError(f"labels: the cube has {cube.shape[1]} rows; give one label for each.")
-    own = labels[:, None] == labels[None, :]
+    is_alike = labels[:, None] == labels[None, :]
     if not 1 < len(np.unique(labels)) < len(labels):
         return np.full(len(cube), np.nan)
     centred = cube - cube.mean(axis=2, keepdims=True)
@@ -118,14 +118,14 @@ def silhouettes(cube: np.ndarray, labels: np.ndarray) -> np.ndarray:
     distance = np.clip(1 - units @ units.transpose(0, 2, 1), 0, 2)
     diagonal = np.arange(len(labels))
     distance[:, diagonal, diagonal] = 0
-    alone = own.sum(axis=1) == 1
-    inside = (distance * own).sum(axis=2) / np.maximum(own.sum(axis=1) - 1, 1)
-    outside = (distance * ~own).sum(axis=2) / (~own).sum(axis=1)
+    alone = is_alike.sum(axis=1) == 1
+    inside = (distance * is_alike).sum(axis=2) / np.maximum(is_alike.sum(axis=1) - 1, 1)
+    outside = (distance * ~is_alike).sum(axis=2) / (~is_alike).sum(axis=1)
     larger = np.maximum(inside, outside)
     width = np.divide(outside - inside, larger, out=np.zeros_like(larger), where=larger > 0)
-    found = np.where(alone, 0.0, width).mean(axis=1)
+    means = np.where(alone, 0.0, width).mean(axis=1)
 
-    return np.where(np.isnan(cube).any(axis=(1, 2)), np.nan, found)
+    return np.where(np.isnan(cube).any(axis=(1, 2)), np.nan, means)
 
 
 def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
@@ -172,10 +172,10 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
         raise ParameterError(f"vectors: {len(prompts)} are needed, got shape {np.shape(vectors)}.")
     weight = prompts["weight"].to_numpy()
     polarity = prompts["polarity"].to_numpy()
-    asked = prompts.assign(respondent_id="base").reset_index(drop=True)
-    found: dict[tuple[str, str], list[np.ndarray]] = {}
+    answers = prompts.assign(respondent_id="base").reset_index(drop=True)
+    contrasts: dict[tuple[str, str], list[np.ndarray]] = {}
 
-    for rows, (_, terms, intensifiers), cube in template_cubes(asked, vectors):
+    for rows, (_, terms, intensifiers), cube in template_cubes(answers, vectors):
         h = cube[0]
         h = h - h.mean(axis=0) - h.mean(axis=1, keepdims=True) + h.mean(axis=(0, 1))
 
@@ -184,9 +184,9 @@ def item_contrasts(prompts: pd.DataFrame, vectors: np.ndarray) -> pd.DataFrame:
         weights[intensifiers] = weight[rows]
         source[terms] = polarity[rows] == 1
 
-        item = tuple(asked.loc[rows[0], ["questionnaire", "item_id"]])
+        item = tuple(answers.loc[rows[0], ["questionnaire", "item_id"]])
         contrast = 3 / len(weights) ** 2 * weights @ h[source].mean(axis=0)
-        found.setdefault(item, []).append(contrast)
+        contrasts.setdefault(item, []).append(contrast)
 
-    names = pd.MultiIndex.from_tuples(found, names=["questionnaire", "item_id"])
-    return pd.DataFrame([np.mean(templates, axis=0) for templates in found.values()], names)
+    names = pd.MultiIndex.from_tuples(contrasts, names=["questionnaire", "item_id"])
+    return pd.DataFrame([np.mean(templates, axis=0) for templates in contrasts.values()], names)

@@ -387,8 +387,8 @@ def profile_agreement(
         without = (rest - (number - 1)) / ((number - 1) * (number - 2))
         half = float(jackknife_half_width(without))
 
-    result = {"value": value, "low": value - half, "high": value + half}
-    result |= {"respondents": number, "items": items}
+    low, high = np.clip([value - half, value + half], -1, 1)
+    result = {"value": value, "low": low, "high": high, "respondents": number, "items": items}
     if cells is not None:
         means = _group_means(unit, cells)
         result["between"] = _mean_product(means)

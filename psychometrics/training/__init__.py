@@ -44,6 +44,7 @@ from .loop import (
 )
 from .pairs import _labelled_pairs
 
+_LABELLED = ["premise", "hypothesis", "label"]
 _MEASURED = (0.1, 0.5, 0.9)
 """The positions, in order of length, of the batches whose steps are timed."""
 
@@ -56,7 +57,7 @@ def train_nli(
     adapter: str | Path | None = None,
     shuffled: bool = False,
     progress: bool = True,
-    **settings: object,
+    **options: object,
 ) -> dict:
     """Put an NLI head on a base model and train it.
 
@@ -86,7 +87,7 @@ def train_nli(
         same way on the same texts but cannot learn inference. Held-out pairs keep their labels.
     progress : bool
         Whether to show a progress bar.
-    **settings
+    **options
         ``tuning``: train everything (*unfrozen*, the default), only the head (*frozen*), or
         low-rank adapters on every linear layer and the head (*lora*); in this case the folder holds
         only the adapter, which names its base. ``epochs`` (3), ``lr`` (5e-5; linear decay, 6 %
@@ -131,47 +132,68 @@ def train_nli(
     3
     """
     check_flags(shuffled=shuffled, progress=progress)
-    chosen = Settings.of(settings)
+    settings = Settings.of(options)
     _trains_on_gpu()  # refuse an unusable device before reading anything
     _make_folder(output)
-    set_seed(chosen.seed)
+    set_seed(settings.seed)
     read = _labelled_pairs(data, split=True)
-    taught = set(read.frame["label"])
-    absent = [name for number, name in enumerate(NLI_LABELS) if number not in taught]
+    labels = set(read.frame["label"])
+    absent = [name for number, name in enumerate(NLI_LABELS) if number not in labels]
     if absent:
         raise DataError(f"No pair is labelled {absent[0]}, and two classes cannot teach three.")
 
-    pairs, held_out = (read.frame[read.frame["held_out"] == part] for part in (False, True))
-    stop_pairs = None
-    if chosen.stop_on:  # the other half measures the chosen epoch
-        is_first = held_out["premise"].factorize()[0] % 2 == 0
-        stop_pairs, held_out = held_out[is_first], held_out[~is_first]
-        if stop_pairs.empty or held_out.empty:
-            raise ParameterError("stop_on: too few pairs are held out; give a larger file.")
-
-    model, tokenizer = _tuned_classifier(base, adapter, chosen)
+    pairs, stop_pairs, held_out = _split_pairs(read.frame, settings.stop_on)
+    model, tokenizer = _tuned_classifier(base, adapter, settings)
 
     if shuffled:
-        labels = np.random.default_rng(chosen.seed).permutation(pairs["label"].to_numpy())
-        pairs = pairs.assign(label=labels)
+        permuted = np.random.default_rng(settings.seed).permutation(pairs["label"].to_numpy())
+        pairs = pairs.assign(label=permuted)
 
-    table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
-    facts = {"base": str(base), "pairs": len(pairs), "shuffled": shuffled, **asdict(chosen)}
+    dataset = tokenised(tokenizer, pairs[_LABELLED].to_dict("list"), settings.max_length)
+    collator = DataCollatorWithPadding(tokenizer)
+    stopping = {}
+    if settings.stop_on:
+        stopping = _stopping(tokenizer, stop_pairs[_LABELLED].to_dict("list"), settings)
+
+    facts = {"base": str(base), "pairs": len(pairs), "shuffled": shuffled, **asdict(settings)}
     facts |= {"left_out": read.left_out, "labels_without_names": read.unnamed}
-    facts |= {"majority": (held_out["label"] == pairs["label"].mode()[0]).mean()}
-    how = output, chosen, progress, facts
-    kept = {"held_out": held_out, "stop_pairs": stop_pairs}
-    return _train_classifier(model, tokenizer, table, *how, **kept)
+
+    def describe() -> dict:
+        if held_out.empty:
+            return facts
+        majority = (held_out["label"] == pairs["label"].mode()[0]).mean()
+        accuracy = _measure_accuracy(Path(output), held_out)
+        return facts | accuracy | {"majority": round(float(majority), 4)}
+
+    return _train_into(
+        output, model, tokenizer, dataset, collator, settings, describe, progress, **stopping
+    )
+
+
+def _split_pairs(
+    pairs: pd.DataFrame, stop_on: str | None
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the pairs to train on, to choose an epoch on, and to measure the result on."""
+    train = pairs[~pairs["held_out"]]
+    held_out = pairs[pairs["held_out"]]
+    if not stop_on:
+        return train, held_out[:0], held_out
+
+    is_first = held_out["premise"].factorize()[0] % 2 == 0
+    stop, measure = held_out[is_first], held_out[~is_first]
+    if stop.empty or measure.empty:
+        raise ParameterError("stop_on: too few pairs are held out; give a larger file.")
+    return train, stop, measure
 
 
 def training_cost(
-    base: str | Path, data: str | Sequence[str] | pd.DataFrame, **settings: object
+    base: str | Path, data: str | Sequence[str] | pd.DataFrame, **options: object
 ) -> dict[str, float]:
     """Estimate the time of :func:`train_nli` on this machine from a few steps; keep no model.
 
     Parameters
     ----------
-    base, data, **settings
+    base, data, **options
         As in :func:`train_nli`.
 
     Returns
@@ -189,35 +211,36 @@ def training_cost(
     2
     """
     _trains_on_gpu()  # refuses a card that training would not use
-    chosen = Settings.of(settings)
+    settings = Settings.of(options)
     pairs = _labelled_pairs(data, split=True).frame
-    pairs = pairs[~pairs["held_out"]]
-    model, tokenizer = _tuned_classifier(base, None, chosen)
-    table = pairs[["premise", "hypothesis", "label"]].to_dict("list")
-    rows = list(tokenised(tokenizer, table, chosen.max_length))
-    rows.sort(key=lambda row: len(row["input_ids"]))
-    latest = max(0, len(rows) - chosen.batch_size)
+    table = pairs.loc[~pairs["held_out"], _LABELLED].to_dict("list")
+    model, tokenizer = _tuned_classifier(base, None, settings)
+    tokens = tokenised(tokenizer, table, settings.max_length)
+    rows = sorted(tokens, key=lambda row: len(row["input_ids"]))
+
+    latest = max(0, len(rows) - settings.batch_size)
     starts = [latest // 2, *(round(latest * share) for share in _MEASURED)]
     collate = DataCollatorWithPadding(tokenizer)
-    batches = [collate(rows[start : start + chosen.batch_size]) for start in starts]
+    batches = [collate(rows[start : start + settings.batch_size]) for start in starts]
     _, *seconds = _step_seconds(model.to(resolve_device(None)), batches)
-    steps = int(np.ceil(len(rows) / chosen.batch_size) * chosen.epochs)
+
+    steps = int(np.ceil(len(rows) / settings.batch_size) * settings.epochs)
     return {"pairs": len(rows), "steps": steps, "seconds": steps * float(np.mean(seconds)),
-            "gigabytes": _most_memory(model.device), "measured": len(seconds)}  # fmt: skip
+            "gigabytes": _peak_memory(model.device), "measured": len(seconds)}  # fmt: skip
 
 
 def _tuned_classifier(
-    base: str | Path, adapter: str | Path | None, chosen: Settings
+    base: str | Path, adapter: str | Path | None, settings: Settings
 ) -> tuple[torch.nn.Module, PreTrainedTokenizerBase]:
     """Return a classifier in which only the chosen parts are trained, and its tokenizer."""
-    model, tokenizer = nli_classifier(base, chosen.layers, chosen.dropout)
+    model, tokenizer = nli_classifier(base, settings.layers, settings.dropout)
 
-    if chosen.tuning == "frozen":
+    if settings.tuning == "frozen":
         # BERT's pooler counts as part of the head
         for name, parameter in model.base_model.named_parameters():
             parameter.requires_grad_(name.startswith("pooler."))
-    elif chosen.tuning == "lora":
-        model = _classifier_with_adapter(model, base, chosen.rank)
+    elif settings.tuning == "lora":
+        model = _classifier_with_adapter(model, base, settings.rank)
         if adapter is not None:
             _start_from(model, adapter)
 
@@ -241,7 +264,7 @@ def _step_seconds(model: torch.nn.Module, batches: list) -> Iterator[float]:
         yield time.perf_counter() - began
 
 
-def _most_memory(device: torch.device) -> float:
+def _peak_memory(device: torch.device) -> float:
     """Return the peak memory of a graphics card, or of this process, in gigabytes."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e9
@@ -254,7 +277,10 @@ def _most_memory(device: torch.device) -> float:
 
 
 def train_heads(
-    file: str | Path, data: str | Sequence[str] | pd.DataFrame, output: str | Path, **how: object
+    file: str | Path,
+    data: str | Sequence[str] | pd.DataFrame,
+    output: str | Path,
+    **options: object,
 ) -> Iterator[tuple[Path, dict | Exception]]:
     """Train an NLI head for every base that a population's file lists, one after the other.
 
@@ -262,7 +288,7 @@ def train_heads(
     ----------
     file : str or Path
         A population's file with the bases as respondents.
-    data, **how
+    data, **options
         As in :func:`train_nli`.
     output : str or Path
         Folder with a subfolder for each base and ``population.yaml``, the list of trained models.
@@ -290,13 +316,13 @@ def train_heads(
 
     for name, base in bases.items():
         try:
-            result = train_nli(base, data, Path(output) / name, **how)
+            result = train_nli(base, data, Path(output) / name, **options)
         except Exception as error:  # out of memory, or an odd base: continue with the others
             result = error
         else:
             trained.append({"model": name})
-            listed = {"title": f"NLI heads for the bases of {file}", "respondents": trained}
-            text = yaml.safe_dump(listed, sort_keys=False)
+            content = {"title": f"NLI heads for the bases of {file}", "respondents": trained}
+            text = yaml.safe_dump(content, sort_keys=False)
             (Path(output) / "population.yaml").write_text(text, encoding="utf-8")
 
         yield Path(output) / name, result
@@ -377,9 +403,9 @@ def adapt_encoder(
     dataset = tokenised(tokenizer, {"text": list(sentences)}, return_special_tokens_mask=True)
     collator = DataCollatorForLanguageModeling(tokenizer)
     settings = Settings(epochs=epochs, lr=lr)
-    how = collator, settings, save_head, progress
+    options = {"trainer": _MaskedTokensTrainer, "optimizers": (optimizer, None)}
     return _train_into(
-        output, model, tokenizer, dataset, *how, _MaskedTokensTrainer, optimizers=(optimizer, None)
+        output, model, tokenizer, dataset, collator, settings, save_head, progress, **options
     )
 
 
@@ -391,7 +417,7 @@ def train_acceptability(
     first: int = 0,
     wording: str = "{sentence}",
     progress: bool = True,
-    **settings: object,
+    **options: object,
 ) -> dict:
     """Train an acceptability classifier, that is, low-rank adapters and a head.
 
@@ -408,7 +434,7 @@ def train_acceptability(
         First layer (from 0) to train; earlier layers stay unchanged.
     wording : str
         Text that the model reads, with ``{sentence}``.
-    **settings
+    **options
         As in :func:`train_nli`, with a learning rate of 5e-4 and no dropout, but without
         ``stop_on``.
 
@@ -434,50 +460,32 @@ def train_acceptability(
     ...     train_acceptability("minilm", judged, folder, epochs=1, progress=False)["sentences"]
     2
     """
-    chosen = Settings.of(settings, lr=5e-4, dropout=0.0)
-    if chosen.stop_on:
+    settings = Settings.of(options, lr=5e-4, dropout=0.0)
+    if settings.stop_on:
         raise ParameterError("stop_on: no sentences are held out for stopping; leave stop_on out.")
 
     _make_folder(output)
-    set_seed(chosen.seed)
+    set_seed(settings.seed)
     labels = ("unacceptable", "acceptable")
-    model, tokenizer = _fresh_model(base, "classifier", labels, chosen.layers, chosen.dropout)
-    model = _classifier_with_adapter(model, base, chosen.rank, first)
+    model, tokenizer = _fresh_model(base, "classifier", labels, settings.layers, settings.dropout)
+    model = _classifier_with_adapter(model, base, settings.rank, first)
     texts = [wording.format(sentence=sentence) for sentence in sentences["sentence"]]
     table = {"text": texts, "label": sentences["acceptable"].tolist()}
-    facts = {"base": str(base), "sentences": len(sentences), "rank": chosen.rank, "first": first}
+    facts = {"base": str(base), "sentences": len(sentences), "rank": settings.rank, "first": first}
     facts |= {"layers": model.config.num_hidden_layers, "wording": wording}
 
-    return _train_classifier(model, tokenizer, table, output, chosen, progress, facts)
-
-
-def _train_classifier(
-    model, tokenizer, table, output, settings, progress, facts: dict, held_out=(), stop_pairs=None
-) -> dict:
-    """Train on labelled texts, and save the model with a manifest that includes given facts."""
     dataset = tokenised(tokenizer, table, settings.max_length)
     collator = DataCollatorWithPadding(tokenizer)
-    majority = facts.pop("majority", None)
-
-    def accuracy() -> dict:
-        if not len(held_out):
-            return facts
-        return facts | _accuracy(Path(output), held_out) | {"majority": round(float(majority), 4)}
-
-    options = {}
-    if settings.stop_on:
-        chosen_on = {name: stop_pairs[name].tolist() for name in table}
-        options = _stopping(tokenised(tokenizer, chosen_on, settings.max_length), settings)
-
-    how = output, model, tokenizer, dataset, collator, settings, accuracy, progress
-    return _train_into(*how, **options)
+    return _train_into(
+        output, model, tokenizer, dataset, collator, settings, lambda: facts, progress
+    )
 
 
-def _accuracy(folder: Path, pairs: pd.DataFrame) -> dict:
+def _measure_accuracy(folder: Path, pairs: pd.DataFrame) -> dict:
     """Measure the saved model as a respondent, on held-out pairs."""
-    asked = load_respondent(folder, dtype="float32")
-    answers = asked.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
-    right = int((answers.argmax(axis=1) == pairs["label"].to_numpy()).sum())
-    low, high = proportion_confint(right, len(pairs), method="wilson")
-    found = {"accuracy": right / len(pairs), "low": low, "high": high}
-    return {"held_out": len(pairs)} | {name: round(float(x), 4) for name, x in found.items()}
+    respondent = load_respondent(folder, dtype="float32")
+    answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+    correct = int((answers.argmax(axis=1) == pairs["label"].to_numpy()).sum())
+    low, high = proportion_confint(correct, len(pairs), method="wilson")
+    shares = {"accuracy": correct / len(pairs), "low": low, "high": high}
+    return {"held_out": len(pairs)} | {name: round(float(x), 4) for name, x in shares.items()}

@@ -44,7 +44,7 @@ def _fresh_model(
         "label2id": {label: index for index, label in enumerate(labels)},
     }
     config = load_config(source, **(changes if labels else {}))
-    _shape(config, layers, dropout)
+    _change_config(config, layers, dropout)
     # Eager attention trains small encoders 1.4 times as fast as the fused kernel on a CPU.
     model, tokenizer = load_model(
         source, head, config=config, fresh=True, attn_implementation="eager"
@@ -60,8 +60,8 @@ def _make_paddable(
     """Allow batches of texts of several lengths, which decoders' tokenizers do not support."""
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
-            said = f"{base}'s tokenizer has neither a padding nor an end token"
-            raise ParameterError(f"{said}: set pad_token and save the tokenizer again.")
+            problem = f"{base}'s tokenizer has neither a padding nor an end token"
+            raise ParameterError(f"{problem}: set pad_token and save the tokenizer again.")
         tokenizer.pad_token = tokenizer.eos_token
     # A decoder's classifier uses it to find the last token that is not padding.
     model.config.pad_token_id = tokenizer.pad_token_id
@@ -73,7 +73,7 @@ def _source_of(base: str | Path) -> Source:
     return find(base_path() if base == "minilm" else base)
 
 
-def _shape(config: PreTrainedConfig, layers: int | None, dropout: float | None) -> None:
+def _change_config(config: PreTrainedConfig, layers: int | None, dropout: float | None) -> None:
     if layers is not None:
         if not 1 <= layers <= config.num_hidden_layers:
             raise ParameterError(f"layers must be 1 to {config.num_hidden_layers}, got {layers}.")
@@ -95,17 +95,15 @@ def _classifier_with_adapter(
     """Return a classifier with adapters from a layer on; its new parts are trained in full."""
     prefix = model.base_model_prefix
     stored = _stored_names(base)
-    children = [
-        name for name, part in model.named_children() if any(True for _ in part.parameters())
-    ]
-    whole = [name for name in children if name != prefix]
-    pooled = "pooler" in dict(model.base_model.named_children())
-    if pooled and not any("pooler." in weight for weight in stored):
-        whole.append(f"{prefix}.pooler")
+    children = [name for name, module in model.named_children() if list(module.parameters())]
+    in_full = [name for name in children if name != prefix]
+    has_pooler = "pooler" in dict(model.base_model.named_children())
+    if has_pooler and not any("pooler." in weight for weight in stored):
+        in_full.append(f"{prefix}.pooler")
 
-    lower = [name for name in _linears(model) if not name.startswith(tuple(whole))]
+    lower = [name for name in _linears(model) if not name.startswith(tuple(in_full))]
     adapted = [name for name in lower if _layer(name) >= first]
-    settings = _lora(rank, "SEQ_CLS", adapted, whole)
+    settings = _lora(rank, "SEQ_CLS", adapted, in_full)
     # GPT-2 stores its weights transposed.
     settings.fan_in_fan_out = any(isinstance(module, Conv1D) for module in model.modules())
     adapter = get_peft_model(model, settings)
@@ -123,10 +121,10 @@ def with_adapter(model: PreTrainedModel, rank: int, base: str | Path | None = No
 
 
 def _lora(
-    rank: int, task: str | None, targets: list[str], whole: list[str] | None = None
+    rank: int, task: str | None, targets: list[str], in_full: list[str] | None = None
 ) -> LoraConfig:
     return LoraConfig(
-        task_type=task, r=rank, lora_alpha=2 * rank, target_modules=targets, modules_to_save=whole
+        task_type=task, r=rank, lora_alpha=2 * rank, target_modules=targets, modules_to_save=in_full
     )
 
 
@@ -142,7 +140,7 @@ def _linears(model: PreTrainedModel) -> list[str]:
 
 def _layer(name: str) -> int:
     """Return the number of a module's layer, or a larger number for modules outside the layers."""
-    numbers = [int(part) for part in name.split(".") if part.isdigit()]
+    numbers = [int(word) for word in name.split(".") if word.isdigit()]
     return numbers[0] if numbers else sys.maxsize
 
 

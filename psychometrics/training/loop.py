@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 _README = (Path(__file__).parent / "templates" / "README.md").read_text(encoding="utf-8")
+_OTHER_MODEL = (
+    "{folder} holds a model that was trained from another base, on other data or with other "
+    "settings: name another folder, or remove this one."
+)
 _PATIENCE = 2
 """The number of epochs without improvement after which training stops."""
 
@@ -62,13 +66,13 @@ class Settings:
         check_kinds(vars(self), get_type_hints(type(self), include_extras=True))
 
     @classmethod
-    def of(cls, given: dict[str, object], **defaults: object) -> Settings:
+    def of(cls, options: dict[str, object], **defaults: object) -> Settings:
         """Return settings from names and values; refuse unknown names."""
-        known = [setting.name for setting in fields(cls)]
-        strange = [name for name in given if name not in known]
+        names = [setting.name for setting in fields(cls)]
+        strange = [name for name in options if name not in names]
         if strange:
-            raise ParameterError(f"There is no setting '{strange[0]}': use {', '.join(known)}.")
-        return cls(**(defaults | given))
+            raise ParameterError(f"There is no setting '{strange[0]}': use {', '.join(names)}.")
+        return cls(**(defaults | options))
 
 
 def tokenised(
@@ -119,7 +123,7 @@ def _train_into(
     Once the model is saved, ``describe`` returns further entries for the manifest.
     """
     digest = _digest(model, dataset, settings, options.get("eval_dataset"))
-    finished = _finished(Path(output), digest)
+    finished = _read_finished(Path(output), digest)
     if finished:
         return finished
 
@@ -127,11 +131,15 @@ def _train_into(
         model, dataset, collator, output, settings, digest, trainer, progress, **options
     )
     _save(model, tokenizer, output)
-    return _finish(manifest | describe(), output)
+    manifest |= describe()
+    with replacing(Path(output) / "manifest.json") as temporary:
+        temporary.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    shutil.rmtree(Path(output) / "checkpoints", ignore_errors=True)
+    return manifest
 
 
 def train(
-    model, data, collator, output, settings: Settings, digest="", trainer=None, progress=True, **own
+    model, data, collator, output, settings, digest="", trainer=None, progress=True, **options
 ) -> dict:
     """Train a model in place; return the facts of the run for its manifest."""
     check_flags(progress=progress)
@@ -142,15 +150,15 @@ def train(
         args=_training_arguments(checkpoints, settings, len(data), progress),
         train_dataset=data.add_column("length", lengths),
         data_collator=collator,
-        **own,
+        **options,
     )
 
     if not progress:
         loop.remove_callback(PrinterCallback)  # the Trainer adds it instead of a progress bar
 
     started = time.perf_counter()
-    last = _checkpoint(Path(checkpoints), digest)
-    done = _step_of(last) if last else 0
+    last = _last_checkpoint(Path(checkpoints), digest)
+    resumed_at = _step_of(last) if last else 0
     result = loop.train(resume_from_checkpoint=last and str(last))
 
     if not np.isfinite(result.training_loss):
@@ -158,7 +166,7 @@ def train(
     facts = {"best": loop.state.best_metric} if settings.stop_on else {}
     return facts | {
         "steps": result.global_step,
-        "resumed_at": done,
+        "resumed_at": resumed_at,
         "loss": round(result.training_loss, 4),
         "seconds": round(time.perf_counter() - started, 1),
         "digest": digest,
@@ -166,23 +174,23 @@ def train(
     }
 
 
-def _stopping(dataset: Dataset, settings: Settings) -> dict:
+def _stopping(tokenizer, table: dict[str, list], settings: Settings) -> dict:
     """Return the settings that stop training early and keep the best epoch on labelled texts."""
     from sklearn.metrics import accuracy_score, matthews_corrcoef  # slow to load
 
     measure = {"accuracy": accuracy_score, "matthews": matthews_corrcoef}[settings.stop_on or ""]
 
-    def measured(output: EvalPrediction) -> dict[str, float]:
+    def compute_metrics(output: EvalPrediction) -> dict[str, float]:
         return {str(settings.stop_on): float(measure(output.label_ids, output.predictions))}
 
-    def chosen(logits, labels):
+    def choose_labels(logits, labels):
         first = logits[0] if isinstance(logits, tuple) else logits  # BART also returns its states
         return first.argmax(dim=-1)
 
     return {
-        "eval_dataset": dataset,
-        "compute_metrics": measured,
-        "preprocess_logits_for_metrics": chosen,
+        "eval_dataset": tokenised(tokenizer, table, settings.max_length),
+        "compute_metrics": compute_metrics,
+        "preprocess_logits_for_metrics": choose_labels,
         "callbacks": [EarlyStoppingCallback(early_stopping_patience=_PATIENCE)],
     }
 
@@ -192,10 +200,13 @@ def _training_arguments(
 ) -> TrainingArguments:
     steps = int(np.ceil(rows / settings.batch_size) * settings.epochs)
     on_gpu = _trains_on_gpu()
-    best = {"eval_strategy": "epoch", "load_best_model_at_end": True, "greater_is_better": True}
-    best |= {"metric_for_best_model": settings.stop_on}
+    stopping = {}
+    if settings.stop_on:
+        stopping = {"eval_strategy": "epoch", "load_best_model_at_end": True}
+        stopping |= {"greater_is_better": True, "metric_for_best_model": settings.stop_on}
+
     arguments = TrainingArguments(
-        **(best if settings.stop_on else {}),
+        **stopping,
         output_dir=checkpoints,
         num_train_epochs=settings.epochs,
         learning_rate=settings.lr,
@@ -243,7 +254,7 @@ def _make_folder(folder: str | Path) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
 
 
-def _finished(folder: Path, digest: str) -> dict | None:
+def _read_finished(folder: Path, digest: str) -> dict | None:
     """Return the manifest of a training run if it was completed before, otherwise None.
 
     Raises
@@ -254,22 +265,15 @@ def _finished(folder: Path, digest: str) -> dict | None:
     manifest = folder / "manifest.json"
     files = ("config.json", "adapter_config.json")
     if manifest.is_file():
-        known = read_json(str(folder), manifest)
-        if known.get("digest") == digest:
-            return known | {"resumed_at": known["steps"]}
+        facts = read_json(str(folder), manifest)
+        if facts.get("digest") == digest:
+            return facts | {"resumed_at": facts["steps"]}
     elif (folder / "checkpoints").is_dir() or not any((folder / name).exists() for name in files):
         return None
-    raise ParameterError(_other(folder))
+    raise ParameterError(_OTHER_MODEL.format(folder=folder))
 
 
-def _other(folder: Path) -> str:
-    return (
-        f"{folder} holds a model that was trained from another base, on other data or with other "
-        "settings: name another folder, or remove this one."
-    )
-
-
-def _checkpoint(folder: Path, digest: str) -> Path | None:
+def _last_checkpoint(folder: Path, digest: str) -> Path | None:
     """Return the last complete checkpoint of a training run with a given digest, if there is one.
 
     Later checkpoints, whose writing was stopped, are removed.
@@ -282,11 +286,11 @@ def _checkpoint(folder: Path, digest: str) -> Path | None:
     made_of = folder / "made_of.txt"
     checkpoints = sorted(folder.glob("checkpoint-[0-9]*"), key=_step_of, reverse=True)
     if checkpoints and not (made_of.is_file() and made_of.read_text(encoding="utf-8") == digest):
-        raise ParameterError(_other(folder.parent))
+        raise ParameterError(_OTHER_MODEL.format(folder=folder.parent))
 
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(made_of) as part:
-        part.write_text(digest, encoding="utf-8")
+    with replacing(made_of) as temporary:
+        temporary.write_text(digest, encoding="utf-8")
 
     for checkpoint in checkpoints:
         if _is_complete(checkpoint):
@@ -320,9 +324,9 @@ def _digest(model, dataset: Dataset, settings: Settings, stop_set: Dataset | Non
     """Return a digest of the inputs of a training run: weights, tokens, labels and settings."""
     # the form in older folders, which did not know stop_on
     digest = hashlib.sha256(f"_{settings!r}{settings.stop_on or ''}".encode())
-    for part in (dataset, stop_set or ()):
-        for start in range(0, len(part), 10_000):
-            digest.update(repr(part[start : start + 10_000]).encode())
+    for rows in (dataset, stop_set or ()):
+        for start in range(0, len(rows), 10_000):
+            digest.update(repr(rows[start : start + 10_000]).encode())
     for name, weights in model.state_dict().items():
         digest.update(name.encode())
         digest.update(weights.detach().cpu().reshape(-1).view(torch.uint8).numpy())
@@ -333,7 +337,7 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
     """Save a model so that plain transformers or peft load it, and explain how in its README."""
     output = Path(output)
     config = model.config
-    given = ""
+    arguments = ""
     library = "transformers"
     builder = "AutoModelForSequenceClassification"
     model.save_pretrained(output)
@@ -347,27 +351,19 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
             path.write_text(json.dumps(settings, indent=2), encoding="utf-8")
 
         # A config.json in an adapter's folder would be mistaken for the base's.
-        kept = {name: getattr(config, name) for name in OF_HEADS}
-        (output / "recipe.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        recipe = {name: getattr(config, name) for name in OF_HEADS}
+        (output / "recipe.json").write_text(json.dumps(recipe, indent=1), encoding="utf-8")
         library = "peft"
         builder = "AutoPeftModelForSequenceClassification"
         if not settings["task_type"]:  # a masked language model has its head in a separate file
             return (output / "README.md").unlink(missing_ok=True)
 
         if counts_its_blocks(type(config)):
-            del kept["num_hidden_layers"]
+            del recipe["num_hidden_layers"]
 
-        numbers = {name: value for name, value in kept.items() if isinstance(value, int)}
-        given = "".join(f", {name}={value}" for name, value in numbers.items())
+        numbers = {name: value for name, value in recipe.items() if isinstance(value, int)}
+        arguments = "".join(f", {name}={value}" for name, value in numbers.items())
 
     labels = ", ".join(config.id2label.values())
-    text = _README.format(library=library, builder=builder, given=given, labels=labels)
+    text = _README.format(library=library, builder=builder, given=arguments, labels=labels)
     (output / "README.md").write_text(text, encoding="utf-8")
-
-
-def _finish(manifest: dict, output: str | Path) -> dict:
-    """Write the manifest, and remove the checkpoints, which are no longer needed."""
-    with replacing(Path(output) / "manifest.json") as part:
-        part.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    shutil.rmtree(Path(output) / "checkpoints", ignore_errors=True)
-    return manifest

@@ -86,8 +86,8 @@ def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = Fals
 
     for name in ["the frame"] if is_frame else names:
         table = data if is_frame else _read_source(name)
-        named = {old: new for old, new in _NAMES.items() if old in table and new not in table}
-        frame = table.rename(columns=named)
+        renamed = {old: new for old, new in _NAMES.items() if old in table and new not in table}
+        frame = table.rename(columns=renamed)
         missing = {"premise", "hypothesis", "label"} - set(frame.columns)
         if missing:
             columns = ", ".join(sorted(missing))
@@ -161,22 +161,22 @@ def _read_labels(labels: pd.Series, source: str) -> tuple[pd.Series, bool]:
 def _hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
     """Select the texts to hold out, one in ten or fewer, by the SHA-256 of the text."""
     hashes = [hashlib.sha256(str(text).strip().encode()).hexdigest() for text in texts]
-    return [int(found, 16) % max(10, one_in) == 0 for found in hashes]
+    return [int(digest, 16) % max(10, one_in) == 0 for digest in hashes]
 
 
 def _snli_sample() -> pd.DataFrame:
     """Load SNLI's dev and test pairs, with the columns ``premise, hypothesis, label``."""
     names = ["premise", "hypothesis", "label"]
-    parts = []
+    tables = []
     for split in ("dev", "test"):
         files = (fetch(f"snli_{name}_{split}") for name in ("s1", "s2", "labels"))
         columns = [file.read_text(encoding="utf-8").splitlines() for file in files]
         if len({len(column) for column in columns}) != 1:
             raise DataError(f"e-SNLI's {split} files differ in length: fetch them again.")
 
-        parts.append(pd.DataFrame(dict(zip(names, columns, strict=True))))
+        tables.append(pd.DataFrame(dict(zip(names, columns, strict=True))))
 
-    frame = pd.concat(parts, ignore_index=True)
+    frame = pd.concat(tables, ignore_index=True)
     for name in names[:2]:
         frame[name] = frame[name].str.replace(r"\s+([.,!?;:])", r"\1", regex=True).str.strip()
 
@@ -200,8 +200,8 @@ def _read_source(name: str) -> pd.DataFrame:
         try:
             if path.suffix == ".jsonl":
                 return pd.read_json(path, lines=True)
-            described = (pq.read_schema(path).metadata or {}).get(b"huggingface", b"{}")
-            features = json.loads(described).get("info", {}).get("features", {})
+            metadata = (pq.read_schema(path).metadata or {}).get(b"huggingface", b"{}")
+            features = json.loads(metadata).get("info", {}).get("features", {})
             return _name_classes(pd.read_parquet(path), features)
         except (ValueError, OSError) as error:  # including pyarrow's errors
             raise DataError(f"{path} cannot be read ({error}): correct the file.") from None
@@ -213,12 +213,12 @@ def _read_source(name: str) -> pd.DataFrame:
     try:
         loaded = read(name)
         splits = loaded if isinstance(loaded, dict) else {"train": loaded}
-        parts = [
-            _name_classes(part.to_pandas(), part.features.to_dict())
-            for split, part in splits.items()
+        tables = [
+            _name_classes(dataset.to_pandas(), dataset.features.to_dict())
+            for split, dataset in splits.items()
             if split.startswith("train")
         ]
-        return pd.concat(parts, ignore_index=True)
+        return pd.concat(tables, ignore_index=True)
     except Exception as error:
         raise DataError(
             f"'{name}' is neither mnli, snli, a .csv/.tsv/.jsonl/.parquet file nor on the hub, nor "

@@ -40,12 +40,13 @@ from psychometrics.reports.populations import (
 )
 from psychometrics.reports.rules import FEWEST_RESPONDENTS
 
+REAL = ("gad7", "phq9", "soc13")
+"""The questionnaires of Reuben et al. (2024), in contrast to placebos."""
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """The signs of the correlations between the three questionnaires in people."""
 PLACEBOS = tuple(f"placebo_{kind}" for kind in ("defects", "pleasures", "habits", "weather"))
 _OF_SINGLE_RESPONDENTS = ("silhouette", "lowest", "items at")
 """The prefixes of kinds of evidence that do not depend on differences between respondents."""
-_REAL = ("gad7", "phq9", "soc13")
 _BASES = {"MiniLM": "encoders", "SmolLM2": "decoders"}
 
 
@@ -161,7 +162,7 @@ def compare(
     """
     check_numbers(populations=populations, seed=seed)
     how = {"score": score, "temperature": temperature}
-    loaded = [load_questionnaire(name) for name in (*_REAL, *PLACEBOS)]
+    loaded = [load_questionnaire(name) for name in (*REAL, *PLACEBOS)]
     answers = ask(loaded, respondents, dtype=dtype, progress=False)
     own = profiles(answers, loaded, **how)
     untouched = _untouched(own.index, respondents)
@@ -287,7 +288,7 @@ def _draws(
     bases.
     """
     missing = pd.DataFrame(np.nan, [*SIZES], [*observed.columns, "single"])
-    items = sum(len(questionnaire.items) for questionnaire in loaded[: len(_REAL)])
+    items = sum(len(questionnaire.items) for questionnaire in loaded[: len(REAL)])
     by_base = {}
 
     for kind, members, first in number_heads(untouched, populations, seed):
@@ -320,7 +321,7 @@ def with_beyond(found: pd.DataFrame) -> pd.DataFrame:
     It is the mean size of the correlations between scales, minus the mean size of the scales'
     correlations with placebos.
     """
-    placebos = [f"ρ {a} {b}" for a, b in itertools.product(_REAL, PLACEBOS)]
+    placebos = [f"ρ {a} {b}" for a, b in itertools.product(REAL, PLACEBOS)]
     between = found[[f"ρ {a} {b}" for a, b in EXPECTED]].abs().mean(axis=1)
     return found.assign(**{"beyond placebos": between - found[placebos].abs().mean(axis=1)})
 
