@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import threading
 from functools import partial
 from http.server import ThreadingHTTPServer
@@ -31,19 +30,15 @@ from psychometrics.measures import score_tables
 from psychometrics.nulls.kernels import kernel_statistics
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from psychometrics_book import exercises
+from psychometrics_book.sphinx import explorer_data as explorers
+from psychometrics_book.sphinx import live_model, page_model
+from psychometrics_book.sphinx.explorers import data_text
 from recipes.beliefs import hit_parts
 from recipes.explorers import multiverse
 from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until
 from tests.killing import build_book
 from tests.test_web import HTML, PAGES, _Quiet
 from tests.test_web import built as of_the_built_book
-
-sys.path.insert(0, str(book_dir() / "_ext"))
-import explorer_data as explorers
-import live_model
-import page_model
-
-from explorers import data_text
 
 BOX = "# A page\n\n```{{ask-a-model}}\n{}\n```\n\n```{{ask-a-model-error}}\n```\n"
 HOSTILE = {
@@ -143,7 +138,7 @@ def built(tmp_path_factory) -> tuple[Path, str]:
             pages.append(name)
     pages = "".join(f"- file: '{page}'\n" for page in pages)
     (folder / "_toc.yml").write_text(f"format: jb-book\nroot: index\nchapters:\n{pages}")
-    for name in ("_config.yml", "_ext", "_static", "references.bib"):
+    for name in ("_config.yml", "_static", "references.bib"):
         source = book_dir() / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, folder / name)

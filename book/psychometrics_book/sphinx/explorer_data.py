@@ -26,7 +26,8 @@ from psychometrics.nulls.respondents import null_answers
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
-from psychometrics_book.claims import published
+
+from ..claims import published
 
 EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
 """Sign that the correlation of two scales has in people."""

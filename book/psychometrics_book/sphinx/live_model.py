@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-import page_model
 import pandas as pd
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -27,6 +26,8 @@ from sphinx.util.osutil import relative_uri
 from psychometrics.authoring.wording import word_lists
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import load_questionnaire
+
+from . import page_model
 
 FOLDER = "_static/live"
 PAGE = "ask"

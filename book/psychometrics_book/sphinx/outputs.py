@@ -18,7 +18,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 from bs4 import BeautifulSoup
-from compact import compact
 from docutils import nodes
 from PIL import Image
 from sphinx import addnodes
@@ -27,7 +26,9 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from psychometrics.exceptions import DataError
-from psychometrics_book.record import printed
+
+from ..record import printed
+from .compact import compact
 
 LOGGER = logging.getLogger(__name__)
 INCH = 96  # pixels of a page
