@@ -52,8 +52,8 @@ population: $(VENV)/installed  ## train the embedded respondents and heads that 
 # Resumes where it was stopped; half a day of one core for each of the larger bases (data/plans/six-bases.yml).
 # Each member's rows go into data/bases/members-*.csv: commit them.
 bases: $(VENV)/installed  ## train and ask the respondents of six bases, then compute what the plan says
-	OMP_NUM_THREADS=1 $(RECIPES).bases
-	$(RECIPES).bases analyse
+	OMP_NUM_THREADS=1 $(RECIPES).six_bases
+	$(RECIPES).six_bases analyse
 
 # Each part resumes from the store and the caches where it was stopped. On two cores without matrix units the
 # answers take 40 minutes, the null populations an hour, each of the studies half an hour to an hour.

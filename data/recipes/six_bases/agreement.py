@@ -1,6 +1,6 @@
 """Agreement, placebos and shares between bases, from the kept rows of six bases.
 
-``python -m recipes.base_agreement`` writes ``data/bases/agreement.csv``, ``placebos.csv``,
+``python -m recipes.six_bases.agreement`` writes ``data/bases/agreement.csv``, ``placebos.csv``,
 ``shares.csv`` and ``signs.csv``. None of these was planned in ``data/plans/six-bases.yml``: they
 were computed after its results were known.
 """
@@ -17,9 +17,9 @@ from psychometrics.measures.intervals import jackknife_half_width
 from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.questionnaires import load_questionnaire
 
-from . import base_rows, bases
-from .base_members import tables_dir
-from .base_tests import INFERENCE, PRIMARY, SHUFFLED, combined
+from . import plan, storage
+from .comparisons import INFERENCE, PRIMARY, SHUFFLED, combined
+from .plan import tables_dir
 
 GROUPS = (INFERENCE, ("hypotheses", "own"), ("untouched", "refitted"), SHUFFLED)
 """Groups and heads whose members have learned apart, or could have."""
@@ -48,20 +48,20 @@ def write() -> None:
 
 def members(base: str, group: str, head: str) -> pd.DataFrame:
     """Return the kept rows of a base, group and head, by block."""
-    rows = base_rows.kept_rows(base)
+    rows = storage.kept_rows(base)
     chosen = (rows["group"] == group) & (rows["head"] == head)
     return rows[chosen].sort_values("block")
 
 
 def scores_of(
-    rows: pd.DataFrame, names: Sequence[str] = bases.REAL, kind: str = "source"
+    rows: pd.DataFrame, names: Sequence[str] = plan.REAL, kind: str = "source"
 ) -> pd.DataFrame:
     """Return scores of one kind of the items of questionnaires, one row per member."""
     items = [item.id for name in names for item in load_questionnaire(name).items]
     return rows[[f"{kind}: {item}" for item in items]]
 
 
-def scales_of(names: Sequence[str] = bases.REAL) -> pd.Series:
+def scales_of(names: Sequence[str] = plan.REAL) -> pd.Series:
     """Return the questionnaire of each item, in the order of :func:`scores_of`."""
     return pd.Series([name for name in names for _ in load_questionnaire(name).items])
 
@@ -81,7 +81,7 @@ def agreement() -> pd.DataFrame:
     """
     rows = []
     for base in PRIMARY:
-        label = bases.BASES[base].label
+        label = plan.BASES[base].label
         for group, head in GROUPS:
             table = members(base, group, head)
             about = {"base": label, "group": group, "head": head, "less": ""}
@@ -106,7 +106,7 @@ def _by_items(table: pd.DataFrame) -> dict[str, pd.Series]:
         "real, scale means removed": profile_agreement(scores_of(table), scales_of()),
         "placebos": profile_agreement(scores_of(table, PLACEBOS)),
     }
-    alone = {name: profile_agreement(scores_of(table, [name])) for name in bases.ASKED}
+    alone = {name: profile_agreement(scores_of(table, [name])) for name in plan.ASKED}
     return results | alone
 
 
@@ -118,7 +118,7 @@ def _of_single_heads(table: pd.DataFrame) -> dict[str, float]:
     """
     result = profile_agreement(scores_of(table))
     of_means = result["value"]
-    single = of_means / (base_rows.OWN_HEADS - (base_rows.OWN_HEADS - 1) * of_means)
+    single = of_means / (storage.OWN_HEADS - (storage.OWN_HEADS - 1) * of_means)
     return {"respondents": result["respondents"], "value": single, "low": np.nan, "high": np.nan}
 
 
@@ -137,7 +137,7 @@ def _differences(other: str) -> list[dict[str, object]]:
         ]
         half = float(jackknife_half_width(np.array(without)))
         squares.append((half / stats.t.ppf(0.975, number - 1)) ** 2)
-        row = {"base": bases.BASES[base].label, "respondents": number, "value": value}
+        row = {"base": plan.BASES[base].label, "respondents": number, "value": value}
         rows.append(about | row | {"low": value - half, "high": value + half})
 
     values = np.array([row["value"] for row in rows])
@@ -175,7 +175,7 @@ def placebos() -> pd.DataFrame:
         for items in gaps[PRIMARY[0]]:
             by_base = {base: table[items].to_numpy() for base, table in gaps.items()}
             for base, values in by_base.items():
-                row = {"items": items, "base": bases.BASES[base].label, "blocks": len(values)}
+                row = {"items": items, "base": plan.BASES[base].label, "blocks": len(values)}
                 test = stats.ttest_1samp(values, 0)
                 low, high = test.confidence_interval()
                 ends = {"value": values.mean(), "low": low, "high": high, "p": test.pvalue}
@@ -193,7 +193,7 @@ def placebos() -> pd.DataFrame:
 def _silhouettes(table: pd.DataFrame) -> pd.DataFrame:
     """Return each member's mean silhouettes by set of items, indexed by block."""
     means = {
-        "real": scores_of(table, bases.REAL, "silhouette").mean(axis=1),
+        "real": scores_of(table, plan.REAL, "silhouette").mean(axis=1),
         **{name: scores_of(table, [name], "silhouette").mean(axis=1) for name in PLACEBOS},
         "both placebos": scores_of(table, PLACEBOS, "silhouette").mean(axis=1),
     }
@@ -213,7 +213,7 @@ def shares() -> pd.DataFrame:
     """
     rows = []
     for group, head in (INFERENCE, SHUFFLED):
-        for scale in bases.ASKED:
+        for scale in plan.ASKED:
             parts = [_scale_scores(members(base, group, head), scale) for base in PRIMARY]
             row = {"group": group, "head": head, "scale": scale, "members": sum(map(len, parts))}
             rows.append(row | {"share": share_between(parts)})
@@ -245,10 +245,10 @@ def signs() -> pd.DataFrame:
     for group, head in (INFERENCE, SHUFFLED):
         for base in PRIMARY:
             table = members(base, group, head)
-            for scale in bases.ASKED:
+            for scale in plan.ASKED:
                 values = _scale_scores(table, scale)
                 low, high = stats.ttest_1samp(values, 0).confidence_interval()
-                about = {"group": group, "head": head, "base": bases.BASES[base].label}
+                about = {"group": group, "head": head, "base": plan.BASES[base].label}
                 row = {"scale": scale, "members": len(values), "positive": (values > 0).sum()}
                 rows.append(about | row | {"mean": values.mean(), "low": low, "high": high})
 
