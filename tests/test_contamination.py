@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
-import pytest
-import torch
 
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
-from recipes import contamination
-from tests.tiny import save_tiny_decoder
-
-
-class OneWord:
-    """Stands in for a model that knows the key by a word of the item."""
-
-    def continuation(self, before: str, text: str) -> float:
-        is_reverse = "not" in before.splitlines()[-1]
-        return float((text == " (-)") == is_reverse)
 
 
 def test_every_item_has_a_paraphrase_of_other_words_in_the_order_of_its_questionnaire():
@@ -30,32 +17,6 @@ def test_every_item_has_a_paraphrase_of_other_words_in_the_order_of_its_question
         assert not set(own) & set(part["text"])
 
 
-def test_a_key_that_is_known_has_the_area_one():
-    texts = [f"Item {n}{' not' * (n % 2)}." for n in range(20)]
-    reverse = np.array([n % 2 == 1 for n in range(20)])
-    found = contamination._key(OneWord(), texts, reverse)
-    assert found["value"] == 1
-    assert found["p"] < 0.01
-    assert contamination._key(OneWord(), texts, ~reverse)["value"] == 0
-
-
-def test_the_signs_that_are_compared_are_those_of_the_examples_and_add_up(tmp_path):
-    folder = save_tiny_decoder(tmp_path / "tiny-llama")
-    reader = contamination.Reader(str(folder))
-    before, sign = "I feel calm.", " (+)"
-    ids = reader.tokenizer(before + sign, add_special_tokens=False)["input_ids"]
-    start = len(reader.tokenizer(before, add_special_tokens=False)["input_ids"])
-
-    asked = torch.tensor([[reader.begin, *ids]])
-    with torch.no_grad():
-        logs = reader.model(asked).logits[0].log_softmax(-1)
-    expected = sum(float(logs[place, ids[place]]) for place in range(start, len(ids)))
-
-    assert reader.continuation(before, sign) == pytest.approx(expected, rel=1e-5)
-    assert reader.per_token(before, sign) == pytest.approx(expected / (len(ids) - start), rel=1e-5)
-
-
 def test_both_models_are_shipped_with_all_three_signs():
     table = pd.read_csv(data_dir() / "contamination.csv")
-    assert set(table["model"]) == set(contamination.MODELS)
     assert table.groupby("model")["sign"].nunique().tolist() == [3, 3]

@@ -33,7 +33,6 @@ from psychometrics_book import exercises
 from psychometrics_book.sphinx import explorer_data as explorers
 from psychometrics_book.sphinx import live_model, page_model
 from psychometrics_book.sphinx.explorers import data_text
-from recipes.beliefs import hit_parts
 from recipes.explorers import multiverse
 from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until
 from tests.killing import build_book
@@ -540,17 +539,16 @@ def test_honest_in_the_page_is_the_packages_and_the_papers(visit):
 
 def test_a_completion_is_judged_in_the_page_as_by_the_package(visit):
     page = visit("honest.html")
-    for completion, lexicon in (
-        ("kind \N{SLIGHTLY SMILING FACE}", "thief, \N{POLICE OFFICER}"),
-        ("a Thief, thief!", "thief, \N{POLICE OFFICER}"),
-        ("caf\u00e9 owner", "cafe"),
+    for completion, lexicon, in_lexicon in (
+        ("kind \N{SLIGHTLY SMILING FACE}", "thief, \N{POLICE OFFICER}", False),
+        ("a Thief, thief!", "thief, \N{POLICE OFFICER}", True),
+        ("caf\u00e9 owner", "cafe", True),
     ):
         page.get_by_label("A completion").fill(completion)
         page.get_by_label("A lexicon").fill(lexicon)
-        parts = hit_parts([["a b", completion]], lexicon.split(", "))
-        parts = {name: hits[0, 1] for name, hits in parts.items()}
-        hits = {"words, in ASCII": parts["lexicon"] | parts["stripped"]}
-        for name, hit in (hits | {"words in the lexicon": parts["lexicon"]}).items():
+        assert pm.beliefs.hurtful([[completion]], lexicon.split(", "))[0, 0] == in_lexicon
+        # in ASCII, nothing is left of an emoji: two of them are the same word
+        for name, hit in (("words, in ASCII", True), ("words in the lexicon", in_lexicon)):
             said = page.locator(f'.explorer-said [data-name="{name}"]').inner_text()
             assert said == ("hurtful" if hit else "not hurtful")
 
