@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -135,27 +136,35 @@ def test_a_mode_has_its_entry_in_the_reference_and_a_test():
     assert missing == []
 
 
-def test_a_mode_made_by_the_guide_answers(tmp_path):
+def test_a_mode_made_by_the_guide_answers_and_passes_the_linter(tmp_path):
     page = (book_dir() / "adding.md").read_text(encoding="utf-8")
-    code = re.search(r"^   ```py\n(.*?)^   ```$", page, re.M | re.S)[1]
-    entry = re.search(r'`("constant": "constant\.Constant")`', page)[1]
+    code, entry = (
+        "\n".join(line.removeprefix("   ") for line in block.splitlines()) + "\n"
+        for block in re.findall(r"^   ```(?:py|toml)\n(.*?)^   ```$", page, re.M | re.S)
+    )
     command = re.search(r"`(psychometrics scores [^`]* constant [^`]*)`", page)[1]
 
-    package = tmp_path / "psychometrics"
-    leave = shutil.ignore_patterns("__pycache__", "_shipped")
-    shutil.copytree(ROOT / "psychometrics", package, ignore=leave)
-    for name in ("data", "questionnaires", "notebooks", "book", "pyproject.toml"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "my_modes").mkdir()
+    (tmp_path / "my_modes" / "constant.py").write_text(code)
+    ruff = [sys.executable, "-m", "ruff"]
+    for check in (["check"], ["format", "--check"]):
+        options = ["--no-cache", "--config", ROOT / "pyproject.toml", tmp_path]
+        subprocess.run([*ruff, *check, *options], check=True)
 
-    lines = [line.removeprefix("   ") for line in code.splitlines()]
-    (package / "modes" / "constant.py").write_text("\n".join(lines) + "\n")
-    modes = package / "modes" / "__init__.py"
-    modes.write_text(modes.read_text().replace("MODES = {", f"MODES = {{\n    {entry},", 1))
+    # what an installation leaves of the package's pyproject.toml
+    installed = tmp_path / "my_modes-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: my_modes\nVersion: 1.0\n")
+    (group, modes), *others = tomllib.loads(entry)["project"]["entry-points"].items()
+    assert others == []
+    lines = [f"[{group}]", *(f"{name} = {place}" for name, place in modes.items())]
+    (installed / "entry_points.txt").write_text("\n".join(lines))
 
-    start = "import sys; sys.path.insert(0, ''); from psychometrics.cli import main; main()"
+    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+    start += "from psychometrics.cli import main; main()"
     result = subprocess.run(
         [sys.executable, "-c", start, *command.split()[1:], "--json"],
-        capture_output=True, text=True, cwd=tmp_path, check=False,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert not result.returncode, result.stderr
     scores = pd.DataFrame(json.loads(result.stdout))
