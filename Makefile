@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check
 POOR := answer_files devices interventions respondents_nli store
-QUICK := house scoring reliability validity items irt norms styles bias intervals trends figures
+QUICK := house pages scoring reliability validity items irt norms styles bias intervals trends figures
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
@@ -33,10 +33,10 @@ define checked
 		wait $$types; types=$$?; cat $(VENV)/types.txt; test $$tests = 0 -a $$types = 0
 endef
 
-quick: $(VENV)/installed  ## run the linter and the tests of methods, in a minute
+quick: $(VENV)/installed  ## run the linter, the tests of methods, and the places of a chapter, in a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadgroup $(addprefix tests/test_,$(addsuffix .py,$(QUICK)))
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadgroup -m "not all" $(addprefix tests/test_,$(addsuffix .py,$(QUICK)))
 
 # What is hidden, and how, is the table of tests/poverty/__init__.py. Only the tests that could care.
 poor: $(VENV)/installed  ## run tests as on a machine with AVX2 alone, one core, no /dev/shm, home, UTF-8

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psychometrics as pm
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
+from tests.conftest import IN_ALL, SMOKE
 
 PACKAGE = Path(pm.__file__).parent
 FRONT = PACKAGE / "__init__.py"
@@ -370,3 +371,12 @@ def test_commands_name_test_files_that_are_there():
     quick = re.search(r"^QUICK := (.+)$", (root / "Makefile").read_text(), re.M)[1]
     named |= {f"tests/test_{name}.py" for name in quick.split()}
     assert [name for name in sorted(named) if not (root / name).is_file()] == []
+
+
+def test_lists_of_slow_and_smoke_tests_name_tests_that_are_there():
+    files = list(Path(__file__).parent.rglob("test_*.py"))
+    there = {path.stem.removeprefix("test_") for path in files}
+    for path in files:
+        there |= set(re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M))
+    slow = {name for names in IN_ALL.values() for name in names.split()}
+    assert (slow | SMOKE) - there == set()
