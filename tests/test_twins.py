@@ -9,7 +9,7 @@ import yaml
 
 from psychometrics.paths import data_dir
 from recipes import twins, twins_tests
-from recipes.six_bases import agreement, plan, storage, training
+from recipes.six_bases import plan, storage, training
 from recipes.six_bases.labels import ARMS, half_permuted, of_teacher, of_texts
 from recipes.six_bases.plan import Base, Member
 from tests.test_data import needs_nli_text
@@ -202,19 +202,6 @@ def test_the_test_of_a_share_between_bases_holds_its_level():
 # --- what the kept rows say
 
 
-def test_kept_tables_of_agreement_placebos_shares_and_signs_come_out_of_the_kept_rows():
-    for name in ("agreement", "placebos", "shares", "signs"):
-        kept = pd.read_csv(plan.tables_dir() / f"{name}.csv", keep_default_na=False)
-        again = getattr(agreement, name)().round(4)
-        for column in kept:
-            values = pd.to_numeric(kept[column], errors="coerce")
-            if values.notna().any():
-                expected = pd.to_numeric(again[column]).to_numpy(float)
-                assert values.to_numpy() == pytest.approx(expected, abs=2e-4, nan_ok=True)
-            else:
-                assert kept[column].tolist() == again[column].tolist()
-
-
 def test_agreement_of_kept_rows_is_the_mean_of_correlations():
     for base in ("embedded", "gemma-3-270m"):
         rows = storage.kept_rows(base).query("group == 'inference' and head == 'own'")
@@ -229,7 +216,7 @@ def test_agreement_of_kept_rows_is_the_mean_of_correlations():
 def test_the_share_between_bases_is_that_of_the_mean_squares():
     # Means 2 and 6, mean squares 16 between and 2 within, two members in each group.
     parts = [np.array([1.0, 3.0]), np.array([5.0, 7.0])]
-    assert agreement.share_between(parts) == pytest.approx((16 - 2) / (16 + 2))
+    assert twins_tests.share_between(parts) == pytest.approx((16 - 2) / (16 + 2))
     uneven = [np.array([0.0, 2.0, 4.0]), np.array([5.0])]
     # Mean squares 6.75 and 4; the mean group size is (4 - 10 / 4) / 1 = 1.5.
-    assert agreement.share_between(uneven) == pytest.approx(2.75 / (6.75 + 0.5 * 4))
+    assert twins_tests.share_between(uneven) == pytest.approx(2.75 / (6.75 + 0.5 * 4))

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from psychometrics.checks import check_choice, check_flags, check_kinds, parse_parameters
+from psychometrics.checks import check_choice, check_kinds, parse_parameters
 from psychometrics.data import with_formulas, write_csv, write_text
 from psychometrics.exceptions import ParameterError, PsychometricsError, check_file, needed, writing
 from psychometrics.paths import notebooks_dir
@@ -234,7 +234,6 @@ def sweep(
     grid: Mapping[str, Sequence[object]] | Sequence[str],
     folder: str | Path | None = None,
     parameters: Mapping[str, object] | None = None,
-    progress: bool = True,
 ) -> pd.DataFrame:
     """Run a notebook once for each combination of parameters, and compare the tables.
 
@@ -252,8 +251,6 @@ def sweep(
         ``runs/<notebook>-sweep``.
     parameters : mapping, optional
         Parameters that are the same for all runs.
-    progress : bool
-        Whether to show a progress bar over each run's cells.
 
     Returns
     -------
@@ -276,7 +273,6 @@ def sweep(
         ...
     psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'temprature' ...
     """
-    check_flags(progress=progress)
     parameters = dict(parameters or {})
     grid = grid if isinstance(grid, Mapping) else _parse_grid(grid, parameter_kinds(notebook))
     combinations = _combinations(notebook, grid, parameters)
@@ -290,7 +286,7 @@ def sweep(
     for chosen, impossible in combinations:
         values = parameters | chosen
         name = _name_of_parameters(chosen, text, json.dumps(values, sort_keys=True, default=str))
-        row = _one(notebook, values, folder / name, impossible, progress)
+        row = _run_combination(notebook, values, folder / name, impossible)
         rows.append(chosen | {"run": name} | row)
 
     runs = pd.DataFrame(rows)
@@ -451,7 +447,7 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
     return found
 
 
-def _one(notebook: str, values: dict, path: Path, impossible: str, progress: bool) -> dict:
+def _run_combination(notebook: str, values: dict, path: Path, impossible: str) -> dict:
     """Run one combination unless its executed copy exists; only a complete copy gets its name."""
     done, failed = (path.with_name(f"{path.name}{end}") for end in (".ipynb", ".failed.txt"))
     if done.is_file():
@@ -465,7 +461,7 @@ def _one(notebook: str, values: dict, path: Path, impossible: str, progress: boo
 
     if not reason:
         try:
-            run_notebook(notebook, values, part, progress=progress)
+            run_notebook(notebook, values, part)
         except PsychometricsError as error:
             reason = " ".join(str(error).split())
 

@@ -24,12 +24,12 @@ from psychometrics.questionnaires import load_questionnaire
 
 from . import dose, twins
 from .six_bases import storage
-from .six_bases.agreement import PLACEBOS, scales_of, scores_of, share_between
 from .six_bases.comparisons import combined
 from .six_bases.labels import valence
 from .six_bases.plan import ASKED, REAL, tables_dir
 
 TRUE = "inference"
+PLACEBOS = ("placebo_defects", "placebo_weather")
 HELD_OUT = ("qwen2.5-coder-0.5b", "gemma-3-270m")
 """Bases of whose new arms nothing is looked at before all other bases are analysed."""
 COMPARISONS = (
@@ -102,6 +102,19 @@ def is_complete(base: str) -> bool:
 
 
 # --- statistics
+
+
+def scores_of(
+    rows: pd.DataFrame, names: Sequence[str] = REAL, kind: str = "source"
+) -> pd.DataFrame:
+    """Return scores of one kind of the items of questionnaires, one row per member."""
+    items = [item.id for name in names for item in load_questionnaire(name).items]
+    return rows[[f"{kind}: {item}" for item in items]]
+
+
+def scales_of(names: Sequence[str] = REAL) -> pd.Series:
+    """Return the questionnaire of each item, in the order of :func:`scores_of`."""
+    return pd.Series([name for name in names for _ in load_questionnaire(name).items])
 
 
 def agreement(rows: pd.DataFrame, names: Sequence[str] = REAL, form: str = "planned") -> float:
@@ -341,6 +354,24 @@ def interval_verdict(row: pd.Series) -> str:
     if row["low"] > 0:
         return "higher"
     return "lower" if row["high"] < 0 else "not shown"
+
+
+def share_between(parts: Sequence[np.ndarray]) -> float:
+    """Return the intraclass correlation ICC(1) of values by group.
+
+    Examples
+    --------
+    >>> share_between([np.array([1.0, 3.0]), np.array([5.0, 7.0])])  # mean squares 16 and 2
+    0.777...
+    """
+    sizes = np.array([len(part) for part in parts])
+    number = sizes.sum()
+    means = np.array([part.mean() for part in parts])
+    grand = np.concatenate(list(parts)).mean()
+    between = (sizes * (means - grand) ** 2).sum() / (len(parts) - 1)
+    within = sum(((part - part.mean()) ** 2).sum() for part in parts) / (number - len(parts))
+    size = (number - (sizes**2).sum() / number) / (len(parts) - 1)
+    return float((between - within) / (between + (size - 1) * within))
 
 
 def share_tests(arms: Arms) -> pd.DataFrame:

@@ -28,9 +28,7 @@ from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 
 from ..claims import published
-
-EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
-"""Sign that the correlation of two scales has in people."""
+from ..studies.untrained import EXPECTED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
