@@ -158,8 +158,8 @@ def _page_names(toc: Path) -> list[str]:
 
 
 def _page_title(page: Path) -> str:
-    found = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.S)
-    return unescape(found.group(1)).partition(" — ")[0].strip()
+    title = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.S)
+    return unescape(title.group(1)).partition(" — ")[0].strip()
 
 
 def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:

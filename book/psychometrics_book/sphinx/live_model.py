@@ -67,12 +67,12 @@ def files() -> dict[str, Path]:
 def templates(name: str) -> list[dict]:
     """Return each template of a questionnaire as the fields of the page."""
     questionnaire = load_questionnaire(name)
-    found = []
+    fields = []
     for number, item in enumerate(questionnaire.items, 1):
         for place, template in enumerate(item.templates, 1):
             terms = template.terms or item.terms
             label = f"{questionnaire.short_title} {number}: {item.text}"
-            found.append(
+            fields.append(
                 {
                     "label": label + (f" (in other words, {place})" if place > 1 else ""),
                     "text": item.text,
@@ -88,7 +88,7 @@ def templates(name: str) -> list[dict]:
                 }
             )
 
-    return found
+    return fields
 
 
 class AskAModel(SphinxDirective):
