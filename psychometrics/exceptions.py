@@ -112,6 +112,7 @@ class MissingPackageError(PsychometricsError, ImportError):
         "latex2mathml": "book",
         "nbconvert": "book",
         "nbformat": "book",
+        "networkx": "book",
         "nh3": "book",
         "papermill": "book",
         "pybtex": "book",

@@ -74,6 +74,43 @@ NOT_DOWNLOADED = re.compile(
 )
 """The package's own errors where a file that the project does not ship was never downloaded."""
 collect_ignore = ["poverty/everywhere"]  # which would make this process a poor one
+IN_ALL = {
+    "notebooks, chapters and pages": (
+        "browser_reader book chapter_answers elsewhere explorers improving killed_builds "
+        "other_runs page poverty runs snippets study tables told_at_once web"
+    ),
+    "models in training": ("bases dose heads interventions talking training twins twins_analysis"),
+    "many models, R, a cluster, the hub": (
+        "diagnostic families fetching odd_models population_files profile r ray"
+    ),
+    "faults and speed": "benchmarks chat_at_scale faults",
+    "single tests that build a book or execute a chapter": (
+        "test_a_published_page_leads_to_itself_in_the_other_version_and_to_the_printed_book "
+        "test_the_device_of_a_run_reaches_its_kernel_and_is_refused_before_it "
+        "test_a_run_whose_copy_was_deleted_is_made_again_in_its_folder"
+    ),
+}
+"""Test files, and tests, that run with `make test-all` alone, as all that open a browser do.
+
+They execute notebooks or build pages, start other programs, or train. Tests of methods, readers,
+the store and the modes are never among them: these are the tests by which mutants are killed.
+"""
+SMOKE = {
+    "test_the_first_chapter_runs_on_a_questionnaire_and_model_of_ones_own",
+    "test_every_parameter_of_a_notebook_is_checked_and_its_own_values_pass",
+    "test_only_chapters_that_changed_or_read_one_that_did_are_executed_again",
+    "test_the_prose_has_the_numbers_of_its_own_run",
+    "test_a_page_needs_no_network_and_folds_what_only_sets_up",
+    "test_slides_have_sections_tables_and_figures_and_no_code",
+    "test_nothing_of_anothers_html_runs_or_loads",
+    "test_every_checked_exercise_of_a_chapter_has_its_answer_in_the_file",
+    "test_the_pages_have_snippets_and_every_reason_is_needed",
+}
+"""Tests of these files that `make test` runs, too, with the first short snippet of each page.
+
+Its commands need no file of an earlier snippet, no cluster and no bucket.
+"""
+SHORT = re.compile(r"psychometrics (ask|(study )?check|scores)\b(?!.*(ray|s3:|runs/))")
 gc.disable()  # until all is imported: millions of objects, none of which is garbage
 
 
@@ -150,16 +187,32 @@ def _message(error: BaseException) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that show pages in a browser, and group them all for several processes.
+    """Mark the tests of `make test-all` and of a browser; group all for several processes.
 
     On several processes a file's tests stay together, but for pages of the book.
 
     The plugin begins with the groups of most tests and ends with the pages, one to a group and
     seconds each, so that no process is left alone with much at the end.
     """
+    slow = {name for names in IN_ALL.values() for name in names.split()}
+    pages_seen = set()
     for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
+        shows_pages = "browser" in getattr(item, "fixturenames", ())
+        if shows_pages:
             item.add_marker("browser")
+
+        test = getattr(item, "originalname", "")
+        is_slow = shows_pages or test in slow or item.path.stem.removeprefix("test_") in slow
+        is_smoke = test in SMOKE
+        if item.path.stem == "test_snippets" and hasattr(item, "callspec"):
+            page = item.callspec.params["page"]
+            is_smoke = page not in pages_seen and SHORT.match(item.callspec.params["text"])
+            if is_smoke:
+                pages_seen.add(page)
+
+        if is_slow and not is_smoke:
+            item.add_marker("all")
+
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:

@@ -17,20 +17,22 @@ from psychometrics.measures.reliability import alphas
 from psychometrics.models.loading import load_model
 from psychometrics.models.vectors import last_states, pair_vectors, worded
 from psychometrics.nulls.respondents import head_logits
-from recipes import (
-    base_criterion,
-    base_members,
-    base_reading,
-    base_rows,
-    base_tables,
-    base_tests,
-    bases,
+from recipes.six_bases import (
+    comparisons,
+    plan,
+    progress,
+    reading,
+    runs,
+    storage,
+    tables,
+    training,
 )
-from recipes.bases import Base
+from recipes.six_bases import criterion as criteria
+from recipes.six_bases.plan import Base, Member
 from tests.tiny import save_tiny_decoder
 
-PLANNED = dict(bases.BASES)
-PLANNED_PARTS = {name: getattr(bases, name) for name in ("NULLS", "ASKED", "REAL")}
+PLANNED = dict(plan.BASES)
+PLANNED_PARTS = {name: getattr(plan, name) for name in ("NULLS", "ASKED", "REAL")}
 WORDS = ("good", "bad", "calm", "tense", "warm", "cold")
 
 
@@ -43,92 +45,92 @@ def study(tiny_model, tmp_path_factory):
     pairs = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
     names = {str(tiny_model): Base("tiny encoder", 1), str(decoder): Base("tiny decoder", 1)}
     (folder / "data").mkdir()
-    base_rows._places.cache_clear()
+    storage._places.cache_clear()
 
     with pytest.MonkeyPatch.context() as patch:
         small = {"PAIRS": 32, "TRIED": 32, "HEAD_STEPS": 20, "RATES": (1e-3, 2e-3)}
         for name, value in (small | {"pool": lambda part: pairs}).items():
-            patch.setattr(base_members, name, value)
+            patch.setattr(training, name, value)
 
         for name in ("NULLS", "ASKED", "REAL"):
-            patch.setattr(bases, name, ("challenges", "gad7"))
+            patch.setattr(plan, name, ("challenges", "gad7"))
 
-        patch.setattr(bases, "BASES", names)
-        patch.setattr(bases, "DRAWN", 4)
-        patch.setattr(bases, "drawn_words", lambda base, rng: rng.normal(size=(3, 32)))
-        patch.setattr(bases, "cache_dir", lambda: folder / "cache")
-        patch.setattr(base_tables, "HEADS", 4)
-        patch.setattr(base_rows, "OWN_HEADS", 4)
-        patch.setattr(base_tables, "EXPECTED", {("challenges", "gad7"): 1})
-        patch.setattr(base_members, "data_dir", lambda: folder / "data")
-        bases.run()
+        patch.setattr(plan, "BASES", names)
+        patch.setattr(plan, "DRAWN", 4)
+        patch.setattr(runs, "drawn_words", lambda base, rng: rng.normal(size=(3, 32)))
+        patch.setattr(plan, "cache_dir", lambda: folder / "cache")
+        patch.setattr(tables, "HEADS", 4)
+        patch.setattr(storage, "OWN_HEADS", 4)
+        patch.setattr(tables, "EXPECTED", {("challenges", "gad7"): 1})
+        patch.setattr(plan, "data_dir", lambda: folder / "data")
+        runs.run()
         yield names
 
-    base_rows._places.cache_clear()
+    storage._places.cache_clear()
 
 
 def test_a_run_makes_every_member_once_and_a_second_run_nothing(study, monkeypatch):
     for base in study:
-        assert bases.is_read(base)
-        assert bases.is_complete(base)
-    made = sorted((bases.cache_dir()).rglob("*.*"))
+        assert progress.is_read(base)
+        assert progress.is_complete(base)
+    made = sorted((plan.cache_dir()).rglob("*.*"))
     times = [path.stat().st_mtime_ns for path in made]
-    monkeypatch.setattr(base_members, "train", None)
-    bases.run()
+    monkeypatch.setattr(training, "train", None)
+    runs.run()
     assert [path.stat().st_mtime_ns for path in made] == times
 
 
 def test_members_whose_rows_are_kept_are_not_made_again_when_the_cache_is_lost(
     study, monkeypatch, tmp_path
 ):
-    before = {base: base_rows.rows_path(base).read_bytes() for base in study}
-    monkeypatch.setattr(bases, "cache_dir", lambda: tmp_path)
-    monkeypatch.setattr(bases, "read_untouched", lambda base: None)
-    monkeypatch.setattr(base_members, "make", None)
-    bases.run()
-    assert {base: base_rows.rows_path(base).read_bytes() for base in study} == before
+    before = {base: storage.rows_path(base).read_bytes() for base in study}
+    monkeypatch.setattr(plan, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(runs, "read_untouched", lambda base: None)
+    monkeypatch.setattr(training, "make", None)
+    runs.run()
+    assert {base: storage.rows_path(base).read_bytes() for base in study} == before
 
 
 def test_a_run_of_one_base_leaves_the_other_alone(study, monkeypatch):
     longer = {name: base._replace(blocks=2) for name, base in study.items()}
-    monkeypatch.setattr(bases, "BASES", longer)
+    monkeypatch.setattr(plan, "BASES", longer)
     made = []
-    monkeypatch.setattr(bases, "make", made.append)
+    monkeypatch.setattr(runs, "make", made.append)
     base = next(iter(study))
-    bases.run([base])
+    runs.run([base])
     assert {member.base for member in made} == {base}
-    assert len(made) == 2 * len(bases.GROUPS)
+    assert len(made) == 2 * len(plan.GROUPS)
 
 
 def test_rows_of_another_plan_or_of_other_prompts_are_refused(study, monkeypatch):
     base = next(iter(study))
-    assert len(base_rows.kept_rows(base))
-    for name in base_rows.digests():
-        other = base_rows.digests() | {name: "other"}
+    assert len(storage.kept_rows(base))
+    for name in storage.digests():
+        other = storage.digests() | {name: "other"}
         with monkeypatch.context() as patch:
-            patch.setattr(base_rows, "digests", lambda *study, other=other: other)
+            patch.setattr(storage, "digests", lambda *study, other=other: other)
             with pytest.raises(ValueError, match=f"rows of another {name}"):
-                base_rows.kept_rows(base)
+                storage.kept_rows(base)
 
 
 @pytest.mark.parametrize("family", ["encoder", "decoder"])
 def test_statistics_from_kept_rows_are_those_of_the_answers(study, family):
     base = list(study)[family == "decoder"]
-    real = sum(len(bases.prompted(name)) for name in bases.REAL)
-    for group in bases.GROUPS:
-        folder = bases.folder_of(base) / f"{group}-1"
-        for head in base_rows.heads_of(group):
-            cell = base_tables.Cell(base, group, head, [1])
+    real = sum(len(plan.prompted(name)) for name in plan.REAL)
+    for group in plan.GROUPS:
+        folder = plan.folder_of(base) / f"{group}-1"
+        for head in storage.heads_of(group):
+            cell = tables.Cell(base, group, head, [1])
             logits = _logits(base, folder, head)
-            scores = base_rows.scored(logits[:, :real])
-            for kind, kept in zip(base_rows.KINDS, cell.scores, strict=True):
+            scores = storage.scored(logits[:, :real])
+            for kind, kept in zip(storage.KINDS, cell.scores, strict=True):
                 assert kept[0] == pytest.approx(scores[kind].mean(axis=0), abs=1e-7)
 
             row = cell.rows.iloc[0]
-            criterion = base_criterion.criterion(softmax(logits[:, real:], axis=2)[..., 0])
+            criterion = criteria.criterion(softmax(logits[:, real:], axis=2)[..., 0])
             expected = criterion.mean().to_dict() | {
                 "silhouette": scores["silhouette"].mean(),
-                "silhouette as answered": base_rows.scored(logits[:, :real], None)[
+                "silhouette as answered": storage.scored(logits[:, :real], None)[
                     "silhouette"
                 ].mean(),
                 "silhouette gad7": scores["silhouette"][:, -7:].mean(),
@@ -142,7 +144,7 @@ def _logits(base, folder, head):
     if head == "untrained":
         vectors = load_file(folder / "vectors.safetensors")["prompts"].numpy()
         linear = "llama" in base
-        numbers = range(30_000 + base_rows.OWN_HEADS, 30_000 + 2 * base_rows.OWN_HEADS)
+        numbers = range(30_000 + storage.OWN_HEADS, 30_000 + 2 * storage.OWN_HEADS)
         return np.stack(
             [head_logits(vectors, np.random.default_rng([0, n]), linear) for n in numbers]
         )
@@ -152,20 +154,20 @@ def _logits(base, folder, head):
 
 def test_a_row_has_scores_of_the_planned_items_and_of_placebos(tmp_path, monkeypatch):
     for name, value in (PLANNED_PARTS | {"BASES": PLANNED}).items():
-        monkeypatch.setattr(bases, name, value)
+        monkeypatch.setattr(plan, name, value)
 
-    base_rows._places.cache_clear()
-    prompted = bases.asked_of_members()
+    storage._places.cache_clear()
+    prompted = plan.asked_of_members()
     shares = np.random.default_rng(0).dirichlet([1, 1, 1], len(prompted)).astype("float32")
     answers = pd.DataFrame(shares, columns=["e", "n", "c"]).assign(head="own")
     answers.to_parquet(tmp_path / "answers.parquet")
-    facts = dict.fromkeys(base_rows.FACTS, 1.0) | {"accuracy, own": 0.5}
-    facts["prompts"] = base_members.prompts_digest(prompted)
+    facts = dict.fromkeys(storage.FACTS, 1.0) | {"accuracy, own": 0.5}
+    facts["prompts"] = training.prompts_digest(prompted)
     (tmp_path / "facts.json").write_text(json.dumps(facts))
-    row = base_rows.respondent_row(bases.Member("embedded", "inference", 1), "own", tmp_path)
+    row = storage.respondent_row(Member("embedded", "inference", 1), "own", tmp_path)
     table = pd.DataFrame([row])
     items = [name for name in row if name.startswith("silhouette: ")]
-    real = base_rows.item_scores(table, "silhouette")
+    real = storage.item_scores(table, "silhouette")
     assert real.shape == (1, 29)
     assert row["silhouette"] == pytest.approx(real.mean())
     assert row["silhouette gad7"] == pytest.approx(real[:, :7].mean())
@@ -175,23 +177,23 @@ def test_a_row_has_scores_of_the_planned_items_and_of_placebos(tmp_path, monkeyp
 
 def test_the_analysis_needs_nothing_but_kept_rows(study, monkeypatch, tmp_path):
     blocks = {base: [1] for base in study}
-    whole = base_tables.member_tables(blocks)
-    monkeypatch.setattr(bases, "cache_dir", lambda: tmp_path)
-    alone = base_tables.member_tables(blocks)
+    whole = tables.member_tables(blocks)
+    monkeypatch.setattr(plan, "cache_dir", lambda: tmp_path)
+    alone = tables.member_tables(blocks)
     assert alone.keys() == whole.keys()
     for name, table in whole.items():
         pd.testing.assert_frame_equal(alone[name], table)
 
 
 def test_nulls_of_bases_that_are_not_read_here_stay_in_the_tables(study, monkeypatch):
-    folder = base_members.tables_dir()
-    base_tables.write()
+    folder = plan.tables_dir()
+    tables.write()
     names = ("nulls", "items")
     paths = [folder.parent / "kernels.csv", *(folder / f"{name}.csv" for name in names)]
     before = [path.read_bytes() for path in paths]
     last = list(study)[-1]
-    monkeypatch.setattr(bases, "is_read", lambda base: base == last)
-    base_tables.write()
+    monkeypatch.setattr(progress, "is_read", lambda base: base == last)
+    tables.write()
     assert [path.read_bytes() for path in paths] == before
     for path in folder.glob("*.csv"):
         if not path.name.startswith(("members-", *names, "words")):
@@ -200,15 +202,15 @@ def test_nulls_of_bases_that_are_not_read_here_stay_in_the_tables(study, monkeyp
 
 def test_members_of_a_block_differ_in_what_adapted_them_and_share_their_start(study):
     base = next(iter(study))
-    facts = bases.folder_of(base)
+    facts = plan.folder_of(base)
     vectors = {
         group: load_file(facts / f"{group}-1" / "vectors.safetensors")["prompts"]
-        for group in bases.GROUPS
+        for group in plan.GROUPS
     }
-    untouched = bases.untouched(base, "challenges")
+    untouched = plan.untouched(base, "challenges")
     part = vectors["untouched"][: len(untouched)].numpy()
     assert part == pytest.approx(untouched, abs=1e-5)
-    for group in set(bases.GROUPS) - {"untouched"}:
+    for group in set(plan.GROUPS) - {"untouched"}:
         assert not torch.allclose(vectors[group], vectors["untouched"], atol=1e-3), group
 
     answers = pd.read_parquet(facts / "shuffled-1" / "answers.parquet")
@@ -220,32 +222,32 @@ def test_a_member_that_was_stopped_after_training_is_asked_without_being_trained
     study, monkeypatch, tmp_path
 ):
     base = next(iter(study))
-    member = bases.Member(base, "inference", 1)
-    prompted = bases.asked_of_members()
+    member = Member(base, "inference", 1)
+    prompted = plan.asked_of_members()
     folder = tmp_path / "one"
-    whole = base_members.make(member, prompted, folder)
+    whole = training.make(member, prompted, folder)
     before = pd.read_parquet(folder / "answers.parquet")
     (folder / "facts.json").unlink()
     (folder / "answers.parquet").unlink()
-    monkeypatch.setattr(base_members, "train", None)
-    again = base_members.make(member, prompted, folder)
+    monkeypatch.setattr(training, "train", None)
+    again = training.make(member, prompted, folder)
     assert again["last loss"] == whole["last loss"]
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "answers.parquet"), before)
 
 
 def test_a_rate_at_which_training_breaks_down_is_not_chosen(study, monkeypatch, tmp_path):
-    monkeypatch.setattr(base_members, "data_dir", lambda: tmp_path)
+    monkeypatch.setattr(plan, "data_dir", lambda: tmp_path)
     losses = {1e-3: [1.0, 0.9], 2e-3: [1.0, float("nan")]}
-    monkeypatch.setattr(base_members, "train", lambda *given: losses[given[-1]])
+    monkeypatch.setattr(training, "train", lambda *given: losses[given[-1]])
     base = next(iter(study))
-    assert base_members.learning_rate(base) == 1e-3
+    assert training.learning_rate(base) == 1e-3
 
 
 def test_shuffled_labels_keep_pairs_and_counts_and_hypotheses_lose_their_premises():
     rows = [(f"p{n}", f"h{n}", n % 3) for n in range(60)]
     pairs = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
     true, shuffled, alone = (
-        base_members.drawn(bases.Member("any", group, 4), pairs, 30)
+        training.drawn(Member("any", group, 4), pairs, 30)
         for group in ("inference", "shuffled", "hypotheses")
     )
     assert shuffled["premise"].tolist() == true["premise"].tolist()
@@ -258,10 +260,10 @@ def test_shuffled_labels_keep_pairs_and_counts_and_hypotheses_lose_their_premise
 def test_the_order_has_a_block_of_every_base_before_the_next_and_all_in_the_end(
     monkeypatch,
 ):
-    monkeypatch.setattr(bases, "BASES", PLANNED)
-    turns = list(bases.order())
+    monkeypatch.setattr(plan, "BASES", PLANNED)
+    turns = list(progress.order())
     planned = {
-        name: base.blocks * len(bases.GROUPS) for name, base in bases.BASES.items() if base.blocks
+        name: base.blocks * len(plan.GROUPS) for name, base in plan.BASES.items() if base.blocks
     }
     counts = pd.Series([member.base for turn in turns for member in turn]).value_counts()
     assert counts.to_dict() == planned
@@ -272,12 +274,12 @@ def test_the_order_has_a_block_of_every_base_before_the_next_and_all_in_the_end(
 
 
 def test_the_criterion_is_one_for_who_reads_the_premise_and_zero_on_average_for_random_heads():
-    table = base_criterion.criterion_prompts()
+    table = criteria.criterion_prompts()
     sign = np.where(table["end"] == "always", 1.0, -1.0)
     sides = {"plain": 1, "true": 1, "not true": -1, "always": 1, "never": -1, "bus +": 0,
              "bus -": 0, "first": -1, "second": 1}  # fmt: skip
     judge = np.exp(sign * table["version"].map(sides).to_numpy() - 3)
-    found = base_criterion.criterion(np.stack([judge, 0.05 / judge]))
+    found = criteria.criterion(np.stack([judge, 0.05 / judge]))
     columns = ["negation", "relevance", "sentences"]
     assert found.loc[0, columns].to_numpy(float) == pytest.approx(1)
     assert found.loc[1, columns].to_numpy(float) == pytest.approx(-1)
@@ -285,33 +287,33 @@ def test_the_criterion_is_one_for_who_reads_the_premise_and_zero_on_average_for_
     vectors = np.random.default_rng(0).normal(size=(len(table), 30))
     heads = [head_logits(vectors, np.random.default_rng(n), linear=True)[:, 0] for n in range(300)]
     shares = np.exp(np.stack(heads)) / 3
-    assert abs(base_criterion.criterion(shares)["criterion"].mean()) < 0.03
+    assert abs(criteria.criterion(shares)["criterion"].mean()) < 0.03
 
 
 def test_who_ignores_the_premise_does_not_meet_the_criterion():
-    table = base_criterion.criterion_prompts()
+    table = criteria.criterion_prompts()
     codes, _ = pd.factorize(table["hypothesis"])
     shares = np.random.default_rng(0).uniform(0.1, 0.9, codes.max() + 1)[codes]
-    assert base_criterion.criterion(shares[None]).iloc[0].tolist() == [0, 0, 0, 0]
+    assert criteria.criterion(shares[None]).iloc[0].tolist() == [0, 0, 0, 0]
 
 
 def test_an_analysis_waits_for_complete_bases_and_an_interim_one_says_so(study, monkeypatch):
-    folder = base_members.tables_dir()
+    folder = plan.tables_dir()
     longer = {name: base._replace(blocks=3) for name, base in study.items()}
-    monkeypatch.setattr(bases, "BASES", longer)
-    base_tables.write()
+    monkeypatch.setattr(plan, "BASES", longer)
+    tables.write()
     written = {path.stem for path in folder.iterdir()}
     kept = {f"{kind}-{Path(base).name}" for kind in ("members", "rates") for base in study}
     assert written - kept == {"items", "nulls", "words", "words-components"}
-    base_tables.write(interim=True)
+    tables.write(interim=True)
     assert pd.read_csv(folder / "interim-members.csv")["interim"].all()
     assert not (folder / "members.csv").exists()
 
-    bases.run()
-    base_tables.write()
+    runs.run()
+    tables.write()
     tests = pd.read_csv(folder / "tests.csv")
     assert set(tests["hypothesis"]) == {f"H{n}" for n in range(1, 8)}
-    single = tests[~tests["statistic"].isin(base_tests.GROUP_STATISTICS)]
+    single = tests[~tests["statistic"].isin(comparisons.GROUP_STATISTICS)]
     assert single["low"].le(single["value"]).all()
     assert single["value"].le(single["high"]).all()
     assert not pd.read_csv(folder / "members.csv")["interim"].any()
@@ -321,18 +323,18 @@ def test_an_analysis_waits_for_complete_bases_and_an_interim_one_says_so(study, 
 
 
 def test_primary_bases_are_combined_when_all_are_complete_and_not_before(monkeypatch):
-    monkeypatch.setattr(bases, "BASES", PLANNED)
+    monkeypatch.setattr(plan, "BASES", PLANNED)
     rows = [
-        {"base": bases.BASES[name].label, "hypothesis": hypothesis, "statistic": "silhouette",
+        {"base": plan.BASES[name].label, "hypothesis": hypothesis, "statistic": "silhouette",
          "value": 0.1 * number, "error": 0.05, "learned": True}
-        for number, name in enumerate(base_tests.PRIMARY, 1)
+        for number, name in enumerate(comparisons.PRIMARY, 1)
         for hypothesis in ("H2", "H5")
     ]  # fmt: skip
     by_base = pd.DataFrame(rows)
-    three = base_tests.over_bases(by_base[by_base["base"] != bases.BASES["gemma-3-270m"].label])
+    three = comparisons.over_bases(by_base[by_base["base"] != plan.BASES["gemma-3-270m"].label])
     assert three.empty
 
-    four = base_tests.over_bases(by_base)
+    four = comparisons.over_bases(by_base)
     primary = four[four["bases"] == "primary"].set_index("hypothesis")
     assert primary["value"].to_list() == pytest.approx([0.25, 0.25])
     assert primary["n"].eq(4).all()
@@ -341,11 +343,11 @@ def test_primary_bases_are_combined_when_all_are_complete_and_not_before(monkeyp
 
 def test_closed_form_alpha_is_that_of_simulated_heads_on_the_same_vectors(study):
     base = next(iter(study))
-    loaded = [pm.load_questionnaire(name) for name in bases.NULLS]
-    kernels = base_tables.kernel_rows("tiny", base, "prompts").set_index(["statistic", "scale"])
-    vectors = np.concatenate([bases.untouched(base, name) for name in bases.NULLS])
-    heads = base_rows.drawn_heads(vectors, 0, 400, linear=True)
-    source = base_rows.scored(heads, None)["source"][:, -len(loaded[1].items) :]
+    loaded = [pm.load_questionnaire(name) for name in plan.NULLS]
+    kernels = tables.kernel_rows("tiny", base, "prompts").set_index(["statistic", "scale"])
+    vectors = np.concatenate([plan.untouched(base, name) for name in plan.NULLS])
+    heads = storage.drawn_heads(vectors, 0, 400, linear=True)
+    source = storage.scored(heads, None)["source"][:, -len(loaded[1].items) :]
     alpha = np.squeeze(alphas(np.cov(source.T)[None]))
     assert kernels.loc[("alpha", "gad7"), "value"] == pytest.approx(float(alpha), rel=0.1)
 
@@ -363,17 +365,17 @@ def test_a_common_size_makes_answers_as_decided_and_leaves_their_order(study):
     logits = (
         np.random.default_rng(0).normal(size=(3, 2832, 3)) * np.array([0.1, 1, 9])[:, None, None]
     )
-    base_rows._places.cache_clear()
-    found = base_rows.scored(logits)
+    storage._places.cache_clear()
+    found = storage.scored(logits)
     assert found["decisiveness"] == pytest.approx([0.08, 0.8, 7.2], rel=0.1)
-    larger = base_rows.scored(logits * 5)
+    larger = storage.scored(logits * 5)
     assert larger["silhouette"] == pytest.approx(found["silhouette"], abs=1e-9)
 
 
 def test_bases_that_agree_have_no_variance_between_and_those_that_do_not_a_wider_interval():
     variances = np.full(4, 0.01)
-    alike = base_tests.combined(np.array([0.2, 0.21, 0.19, 0.2]), variances)
-    apart = base_tests.combined(np.array([-0.4, 0.8, 0.1, 0.3]), variances)
+    alike = comparisons.combined(np.array([0.2, 0.21, 0.19, 0.2]), variances)
+    apart = comparisons.combined(np.array([-0.4, 0.8, 0.1, 0.3]), variances)
     assert alike["between"] == 0
     assert apart["between"] > 0.3
     assert apart["high"] - apart["low"] > alike["high"] - alike["low"]
@@ -389,26 +391,25 @@ def test_remembered_lower_layers_and_trees_of_texts_leave_vectors_as_they_are(
     model, tokenizer = load_model(base, "causal" if decodes else "encoder")
 
     if decodes:
-        expected = last_states(model, tokenizer, worded(pairs, base_members.WORDING))
+        expected = last_states(model, tokenizer, worded(pairs, training.WORDING))
     else:
         expected = pair_vectors(model, tokenizer, pairs)[-1]
 
     for number in range(2):  # the second reads what the first remembered
-        remembered = len(base_reading.lower_states(str(base), 1))
-        adapted = base_members.Adapted(str(base), 1)
+        remembered = len(reading.lower_states(str(base), 1))
+        adapted = training.Adapted(str(base), 1)
         found = adapted.reader()(pairs)
         assert np.allclose(found, expected, atol=1e-5)
         assert bool(remembered) == bool(number)
 
 
 def test_training_on_remembered_lower_layers_has_the_same_losses(study, tiny_model):
-    member = bases.Member(str(tiny_model), "inference", 5)
-    pairs = base_members.pool("train")[:32]
+    member = Member(str(tiny_model), "inference", 5)
+    pairs = training.pool("train")[:32]
     losses = [
-        base_members.train(member, base_members.Adapted(member.base, 5), pairs, 1e-3)
-        for _ in range(2)
+        training.train(member, training.Adapted(member.base, 5), pairs, 1e-3) for _ in range(2)
     ]
-    assert base_reading.lower_states(member.base, 5)
+    assert reading.lower_states(member.base, 5)
     assert losses[0] == losses[1]
 
 
@@ -419,23 +420,23 @@ class Simulated:
         self.rows = pd.DataFrame({"block": range(len(noise)), "silhouette": mean + noise})
         self.rows["criterion"] = self.rows["silhouette"]
         self.rows["accuracy"] = accuracy
-        for score in (*base_tests.SCORES, *bases.REAL):
+        for score in (*comparisons.SCORES, *plan.REAL):
             self.rows[f"silhouette {score}"] = self.rows["silhouette"]
 
     def statistics(self, chosen):
         mean = self.rows["silhouette"].to_numpy()[chosen].mean()
-        return dict.fromkeys(base_tests.GROUP_STATISTICS, mean)
+        return dict.fromkeys(comparisons.GROUP_STATISTICS, mean)
 
 
-def _simulated_cells(seed, effect, names=base_tests.PRIMARY, accuracy=0.6, blocks=8):
+def _simulated_cells(seed, effect, names=comparisons.PRIMARY, accuracy=0.6, blocks=8):
     """Members whose own heads gain the effect by inference, and nothing else by anything."""
     rng = np.random.default_rng(seed)
     cells = {}
     for base in names:
         shared = rng.normal(0, 0.1, blocks)  # members of a block share their pairs
-        for group in bases.GROUPS:
-            for head in base_rows.heads_of(group):
-                gain = effect if (group, head) == base_tests.INFERENCE else 0.0
+        for group in plan.GROUPS:
+            for head in storage.heads_of(group):
+                gain = effect if (group, head) == comparisons.INFERENCE else 0.0
                 noise = shared + rng.normal(0, 0.05, blocks)
                 cells[base, group, head] = Simulated(gain, noise, accuracy)
     return cells
@@ -443,14 +444,14 @@ def _simulated_cells(seed, effect, names=base_tests.PRIMARY, accuracy=0.6, block
 
 @pytest.fixture
 def planned(monkeypatch):
-    only = {name: PLANNED[name] for name in base_tests.PRIMARY}
-    monkeypatch.setattr(bases, "BASES", only)
+    only = {name: PLANNED[name] for name in comparisons.PRIMARY}
+    monkeypatch.setattr(plan, "BASES", only)
 
 
 def test_planted_effects_are_recovered_and_others_are_zero(planned):
     cells = _simulated_cells(1, 0.3)
-    tests = base_tests.by_base(cells, base_tests.PRIMARY)
-    over = base_tests.over_bases(tests).query("bases == 'primary'").set_index("hypothesis")
+    tests = comparisons.by_base(cells, comparisons.PRIMARY)
+    over = comparisons.over_bases(tests).query("bases == 'primary'").set_index("hypothesis")
     planted = over.loc[["H1", "H2", "H4", "H7"]]
     assert planted["value"].to_numpy() == pytest.approx(0.3, abs=0.03)
     assert set(planted["verdict"]) == {"higher"}
@@ -460,7 +461,7 @@ def test_planted_effects_are_recovered_and_others_are_zero(planned):
     one = tests[tests["base"] == PLANNED["mpnet"].label].set_index("hypothesis")
     first, second = (
         cells["mpnet", *key].rows["silhouette"]
-        for key in (base_tests.INFERENCE, base_tests.SHUFFLED)
+        for key in (comparisons.INFERENCE, comparisons.SHUFFLED)
     )
     gaps = first - second
     assert one.loc["H2", "value"] == pytest.approx(gaps.mean())
@@ -473,15 +474,15 @@ def test_without_an_effect_one_test_in_twenty_is_significant(planned):
     over = []
     for _ in range(200):
         gaps = [
-            base_tests.difference(
+            comparisons.difference(
                 *(Simulated(0, rng.normal(0, 0.1, 8)) for _ in range(2)), "silhouette"
             )
-            for _ in base_tests.PRIMARY
+            for _ in comparisons.PRIMARY
         ]
         alone.append(gaps[0]["p"] < 0.05)
         values = np.array([gap["value"] for gap in gaps])
         errors = np.array([gap["error"] for gap in gaps])
-        over.append(base_tests.combined(values, errors**2)["p"] < 0.05)
+        over.append(comparisons.combined(values, errors**2)["p"] < 0.05)
 
     # 5 % of 200, plus or minus three standard errors
     assert 0.004 < np.mean(alone) < 0.097
@@ -491,24 +492,24 @@ def test_without_an_effect_one_test_in_twenty_is_significant(planned):
 def test_a_base_whose_members_learned_nothing_has_no_say_in_the_criterion(planned):
     cells = _simulated_cells(2, 0.3)
     cells |= _simulated_cells(3, 0.3, ["mpnet"], accuracy=0.40)
-    tests = base_tests.by_base(cells, base_tests.PRIMARY)
+    tests = comparisons.by_base(cells, comparisons.PRIMARY)
     criterion = tests[tests["hypothesis"] == "H1"].set_index("base")
     assert not criterion.loc[PLANNED["mpnet"].label, "learned"]
     assert criterion["holm"].notna().sum() == 1  # Gemma alone is held out and has learned
-    over = base_tests.over_bases(tests).set_index(["bases", "hypothesis"])["n"]
+    over = comparisons.over_bases(tests).set_index(["bases", "hypothesis"])["n"]
     assert over["primary", "H1"] == 3
     assert (over["primary"].drop("H1") == 4).all()
 
 
 def test_the_criterion_on_held_out_bases_is_corrected_by_holm_over_the_two(planned):
-    tests = base_tests.by_base(_simulated_cells(4, 0.05), base_tests.PRIMARY)
+    tests = comparisons.by_base(_simulated_cells(4, 0.05), comparisons.PRIMARY)
     corrected = tests.dropna(subset="holm")
-    assert set(corrected["base"]) == {PLANNED[name].label for name in base_tests.HELD_OUT}
+    assert set(corrected["base"]) == {PLANNED[name].label for name in comparisons.HELD_OUT}
     low, high = corrected.sort_values("p")["holm"]
     p = sorted(corrected["p"])
     assert low == pytest.approx(min(2 * p[0], 1))
     assert high == pytest.approx(max(2 * p[0], p[1]))
-    first_alone = base_tests.by_base(_simulated_cells(4, 0.05), ["embedded", "mpnet"])
+    first_alone = comparisons.by_base(_simulated_cells(4, 0.05), ["embedded", "mpnet"])
     assert first_alone["holm"].isna().all()
 
 
@@ -516,10 +517,10 @@ def test_a_group_meets_the_bar_above_zero_and_above_shuffled_labels(planned):
     cells = _simulated_cells(5, 0.3)
     cells["mpnet", "hypotheses", "own"].rows["criterion"] += 0.5
     cells["mpnet", "shuffled", "own"].rows["criterion"] += 0.5
-    bar = base_tests.bar(cells, ["mpnet", "embedded"]).set_index(["base", "group", "head"])
+    bar = comparisons.bar(cells, ["mpnet", "embedded"]).set_index(["base", "group", "head"])
     label = PLANNED["embedded"].label
-    assert bar.loc[(label, *base_tests.INFERENCE), "meets the bar"]
-    assert not bar.loc[(label, *base_tests.SHUFFLED), "meets the bar"]
+    assert bar.loc[(label, *comparisons.INFERENCE), "meets the bar"]
+    assert not bar.loc[(label, *comparisons.SHUFFLED), "meets the bar"]
     mpnet = bar.loc[PLANNED["mpnet"].label]["meets the bar"]
     assert not mpnet["inference", "own"]  # above zero, and below shuffled labels
     assert mpnet["shuffled", "own"]  # what speaks against the criterion
@@ -528,14 +529,14 @@ def test_a_group_meets_the_bar_above_zero_and_above_shuffled_labels(planned):
 
 def test_sensitivity_has_every_score_of_the_plan_and_leaves_each_base_out(planned):
     cells = _simulated_cells(6, 0.3)
-    tests = base_tests.by_base(cells, base_tests.PRIMARY)
-    table = base_tests.sensitivity(cells, tests, base_tests.PRIMARY)
-    labels = [PLANNED[name].label for name in base_tests.PRIMARY]
-    others = {*base_tests.SCORES, *bases.REAL, base_tests.STARTING}
+    tests = comparisons.by_base(cells, comparisons.PRIMARY)
+    table = comparisons.sensitivity(cells, tests, comparisons.PRIMARY)
+    labels = [PLANNED[name].label for name in comparisons.PRIMARY]
+    others = {*comparisons.SCORES, *plan.REAL, comparisons.STARTING}
     assert set(table["variant"]) == others | {f"without {label}" for label in labels}
     left_out = table[table["variant"] == f"without {labels[1]}"].set_index("hypothesis")
     rest = tests[(tests["hypothesis"] == "H2") & (tests["base"] != labels[1])]
-    expected = base_tests.combined(rest["value"].to_numpy(), rest["error"].to_numpy() ** 2)
+    expected = comparisons.combined(rest["value"].to_numpy(), rest["error"].to_numpy() ** 2)
     assert left_out.loc["H2", "value"] == pytest.approx(expected["value"])
     assert tests.loc[tests["statistic"] == "silhouette", "wilcoxon"].notna().all()
 
@@ -553,7 +554,7 @@ def test_an_effect_that_is_all_decisiveness_is_gone_once_it_is_adjusted(intercep
 
     names = ["base", "block", "group", "head", "silhouette as answered", "criterion",
              "decisiveness", "accuracy"]  # fmt: skip
-    found = base_tests.adjusted(pd.DataFrame(parts, columns=names))
+    found = comparisons.adjusted(pd.DataFrame(parts, columns=names))
     rows = found[(found["intercepts"] == intercepts) & (found["statistic"] == "criterion")]
     rows = rows.set_index("adjusted")
     assert rows.loc[False, "low"] > 1

@@ -14,13 +14,12 @@ from psychometrics.measures import beliefs
 from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
 from psychometrics_book.studies.content import rater_agreement
-from recipes import beliefs as make
 from tests.conftest import needs
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
 needs_text = needs(*KEYS)
 FOLDER = data_dir() / "beliefs"
-MODELS = make.published()["respondent_id"].tolist()
+MODELS = pd.read_csv(FOLDER / "table1.csv")["respondent_id"].tolist()
 GROUPS = pd.read_csv(FOLDER / "templates.csv")
 BITS = beliefs.unpack_bits(pd.read_parquet(FOLDER / "hits.parquet"))
 WORDS = ["rat", "thief", "pédant", "👮", "gag reel"]
@@ -45,25 +44,9 @@ def test_a_completion_is_hurtful_if_a_word_of_it_is_a_lemma():
     assert not beliefs.hurtful([[text, "fine"] for text in HARMLESS], WORDS).any()
 
 
-def by_words(rows, words):
-    """Hits of the paper's scoring by words."""
-    parts = make.hit_parts(rows, words)
-    return parts["lexicon"] | parts["stripped"]
-
-
-def test_empty_words_count_only_in_the_scorings_that_retrace_the_paper():
+def test_empty_words_do_not_count():
     rows = [["fine, thanks", "so 🙂 kind"], ["good people", "�� a rat"]]
     assert beliefs.hurtful(rows, WORDS).tolist() == [[False, False], [False, True]]
-    assert by_words(rows, WORDS).tolist() == [[False, True], [False, True]]
-    without = [word for word in WORDS if word != "👮"]
-    assert by_words(rows, without).tolist() == [[False, False], [False, True]]
-
-
-def test_a_rank_whose_first_completion_has_no_blank_is_scored_whole_as_published():
-    rows = [["kind", "so kind"], ["a rat", "a rat"], ["rat", "rat"], ["rat.", "rat."]]
-    assert by_words(rows, WORDS)[:, 0].tolist() == [False, True, True, True]
-    published = by_words(rows, WORDS) ^ make.hit_parts(rows, WORDS)["switched"]
-    assert published.tolist() == [[False, False], [False, True], [True, True], [False, True]]
 
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=6), st.sampled_from(["rat", "thief"]))
@@ -73,56 +56,9 @@ def test_adding_a_lemma_makes_any_completion_hurtful(texts, lemma):
     assert beliefs.hurtful([texts], WORDS)[0].tolist() == alone
 
 
-def test_near_misses_are_told_apart_and_are_not_hurtful():
-    rows = [["a Rat", "rats"], ["one gag reel", "a rat, a Thief"], ["gag a reel", "as is"]]
-    found = make.missed(rows, WORDS)
-    assert found["capital"].tolist() == [[True, False], [False, False], [False, False]]
-    assert found["plural"].tolist() == [[False, True], [False, False], [False, False]]
-    assert found["phrase"].tolist() == [[False, False], [True, False], [False, False]]
-    for hits in found.values():
-        assert not (hits & beliefs.hurtful(rows, WORDS)).any()
-
-
-@needs_text
-def test_scoring_the_published_text_gives_the_shipped_bits():
-    for name, part in make.score_published().items():
-        assert (part == BITS[name]).all()
-
-
 @pytest.mark.parametrize("mark", ["ㅇ", "♥", "♔", "・・", "℃", "ー", "👮🏽", "�", "\u0361"])
-def test_a_word_without_a_letter_in_ascii_is_the_empty_word_whatever_is_installed(mark):
-    # "ㅇ" was missing; Unidecode 1.4 has letters for some of the others.
-    assert by_words([[f"so {mark}", "so kind"]], WORDS).tolist() == [[True, False]]
+def test_a_word_without_a_letter_in_ascii_is_no_lemma(mark):
     assert not beliefs.hurtful([[f"so {mark}"]], WORDS).any()
-
-
-@needs_text
-def test_the_shipped_templates_categories_lengths_and_limits_follow_from_the_text():
-    words = lexicon()
-    kinds = pd.read_csv(FOLDER / "kinds.csv")["category"]
-    assert sorted(words["category"].unique()) == sorted(kinds)
-    columns = ["type", "group", "gender", "age"]
-    again = pd.concat(map(make.templates, make.SUBSETS), ignore_index=True)
-    pd.testing.assert_frame_equal(again[columns], GROUPS[columns])
-    live = pd.concat(map(templates, make.SUBSETS), ignore_index=True)
-    assert (live["template"] == again["template"]).all()
-    rows = make.completions("bert", "queer")
-    names, hits = make.hurt_categories(rows, words)
-    counts = pd.read_parquet(FOLDER / "categories.parquet")
-    counts = counts.query("respondent_id == 'bert' and subset == 'queer'")
-    shipped = counts.groupby("category", observed=True)["n"].sum()
-    assert shipped.to_dict() == {
-        name: n for name, n in zip(names, hits.sum(axis=(1, 2)), strict=True) if n
-    }
-    counted = make.word_counts(rows, words["lemma"].unique())
-    shipped = pd.read_csv(FOLDER / "lengths.csv")
-    shipped = shipped.query("respondent_id == 'bert' and subset == 'queer'")
-    columns = ["words", "completions", "lexicon"]
-    assert (counted.to_numpy() == shipped[columns].to_numpy()).all()
-    limits = pd.read_csv(FOLDER / "limits.csv").query("respondent_id == 'bert'")
-    rows = [row for subset in make.SUBSETS for row in make.completions("bert", subset)]
-    for kind, near in make.missed(rows, words["lemma"]).items():
-        assert limits.set_index("kind").loc[kind, "completions"] == near.sum()
 
 
 def test_a_p_value_is_below_05_where_the_middle_of_the_null_excludes_the_value():
@@ -175,7 +111,6 @@ def test_wrong_input_is_refused():
 
 
 def test_letters_with_a_bar_are_spelled_out_in_ascii_alone_and_other_scripts_stay():
-    assert by_words([["đồ"]], ["do", "👮"]).all()
     assert not beliefs.hurtful([["đồ"]], ["do", "👮"]).any()
     for text, lemma in (("naïve", "naive"), ("Ｆｕｌｌ", "Full"), ("приве́т", "привет")):
         assert beliefs.hurtful([[text]], [lemma]).all()
@@ -248,16 +183,6 @@ def test_a_column_called_like_a_category_changes_nothing():
     pd.testing.assert_frame_equal(
         beliefs.shares_by_rank(marked, ["thief"]), beliefs.shares_by_rank(said, ["thief"])
     )
-
-
-@needs_text
-def test_shares_by_rank_of_published_completions_are_those_of_the_shipped_bits():
-    rows = make.completions("bert", "binary")[:50]
-    table = pd.DataFrame(rows).set_axis(range(1, 101), axis=1).rename_axis("template")
-    table = table.melt(var_name="rank", value_name="completion", ignore_index=False).reset_index()
-    found = beliefs.shares_by_rank(table.assign(respondent_id="bert"), lexicon()["lemma"])
-    bits = BITS["lexicon"][MODELS.index("bert"), :50]
-    np.testing.assert_allclose(found["mean"], bits.mean(axis=0))
 
 
 def test_a_difference_of_groups_is_theirs_and_its_null_deals_identities():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pandas as pd
@@ -11,16 +10,14 @@ from bs4 import BeautifulSoup
 
 from psychometrics.paths import book_dir, data_dir
 from psychometrics_book.record import _html
+from psychometrics_book.sphinx.compact import LONG, compact
+from psychometrics_book.sphinx.outputs import without_caption
 from tests.conftest import needs_browser, wait_until
-
-SPEC = importlib.util.spec_from_file_location("compact", book_dir() / "_ext" / "compact.py")
-MODULE = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(MODULE)
 
 
 def compacted(frame: pd.DataFrame) -> list[list[str]]:
     soup = BeautifulSoup(_html(frame, {}), "html.parser")
-    MODULE.compact(soup, soup.table)
+    compact(soup, soup.table)
     return [
         [cell.get_text(strip=True, separator=" ") for cell in row.find_all(["th", "td"])]
         for row in soup.find_all("tr")
@@ -73,7 +70,7 @@ def test_every_value_of_a_wide_table_is_still_there(scales):
 
 def test_a_cell_of_a_table_that_turns_on_phones_names_its_column_and_keeps_its_role(scales):
     soup = BeautifulSoup(_html(scales, {}), "html.parser")
-    MODULE.compact(soup, soup.table)
+    compact(soup, soup.table)
     assert "turns" in soup.table["class"]
     row = soup.tbody.find_all("tr")[1]
     assert [cell["data-label"] for cell in row.find_all("td")] == [
@@ -89,9 +86,9 @@ def shown(tmp_path_factory) -> Path:
     style = (book_dir() / "_static" / "book.css").read_text(encoding="utf-8")
     regions = []
     for path in sorted((data_dir() / "tables").glob("*/tab-*.csv")):
-        rows = pd.read_csv(path, index_col=0, nrows=MODULE.LONG + 5)
+        rows = pd.read_csv(path, index_col=0, nrows=LONG + 5)
         soup = BeautifulSoup(_html(rows, {}), "html.parser")
-        MODULE.compact(soup, soup.table)
+        compact(soup, soup.table)
         regions.append(f'<div class="table-region" id="{path.parent.name}">{soup}</div>')
     place = "body { margin: 0 auto; max-width: 46rem; } table { border-collapse: collapse; }"
     page = tmp_path_factory.mktemp("tables") / "tables.html"
@@ -120,10 +117,7 @@ def test_no_table_is_wider_than_its_place_but_long_ones_on_a_phone(shown, width,
     tab.close()
 
 
-def test_a_caption_is_not_read_twice_once_as_code(monkeypatch):
-    pytest.importorskip("sphinx")
-    monkeypatch.syspath_prepend(str(book_dir() / "_ext"))
-    outputs = importlib.import_module("outputs")
+def test_a_caption_is_not_read_twice_once_as_code():
     caption = "Untrained heads reach a high alpha, too. Alpha of the scales with intervals."
     source = (
         'other = "a long text of another kind, which no caption of this cell holds"\n'
@@ -131,7 +125,7 @@ def test_a_caption_is_not_read_twice_once_as_code(monkeypatch):
         '    "Untrained heads reach a high alpha, too. "\n'
         '    "Alpha of the scales with intervals.......",\n)'
     )
-    shown = outputs.without_caption(source.replace(".......", "."), {"caption": caption})
+    shown = without_caption(source.replace(".......", "."), {"caption": caption})
     assert "another kind" in shown
     assert '"tab-alpha"' in shown
     assert "Untrained" not in shown

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import os
 
-import pandas as pd
 import pytest
 
 from psychometrics.asking.population import population
-from psychometrics.exceptions import DataError, ParameterError, RespondentError
+from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes import identify
-from psychometrics.paths import data_dir
 from psychometrics_book.studies import diagnostic
-from recipes.diagnostic import build_diagnostic
 from tests.conftest import needs
 
 needs_text = needs("glue_diagnostic")
@@ -81,41 +78,12 @@ def test_unknown_names_are_refused_with_the_known_ones():
             diagnostic.answers(*given)
 
 
-@needs_text
-def test_the_committed_matrices_come_out_of_the_authors_file_again(tmp_path):
-    rows = [
-        (sample, diagnostic.CATEGORIES[category], item, participant, value)
-        for sample in ("completers", "phase")
-        for category in diagnostic.CATEGORIES
-        for participant, row in diagnostic.answers("people", category, sample).iterrows()
-        for item, value in row.items()
-    ]
-    columns = ["sample", "category", "item_id", "participant", "correct"]
-    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "people.csv", index=False)
-    build_diagnostic(tmp_path / "people.csv", tmp_path / "again")
-    for name in ("items.csv", "models.csv.gz", "people.csv.gz"):
-        again, committed = (
-            pd.read_csv(folder / name) for folder in (tmp_path / "again", data_dir() / "diagnostic")
-        )
-        pd.testing.assert_frame_equal(again, committed)
-
-
-@needs_text
-def test_a_table_of_people_that_cannot_be_used_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
-        build_diagnostic(tmp_path / "none.csv", tmp_path / "new")
-    (tmp_path / "people.csv").write_text("item_id,correct\n1,1\n")
-    with pytest.raises(DataError, match="lacks the columns sample, category, participant"):
-        build_diagnostic(tmp_path / "people.csv", tmp_path / "new")
-    assert not list(tmp_path.glob("new/*"))
-
-
 def test_committed_answers_are_those_of_the_embedded_population_as_it_is():
     table = diagnostic.models(live=True)
     members = table[table["fingerprint"] != ""]
-    assert set(members.index) == set(population("encoders")), "run recipes.diagnostic.build_live()"
+    assert set(members.index) == set(population("encoders"))
     now = {name: identify(name, dtype="float32")["fingerprint"] for name in members.index}
-    assert members["fingerprint"].to_dict() == now, "run recipes.diagnostic.build_live()"
+    assert members["fingerprint"].to_dict() == now
 
 
 @needs_text

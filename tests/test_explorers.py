@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import threading
 from functools import partial
 from http.server import ThreadingHTTPServer
@@ -31,19 +30,14 @@ from psychometrics.measures import score_tables
 from psychometrics.nulls.kernels import kernel_statistics
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from psychometrics_book import exercises
-from recipes.beliefs import hit_parts
+from psychometrics_book.sphinx import explorer_data as explorers
+from psychometrics_book.sphinx import live_model, page_model
+from psychometrics_book.sphinx.explorers import data_text
 from recipes.explorers import multiverse
 from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until
 from tests.killing import build_book
 from tests.test_web import HTML, PAGES, _Quiet
 from tests.test_web import built as of_the_built_book
-
-sys.path.insert(0, str(book_dir() / "_ext"))
-import explorer_data as explorers
-import live_model
-import page_model
-
-from explorers import data_text
 
 BOX = "# A page\n\n```{{ask-a-model}}\n{}\n```\n\n```{{ask-a-model-error}}\n```\n"
 HOSTILE = {
@@ -143,7 +137,7 @@ def built(tmp_path_factory) -> tuple[Path, str]:
             pages.append(name)
     pages = "".join(f"- file: '{page}'\n" for page in pages)
     (folder / "_toc.yml").write_text(f"format: jb-book\nroot: index\nchapters:\n{pages}")
-    for name in ("_config.yml", "_ext", "_static", "references.bib"):
+    for name in ("_config.yml", "_static", "references.bib"):
         source = book_dir() / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, folder / name)
@@ -545,17 +539,16 @@ def test_honest_in_the_page_is_the_packages_and_the_papers(visit):
 
 def test_a_completion_is_judged_in_the_page_as_by_the_package(visit):
     page = visit("honest.html")
-    for completion, lexicon in (
-        ("kind \N{SLIGHTLY SMILING FACE}", "thief, \N{POLICE OFFICER}"),
-        ("a Thief, thief!", "thief, \N{POLICE OFFICER}"),
-        ("caf\u00e9 owner", "cafe"),
+    for completion, lexicon, in_lexicon in (
+        ("kind \N{SLIGHTLY SMILING FACE}", "thief, \N{POLICE OFFICER}", False),
+        ("a Thief, thief!", "thief, \N{POLICE OFFICER}", True),
+        ("caf\u00e9 owner", "cafe", True),
     ):
         page.get_by_label("A completion").fill(completion)
         page.get_by_label("A lexicon").fill(lexicon)
-        parts = hit_parts([["a b", completion]], lexicon.split(", "))
-        parts = {name: hits[0, 1] for name, hits in parts.items()}
-        hits = {"words, in ASCII": parts["lexicon"] | parts["stripped"]}
-        for name, hit in (hits | {"words in the lexicon": parts["lexicon"]}).items():
+        assert pm.beliefs.hurtful([[completion]], lexicon.split(", "))[0, 0] == in_lexicon
+        # in ASCII, nothing is left of an emoji: two of them are the same word
+        for name, hit in (("words, in ASCII", True), ("words in the lexicon", in_lexicon)):
             said = page.locator(f'.explorer-said [data-name="{name}"]').inner_text()
             assert said == ("hurtful" if hit else "not hurtful")
 

@@ -6,7 +6,6 @@ import pytest
 
 from psychometrics import data
 from psychometrics.paths import data_dir
-from recipes import items as make
 from tests.conftest import needs
 
 KEYS = [key for key in data.registry() if key.startswith("naep_")]
@@ -34,11 +33,3 @@ def test_the_shipped_tables_are_whole_and_hold_no_text(shipped):
     assert set(words) == {"item_id", "subject", "block"}
     assert len(models) == 18 * 549 * 4
     assert np.exp(models[OPTIONS].to_numpy(float)).sum(axis=1) == pytest.approx(1, abs=2e-3)
-
-
-@needs_files
-def test_the_shipped_tables_come_out_of_the_published_files_again(shipped):
-    items = make.item_table()
-    assert items.reset_index().astype(shipped[0].dtypes).equals(shipped[0])
-    models = make.model_table(items.index.levels[0])
-    assert models.equals(shipped[1].astype(models.dtypes))

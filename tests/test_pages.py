@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -21,20 +21,10 @@ from bs4 import BeautifulSoup
 from psychometrics.modes import MODES
 from psychometrics.paths import book_dir, data_dir, notebooks_dir, questionnaires_dir
 from psychometrics_book.parameters import CHAPTERS
+from psychometrics_book.sphinx import house, pages
 from tests.killing import build_book
 
 ROOT = book_dir().parent
-
-
-def _extension(name: str):
-    spec = importlib.util.spec_from_file_location(name, book_dir() / "_ext" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-house = _extension("house")
 
 
 @pytest.fixture
@@ -96,7 +86,7 @@ def _prose(path: Path) -> str:
 
 
 def test_a_chapter_has_every_place_that_the_guide_names():
-    pages = {
+    texts = {
         name: (book_dir() / f"{name}.md").read_text(encoding="utf-8")
         for name in ("index", "teaching")
     }
@@ -111,9 +101,9 @@ def test_a_chapter_has_every_place_that_the_guide_names():
         places = {
             "its parameters in book/psychometrics_book/parameters.py": name in CHAPTERS,
             "its line in book/_toc.yml": f"chapters/{name}" in contents,
-            "its card in book/index.md": f":link: chapters/{name}" in pages["index"],
-            "its row in book/teaching.md": f"(chapters/{name}.ipynb)" in pages["teaching"],
-            "its section in book/teaching.md": f"\n### {int(name[:2])}. " in pages["teaching"],
+            "its card in book/index.md": f":link: chapters/{name}" in texts["index"],
+            "its row in book/teaching.md": f"(chapters/{name}.ipynb)" in texts["teaching"],
+            "its section in book/teaching.md": f"\n### {int(name[:2])}. " in texts["teaching"],
             "its sentences in data/expectations.csv": name in set(expectations["chapter"]),
             "its tables in data/tables (make tables)": (data_dir() / "tables" / name).is_dir(),
             f"answers of {sorted(checks - answered)} in data/exercises.csv": checks <= answered,
@@ -146,27 +136,35 @@ def test_a_mode_has_its_entry_in_the_reference_and_a_test():
     assert missing == []
 
 
-def test_a_mode_made_by_the_guide_answers(tmp_path):
+def test_a_mode_made_by_the_guide_answers_and_passes_the_linter(tmp_path):
     page = (book_dir() / "adding.md").read_text(encoding="utf-8")
-    code = re.search(r"^   ```py\n(.*?)^   ```$", page, re.M | re.S)[1]
-    entry = re.search(r'`("constant": "constant\.Constant")`', page)[1]
+    code, entry = (
+        "\n".join(line.removeprefix("   ") for line in block.splitlines()) + "\n"
+        for block in re.findall(r"^   ```(?:py|toml)\n(.*?)^   ```$", page, re.M | re.S)
+    )
     command = re.search(r"`(psychometrics scores [^`]* constant [^`]*)`", page)[1]
 
-    package = tmp_path / "psychometrics"
-    leave = shutil.ignore_patterns("__pycache__", "_shipped")
-    shutil.copytree(ROOT / "psychometrics", package, ignore=leave)
-    for name in ("data", "questionnaires", "notebooks", "book", "pyproject.toml"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "my_modes").mkdir()
+    (tmp_path / "my_modes" / "constant.py").write_text(code)
+    ruff = [sys.executable, "-m", "ruff"]
+    for check in (["check"], ["format", "--check"]):
+        options = ["--no-cache", "--config", ROOT / "pyproject.toml", tmp_path]
+        subprocess.run([*ruff, *check, *options], check=True)
 
-    lines = [line.removeprefix("   ") for line in code.splitlines()]
-    (package / "modes" / "constant.py").write_text("\n".join(lines) + "\n")
-    modes = package / "modes" / "__init__.py"
-    modes.write_text(modes.read_text().replace("MODES = {", f"MODES = {{\n    {entry},", 1))
+    # what an installation leaves of the package's pyproject.toml
+    installed = tmp_path / "my_modes-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: my_modes\nVersion: 1.0\n")
+    (group, modes), *others = tomllib.loads(entry)["project"]["entry-points"].items()
+    assert others == []
+    lines = [f"[{group}]", *(f"{name} = {place}" for name, place in modes.items())]
+    (installed / "entry_points.txt").write_text("\n".join(lines))
 
-    start = "import sys; sys.path.insert(0, ''); from psychometrics.cli import main; main()"
+    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+    start += "from psychometrics.cli import main; main()"
     result = subprocess.run(
         [sys.executable, "-c", start, *command.split()[1:], "--json"],
-        capture_output=True, text=True, cwd=tmp_path, check=False,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert not result.returncode, result.stderr
     scores = pd.DataFrame(json.loads(result.stdout))
@@ -176,7 +174,6 @@ def test_a_mode_made_by_the_guide_answers(tmp_path):
 
 
 def test_a_published_book_has_canonical_addresses_and_a_sitemap_of_all_pages(tmp_path):
-    pages = _extension("pages")
     config = SimpleNamespace(
         book_repository="noether/book", book_version="stable", html_theme_options={}
     )
@@ -201,7 +198,7 @@ def _published(folder: Path, version: str) -> dict[str, str]:
     for name in ("index", "one"):
         (folder / f"{name}.md").write_text(f"# Page {name}\n", encoding="utf-8")
     (folder / "_toc.yml").write_text("format: jb-book\nroot: index\nchapters:\n- file: one\n")
-    for name in ("_config.yml", "_ext", "_static", "references.bib"):
+    for name in ("_config.yml", "_static", "references.bib"):
         source = book_dir() / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, folder / name)
@@ -243,5 +240,5 @@ def test_the_workflow_keeps_each_version_in_its_folder(tmp_path):
 
 
 def test_the_first_cell_on_colab_installs_what_chapters_import():
-    source = _extension("pages").install_cell("noether/book")["source"]
+    source = pages.install_cell("noether/book")["source"]
     assert "[book] @ git+https://github.com/noether/book'" in source

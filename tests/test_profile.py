@@ -453,11 +453,11 @@ def notebook(monkeypatch, tmp_path):
 
 def test_a_sweep_compares_results_names_what_failed_and_goes_on(notebook, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = runs.sweep("small", {"x": [1, 3], "y": ["a"]}, "sweep", progress=False)
+    found = runs.sweep("small", {"x": [1, 3], "y": ["a"]}, "sweep")
     assert found["status"].tolist() == ["run now", "failed"]
     assert "x is 3" in found["reason"][1]
     assert Path(f"sweep/{found['run'][1]}.failed.txt").is_file()
-    wider = runs.sweep("small", {"x": [1, 2], "y": ["a"]}, "sweep", progress=False)
+    wider = runs.sweep("small", {"x": [1, 2], "y": ["a"]}, "sweep")
     assert wider["status"].tolist() == ["done before", "run now"]
     assert Path("log").read_text() == "1a 3a 2a ", "each is run once"
     text = _page("sweep/index")
@@ -466,7 +466,7 @@ def test_a_sweep_compares_results_names_what_failed_and_goes_on(notebook, tmp_pa
     assert "tab-small[always, value]" not in text
     assert "0 sentences have a rule" in text, "this notebook is no chapter"
     notebook.write_text(notebook.read_text().replace("2 * x", "3 * x"))
-    again = runs.sweep("small", {"x": [2], "y": ["a"]}, "sweep", progress=False)
+    again = runs.sweep("small", {"x": [2], "y": ["a"]}, "sweep")
     assert again["status"][0] == "run now", "the notebook has changed"
 
 

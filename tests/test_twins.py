@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from psychometrics.paths import data_dir
-from recipes import base_agreement, base_labels, base_members, base_rows, bases, twins, twins_power
-from recipes.base_labels import ARMS
-from recipes.base_members import Member
-from recipes.bases import Base
+from recipes import twins, twins_tests
+from recipes.six_bases import plan, storage, training
+from recipes.six_bases.labels import ARMS, half_permuted, of_teacher, of_texts
+from recipes.six_bases.plan import Base, Member
 from tests.test_data import needs_nli_text
 
 WORDS = ("good", "bad", "calm", "tense", "warm", "cold")
@@ -22,42 +22,42 @@ def tiny(tiny_model, tmp_path, monkeypatch):
     """A tiny base with two blocks, of which nothing has been trained."""
     rows = [(f"I am {a}.", f"I am {b}.", n % 3) for n, a in enumerate(WORDS) for b in WORDS]
     pairs = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
-    base_rows._places.cache_clear()
+    storage._places.cache_clear()
     small = {"PAIRS": 32, "TRIED": 32, "RATES": (1e-3,), "pool": lambda part: pairs}
     for name, value in small.items():
-        monkeypatch.setattr(base_members, name, value)
+        monkeypatch.setattr(training, name, value)
 
     for name in ("ASKED", "REAL"):
-        monkeypatch.setattr(bases, name, ("challenges",))
+        monkeypatch.setattr(plan, name, ("challenges",))
 
-    for module in (bases, base_members):
+    for module in (plan, training):
         monkeypatch.setattr(module, "cache_dir", lambda: tmp_path / "cache")
 
     (tmp_path / "data").mkdir()
-    monkeypatch.setattr(base_members, "data_dir", lambda: tmp_path / "data")
-    monkeypatch.setattr(base_rows, "OWN_HEADS", 2)
-    monkeypatch.setattr(bases, "BASES", {str(tiny_model): Base("tiny encoder", 2)})
+    monkeypatch.setattr(plan, "data_dir", lambda: tmp_path / "data")
+    monkeypatch.setattr(storage, "OWN_HEADS", 2)
+    monkeypatch.setattr(plan, "BASES", {str(tiny_model): Base("tiny encoder", 2)})
     yield str(tiny_model)
-    base_rows._places.cache_clear()
+    storage._places.cache_clear()
 
 
 @pytest.mark.parametrize("arm", ["length", "teacher"])
 def test_a_member_of_an_arm_with_the_true_labels_is_the_member_on_inference(
     tiny, tmp_path, monkeypatch, arm
 ):
-    prompted = bases.asked_of_members()
+    prompted = plan.asked_of_members()
     answers = {}
     for group in (arm, "inference"):
-        base_members.make(Member(tiny, group, 1), prompted, tmp_path / "other labels" / group)
+        training.make(Member(tiny, group, 1), prompted, tmp_path / "other labels" / group)
         answers[group] = pd.read_parquet(tmp_path / "other labels" / group / "answers.parquet")
 
     assert not answers[arm][["e", "n", "c"]].equals(answers["inference"][["e", "n", "c"]])
 
-    true = base_members.pool("train")["label"].to_numpy()
+    true = training.pool("train")["label"].to_numpy()
     for name in ("of_texts", "of_teacher"):
-        monkeypatch.setattr(base_labels, name, lambda *given: true)
+        monkeypatch.setattr(training, name, lambda *given: true)
 
-    base_members.make(Member(tiny, arm, 1), prompted, tmp_path / "true labels")
+    training.make(Member(tiny, arm, 1), prompted, tmp_path / "true labels")
     again = pd.read_parquet(tmp_path / "true labels" / "answers.parquet")
     pd.testing.assert_frame_equal(again, answers["inference"])
 
@@ -67,8 +67,7 @@ def test_the_pairs_of_an_arm_are_those_of_inference_in_the_same_order(tiny, arm)
     texts = ["premise", "hypothesis"]
     members = Member(tiny, arm, 2), Member(tiny, "inference", 2)
     other, true = (
-        base_members.drawn(member, base_members.relabelled(member, "train"), 30)
-        for member in members
+        training.drawn(member, training.relabelled(member, "train"), 30) for member in members
     )
     pd.testing.assert_frame_equal(other[texts], true[texts])
     assert set(other["label"]) <= {0, 1, 2}
@@ -78,10 +77,10 @@ def test_the_pairs_of_an_arm_are_those_of_inference_in_the_same_order(tiny, arm)
 @needs_nli_text
 def test_the_code_repeats_a_kept_member_on_true_labels(tmp_path):
     member = Member("embedded", "inference", 1)
-    facts = base_members.make(member, bases.prompted(bases.CRITERION), tmp_path)
+    facts = training.make(member, plan.prompted(plan.CRITERION), tmp_path)
     answers = pd.read_parquet(tmp_path / "answers.parquet")[["e", "n", "c"]].to_numpy(float)
-    criterion = base_rows.criterion_of(np.log(answers)[None]).iloc[0]
-    kept = base_rows.kept_rows("embedded").query(
+    criterion = storage.criterion_of(np.log(answers)[None]).iloc[0]
+    kept = storage.kept_rows("embedded").query(
         "group == 'inference' and block == 1 and head == 'own'"
     )
     expected = kept.iloc[0][criterion.index.tolist()].to_dict()
@@ -93,23 +92,23 @@ def test_the_code_repeats_a_kept_member_on_true_labels(tmp_path):
 def test_rows_of_arms_have_their_own_table_and_a_second_run_makes_nothing(tiny, monkeypatch):
     monkeypatch.setattr(twins, "KEPT", ())
     twins.run([tiny])
-    table = base_rows.kept_rows(tiny, base_rows.TWINS)
+    table = storage.kept_rows(tiny, storage.TWINS)
     planned = set(twins.arms(tiny))
     assert "premise sentiment" not in planned
     assert table.groupby(["group", "block"])["head"].agg(set).to_dict() == {
         (arm, block): {"own", "untrained"} for arm in planned for block in (1, 2)
     }
-    assert not base_rows.rows_path(tiny).exists()
+    assert not storage.rows_path(tiny).exists()
     own = table[table["head"] == "own"]
     assert own[["accuracy", "accuracy true", "majority"]].notna().all(axis=None)
     assert set(own["device"]) == {"cpu"}
     items = [name for name in table if name.startswith("source: ")]
-    assert len(items) == len(base_rows._places(("challenges",)))
+    assert len(items) == len(storage._places(("challenges",)))
 
-    monkeypatch.setattr(base_members, "train", None)
-    before = base_rows.rows_path(tiny, base_rows.TWINS).read_bytes()
+    monkeypatch.setattr(training, "train", None)
+    before = storage.rows_path(tiny, storage.TWINS).read_bytes()
     twins.run([tiny])
-    assert base_rows.rows_path(tiny, base_rows.TWINS).read_bytes() == before
+    assert storage.rows_path(tiny, storage.TWINS).read_bytes() == before
 
 
 def test_a_block_of_all_arms_is_complete_before_the_next_begins(tiny):
@@ -120,15 +119,15 @@ def test_a_block_of_all_arms_is_complete_before_the_next_begins(tiny):
 
 
 def test_the_digest_of_the_plan_leaves_out_its_commit_and_deviations():
-    plan = yaml.safe_load((data_dir() / base_rows.TWINS.plan).read_text(encoding="utf-8"))
-    assert {*base_rows.TWINS.notes} < {*plan}
-    assert base_rows.plan_digest(base_rows.TWINS) != base_rows.plan_digest()
+    fields = yaml.safe_load((data_dir() / storage.TWINS.plan).read_text(encoding="utf-8"))
+    assert {*storage.TWINS.notes} < {*fields}
+    assert storage.plan_digest(storage.TWINS) != storage.plan_digest()
 
 
 def test_the_plan_names_the_arms_and_blocks_of_the_code():
-    plan = yaml.safe_load((data_dir() / base_rows.TWINS.plan).read_text(encoding="utf-8"))
-    assert {*plan["arms"]} - {"rule", "classes"} == {*twins.KEPT, *ARMS}
-    assert [*plan["blocks"].values()] == [bases.BASES[name].blocks for name in twins.BASES]
+    fields = yaml.safe_load((data_dir() / storage.TWINS.plan).read_text(encoding="utf-8"))
+    assert {*fields["arms"]} - {"rule", "classes"} == {*twins.KEPT, *ARMS}
+    assert [*fields["blocks"].values()] == [plan.BASES[name].blocks for name in twins.BASES]
 
 
 # --- labels
@@ -152,21 +151,21 @@ PAIRS = pd.DataFrame(
     ],
 )
 def test_labels_of_texts_follow_the_words_of_the_pair(arm, labels):
-    assert base_labels.of_texts(arm, PAIRS, PAIRS).tolist() == labels
+    assert of_texts(arm, PAIRS, PAIRS).tolist() == labels
 
 
 def test_limits_come_from_the_training_pool_and_ties_stay_together():
     train = pd.DataFrame({"hypothesis": ["a" * n for n in (1, 5, 5, 5, 9, 9)]})
     other = pd.DataFrame({"hypothesis": ["a" * n for n in (2, 5, 6, 7, 99)]})
     # The limits are the values at places 5/3 and 10/3 of the sorted lengths: 5 and 6.33.
-    assert base_labels.of_texts("length", other, train).tolist() == [0, 0, 1, 2, 2]
+    assert of_texts("length", other, train).tolist() == [0, 0, 1, 2, 2]
 
 
 @pytest.mark.parametrize("linear", [True, False])
 def test_a_teacher_takes_the_class_with_the_greatest_standardised_logit(linear):
     rng = np.random.default_rng(0)
     train = rng.normal(3, 1, size=(600, 16)).astype("float32")
-    labels = base_labels.of_teacher(40_000, linear, train[:50], train)
+    labels = of_teacher(40_000, linear, train[:50], train)
     drawn = np.random.default_rng([0, 40_000])
     layers = [drawn.normal(0, 0.02, (16, size)) for size in ([3] if linear else [16, 3])]
     logits = (train if linear else np.tanh(train @ layers[0])) @ layers[-1]
@@ -174,73 +173,50 @@ def test_a_teacher_takes_the_class_with_the_greatest_standardised_logit(linear):
     assert labels.tolist() == z[:50].argmax(axis=1).tolist()
     assert np.bincount(z.argmax(axis=1), minlength=3).min() > 100
 
-    other = base_labels.of_teacher(40_001, linear, train, train)
+    other = of_teacher(40_001, linear, train, train)
     same = (other == z.argmax(axis=1)).mean()
     assert 0.2 < same < 0.5
 
 
 def test_noise_permutes_the_labels_of_half_of_the_pairs():
     labels = pd.Series(np.arange(2000))
-    noisy = base_labels.half_permuted(labels, 3)
+    noisy = half_permuted(labels, 3)
     moved = noisy != labels
     assert sorted(noisy) == labels.tolist()
     assert 990 <= moved.sum() <= 1000
-    assert base_labels.half_permuted(labels, 3).tolist() == noisy.tolist()
-    assert base_labels.half_permuted(labels, 4).tolist() != noisy.tolist()
+    assert half_permuted(labels, 3).tolist() == noisy.tolist()
+    assert half_permuted(labels, 4).tolist() != noisy.tolist()
 
 
 # --- power
-
-
-def test_simulated_profiles_agree_as_planned_and_half_of_the_signs_leave_nothing():
-    rng = np.random.default_rng(0)
-    for polar in (False, True):
-        for agreement in (0.0, 0.5):
-            drawn = twins_power.profiles(np.full(3000, agreement), 6, rng, polar)
-            value, without = twins_power.agreements(drawn)
-            assert value.mean() == pytest.approx(agreement, abs=0.05)
-            assert without.mean(axis=0) == pytest.approx(value, abs=1e-9)
 
 
 def test_the_test_of_a_share_between_bases_holds_its_level():
     rng = np.random.default_rng(0)
     base = rng.normal(0, np.sqrt(0.5), (4000, 5))
     parts = [base[:, [k]] + rng.normal(0, np.sqrt(0.5), (4000, 7)) for k in range(5)]
-    p = twins_power.p_of_share(parts)
+    p = twins_tests.p_of_share(parts)
     assert (p < 0.05).mean() == pytest.approx(0.05, abs=0.015)
 
 
 # --- what the kept rows say
 
 
-def test_kept_tables_of_agreement_placebos_shares_and_signs_come_out_of_the_kept_rows():
-    for name in ("agreement", "placebos", "shares", "signs"):
-        kept = pd.read_csv(base_members.tables_dir() / f"{name}.csv", keep_default_na=False)
-        again = getattr(base_agreement, name)().round(4)
-        for column in kept:
-            values = pd.to_numeric(kept[column], errors="coerce")
-            if values.notna().any():
-                expected = pd.to_numeric(again[column]).to_numpy(float)
-                assert values.to_numpy() == pytest.approx(expected, abs=2e-4, nan_ok=True)
-            else:
-                assert kept[column].tolist() == again[column].tolist()
-
-
 def test_agreement_of_kept_rows_is_the_mean_of_correlations():
     for base in ("embedded", "gemma-3-270m"):
-        rows = base_rows.kept_rows(base).query("group == 'inference' and head == 'own'")
-        scores = base_rows.item_scores(rows, "source")
+        rows = storage.kept_rows(base).query("group == 'inference' and head == 'own'")
+        scores = storage.item_scores(rows, "source")
         pairs = np.corrcoef(scores)[np.triu_indices(len(scores), 1)]
-        table = pd.read_csv(base_members.tables_dir() / "agreement.csv").fillna({"less": ""})
+        table = pd.read_csv(plan.tables_dir() / "agreement.csv").fillna({"less": ""})
         row = table.query("group == 'inference' and items == 'real' and less == ''")
-        value = row.set_index("base").loc[bases.BASES[base].label, "value"]
+        value = row.set_index("base").loc[plan.BASES[base].label, "value"]
         assert value == pytest.approx(pairs.mean(), abs=1e-4)
 
 
 def test_the_share_between_bases_is_that_of_the_mean_squares():
     # Means 2 and 6, mean squares 16 between and 2 within, two members in each group.
     parts = [np.array([1.0, 3.0]), np.array([5.0, 7.0])]
-    assert base_agreement.share_between(parts) == pytest.approx((16 - 2) / (16 + 2))
+    assert twins_tests.share_between(parts) == pytest.approx((16 - 2) / (16 + 2))
     uneven = [np.array([0.0, 2.0, 4.0]), np.array([5.0])]
     # Mean squares 6.75 and 4; the mean group size is (4 - 10 / 4) / 1 = 1.5.
-    assert base_agreement.share_between(uneven) == pytest.approx(2.75 / (6.75 + 0.5 * 4))
+    assert twins_tests.share_between(uneven) == pytest.approx(2.75 / (6.75 + 0.5 * 4))

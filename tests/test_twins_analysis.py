@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from psychometrics import load_questionnaire
-from recipes import bases, twins, twins_tests
+from recipes import twins, twins_tests
+from recipes.six_bases import plan
 from recipes.twins_tests import TRUE
 
-ITEMS = [item.id for name in bases.ASKED for item in load_questionnaire(name).items]
+ITEMS = [item.id for name in plan.ASKED for item in load_questionnaire(name).items]
 REAL_ITEMS = 29
 
 
@@ -39,7 +40,7 @@ def _arms(seed, levels, names=twins.BASES):
         for arm in twins.arms(base):
             agreement, silhouette = levels.get(arm, (0.05, 0.1))
             profile = shared if arm in (TRUE, "sentiment") else rng.normal(size=len(ITEMS))
-            blocks = bases.BASES[base].blocks
+            blocks = plan.BASES[base].blocks
             arms[base, arm] = _rows(rng, blocks, agreement, silhouette, profile)
 
     return arms

@@ -323,7 +323,7 @@ def test_the_book_is_printed_in_its_order_with_bookmarks_and_links_inside(small_
     pypdf = pytest.importorskip("pypdf")
     if printing._find_browser() is None:
         pytest.skip("neither Chromium nor Chrome is installed")
-    printed = pypdf.PdfReader(printing.print_book(small_book / "book.pdf", progress=False))
+    printed = pypdf.PdfReader(printing.print_book(small_book / "book.pdf"))
     assert len(printed.pages) == 2
     assert [mark.title for mark in printed.outline] == ["Index", "Using"]
     links = [note.get_object() for page in printed.pages for note in page["/Annots"]]
@@ -335,13 +335,13 @@ def test_the_book_is_printed_in_its_order_with_bookmarks_and_links_inside(small_
 def test_a_book_is_not_printed_into_what_is_no_pdf_file(name, small_book, monkeypatch):
     monkeypatch.chdir(small_book)
     with pytest.raises(ParameterError):
-        printing.print_book(name, progress=False)
+        printing.print_book(name)
 
 
 def test_a_pdf_needs_a_browser_and_a_built_book_and_says_so(small_book, monkeypatch):
     monkeypatch.setenv("PATH", str(small_book))
     with pytest.raises(PsychometricsError, match="Chromium or Chrome"):
-        printing.print_book(small_book / "book.pdf", progress=False)
+        printing.print_book(small_book / "book.pdf")
     (small_book / "_build" / "html" / "using.html").unlink()
     with pytest.raises(PsychometricsError, match=r"no page using.html: run `psychometrics book`"):
-        printing.print_book(small_book / "book.pdf", progress=False)
+        printing.print_book(small_book / "book.pdf")

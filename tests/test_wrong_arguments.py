@@ -342,7 +342,6 @@ def test_a_column_that_parquet_cannot_hold_is_named(column, tmp_path):
         ("shuffled", lambda how: pm.training.train_nli("minilm", SAID, "x", **how)),
         ("shipped", lambda how: book.interventions.trajectories(["m"], LOADED, **how)),
         ("progress", lambda how: book.runs.run_notebook("01-first-score", **how)),
-        ("progress", lambda how: book.runs.sweep("01-first-score", {"item": [1]}, **how)),
         ("whole_words", lambda how: pm.modes.completions.mine("embedded", ["a [M]"], **how)),
         ("think", lambda how: pm.messages.messages(LOADED[0], LOADED[0].items, **how)),
         ("live", lambda how: book.studies.diagnostic.models(**how)),

@@ -218,6 +218,7 @@ def _share_cores() -> None:
 def _digest_of_what_is_read() -> str:
     """Return a digest of all files that chapters read, except chapters."""
     root = notebooks_dir().parent
+    not_read = {data_dir() / "recipes", data_dir() / "Makefile", Path(__file__).parent / "sphinx"}
     found = []
     for folder in (
         Path(psychometrics.__file__).parent,
@@ -227,8 +228,7 @@ def _digest_of_what_is_read() -> str:
         root / "tests" / "benchmarks",
     ):
         for path in sorted(folder.rglob("*")):
-            is_recipe = data_dir() / "recipes" in path.parents
-            if path.is_file() and "__pycache__" not in path.parts and not is_recipe:
+            if path.is_file() and path.suffix != ".pyc" and not not_read & {path, *path.parents}:
                 found.append(f"{path} {_digest_of_file(path)}")
 
     own = (f"{name}={value}" for name, value in os.environ.items() if name[:5] == "PSYCH")

@@ -117,10 +117,10 @@ def published() -> pd.DataFrame:
         "has no bar, or does not say whose it is": table["rule"].isin(["above", "below"])
         & (table["bar"].isna() | ~table["bar_of"].isin(["paper", "ours"])),
     }
-    for what, rows in wrong.items():
+    for fault, rows in wrong.items():
         if rows.any():
             row = table[rows].iloc[0]
-            raise DataError(f"data/claims/{row['study']}.csv, '{row['claim_id']}' {what}.")
+            raise DataError(f"data/claims/{row['study']}.csv, '{row['claim_id']}' {fault}.")
 
     return table.set_index("claim_id")
 
@@ -223,9 +223,9 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     testable = claims[(claims["rule"] != "untestable") & claims["chapter"].isin(executed)]
     folders = testable["chapter"].map(lambda name: now.parent if name == now.name else runs)
     rows = {name: with_interval(testable["cell"][name], folders[name]) for name in testable.index}
-    found = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"p_of_the_claim": "p"})
-    found = found.reindex(index=claims.index, columns=_FOUND)
-    table = claims.join(found.apply(pd.to_numeric, errors="coerce"))
+    results = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"p_of_the_claim": "p"})
+    results = results.reindex(index=claims.index, columns=_FOUND)
+    table = claims.join(results.apply(pd.to_numeric, errors="coerce"))
 
     return table.assign(verdict=verdicts(table), p=_p_values(table))
 
@@ -261,13 +261,14 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     at_hand = table["needs"].map(lambda key: not key or available(key))
     executed = table["chapter"].isin([path.stem for path in runs.glob("*.ipynb")])
     table = table[executed & at_hand]
-    rows = [
-        one for row in table.itertuples(index=False) for one in _written_out(row, runs, row.chapter)
-    ]
+    rows = []
+    for row in table.itertuples(index=False):
+        rows += _written_out(row, runs, row.chapter)
+
     table = pd.DataFrame(rows, columns=table.columns)
-    found = [_rule_met(row, runs, row.chapter) for row in rows]
-    table["value"] = [value for value, _, _ in found]
-    table["holds"] = [bool(holds) for _, _, holds in found]
+    judged = [_rule_met(row, runs, row.chapter) for row in rows]
+    table["value"] = [value for value, _, _ in judged]
+    table["holds"] = [bool(holds) for _, _, holds in judged]
     return table
 
 
@@ -285,14 +286,14 @@ def own_parameters(executed: str | Path) -> dict[str, object]:
         Values by name; empty for the book's own parameters, or if papermill recorded no parameters.
     """
     notebook = _notebook(executed)
-    given = notebook.get("metadata", {}).get("papermill", {}).get("parameters") or {}
+    values = notebook.get("metadata", {}).get("papermill", {}).get("parameters") or {}
     sources = [
         "".join(each["source"])
         for each in notebook.get("cells", [])
         if "parameters" in each.get("metadata", {}).get("tags", [])
     ]
     usual = _assigned(sources[0]) if sources else {}
-    return {name: value for name, value in given.items() if usual.get(name) != value}
+    return {name: value for name, value in values.items() if usual.get(name) != value}
 
 
 def judged_sentences(executed: str | Path) -> pd.DataFrame:
@@ -375,22 +376,22 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
     parts = {}
     for basis, title in BASES.items():
         part = table[table["basis"] == basis]
-        found = pd.crosstab(part["study"], part["verdict"]).reindex(
+        numbers = pd.crosstab(part["study"], part["verdict"]).reindex(
             index=[study for study in STUDIES if study in set(part["study"])],
             columns=list(VERDICTS),
             fill_value=0,
         )
-        if len(found) > 1:
-            found.loc["all"] = found.sum()
+        if len(numbers) > 1:
+            numbers.loc["all"] = numbers.sum()
 
-        if len(found):
-            parts[title] = found.rename(index=STUDIES)
+        if len(numbers):
+            parts[title] = numbers.rename(index=STUDIES)
 
     if not parts:
         return pd.DataFrame(0, table.index[:0], [*VERDICTS, "claims"])
 
-    found = pd.concat(parts, names=["how", "study"]).rename_axis(columns=None)
-    return found.assign(claims=found.sum(axis=1))
+    numbers = pd.concat(parts, names=["how", "study"]).rename_axis(columns=None)
+    return numbers.assign(claims=numbers.sum(axis=1))
 
 
 def listed(table: pd.DataFrame) -> pd.DataFrame:
@@ -445,8 +446,8 @@ def _notebook(executed: str | Path) -> dict:
         notebook = json.loads(Path(executed).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0][:100]
-        said = f"{executed} is not an executed notebook ({reason}): run it again."
-        raise DataError(said) from None
+        message = f"{executed} is not an executed notebook ({reason}): run it again."
+        raise DataError(message) from None
 
     if not isinstance(notebook, dict):
         raise DataError(f"{executed} is not an executed notebook: run it again.")
@@ -516,7 +517,7 @@ def _judged_cells(row: tuple, executed: Path, compared_with: str) -> list[tuple[
         return [(SENTENCE_VERDICTS[2], "it also depends on another chapter", shown)]
 
     rows = _written_out(here, executed.parent, executed.stem)
-    return [(*_judged_cell(one, executed, compared_with), shown) for one in rows]
+    return [(*_judged_cell(rule, executed, compared_with), shown) for rule in rows]
 
 
 def _judged_cell(row: tuple, executed: Path, compared_with: str) -> tuple[str, str]:
@@ -559,10 +560,10 @@ def _is_published(address: str, executed: Path, chapter: str) -> bool:
     )
 
 
-def _is_equal(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-6) or (math.isnan(one) and math.isnan(other))
-    return one == other
+def _is_equal(value: object, other: object) -> bool:
+    if isinstance(value, float) and isinstance(other, float):
+        return math.isclose(value, other, rel_tol=1e-6) or (math.isnan(value) and math.isnan(other))
+    return value == other
 
 
 def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:
@@ -638,7 +639,7 @@ def _words(value: float, low: float = math.nan, high: float = math.nan) -> str:
     """Format a value with its interval, whose ends have two digits of the interval's width."""
     if math.isnan(value):
         return ""
-    value, low, high = (round(one, 4) + 0.0 for one in (value, low, high))  # 0.00002 is 0
+    value, low, high = (round(end, 4) + 0.0 for end in (value, low, high))  # 0.00002 is 0
     text = number(value, ".4g" if abs(value) >= 1000 else ".3g")
     if math.isnan(low) and math.isnan(high):
         return text

@@ -52,21 +52,21 @@ def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, 
     table = listed()
     if exercise not in table.index:
         near = difflib.get_close_matches(exercise, table.index, n=5, cutoff=0.3)
-        known = ", ".join(near or table.index)
-        raise ParameterError(f"There is no exercise to check '{exercise}': name one of {known}.")
+        names = ", ".join(near or table.index)
+        raise ParameterError(f"There is no exercise to check '{exercise}': name one of {names}.")
 
     row = table.loc[exercise]
-    found = row["answer"]
-    if "[" in found:
-        found = cell(found, data_dir() / "tables" if runs is None else Path(runs), row["chapter"])
+    value = row["answer"]
+    if "[" in value:
+        value = cell(value, data_dir() / "tables" if runs is None else Path(runs), row["chapter"])
 
     try:
-        found = float(found)
+        value = float(value)
     except ValueError:
-        return found, math.nan
+        return value, math.nan
 
-    whole = found == round(found)
-    return found, float(row["tolerance"] or (0 if whole else max(0.005, abs(found) / 100)))
+    whole = value == round(value)
+    return value, float(row["tolerance"] or (0 if whole else max(0.005, abs(value) / 100)))
 
 
 def listed() -> pd.DataFrame:

@@ -258,10 +258,10 @@ def _slides(cells: list) -> list:
 
 def _headline(cell, text: str) -> str:
     """Return the first words in bold about a table or figure, or else its caption."""
-    parts = "\n".join(str(one.get("data", {}).get("text/markdown")) for one in cell.outputs)
-    own = parts.replace(f"{FOR_THE_PUBLISHED_RUN} ", "")
-    caption = re.search(r"^\*\*(\w+ \d+)\.\*\* (.+?)[.:](?=\s|$)", own, re.M)
-    number, said = caption.groups() if caption else ("no number", "")
+    parts = "\n".join(str(output.get("data", {}).get("text/markdown")) for output in cell.outputs)
+    captions = parts.replace(f"{FOR_THE_PUBLISHED_RUN} ", "")
+    caption = re.search(r"^\*\*(\w+ \d+)\.\*\* (.+?)[.:](?=\s|$)", captions, re.M)
+    number, sentence = caption.groups() if caption else ("no number", "")
     lead = re.search(rf"\n\n\*\*([^*]{{20,}})\*\*(?:(?!\n\n).)*{number}\b", text, re.S)
-    headline = " ".join((lead[1] if lead else said).split())
-    return f"## {headline}" if own == parts else f"## {headline} (in the published run)"
+    headline = " ".join((lead[1] if lead else sentence).split())
+    return f"## {headline}" if captions == parts else f"## {headline} (in the published run)"

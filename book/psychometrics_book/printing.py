@@ -79,15 +79,13 @@ def _print_page(address: str, output: Path, profile: Path) -> None:
         raise PsychometricsError(f"{browser} did not print {address}: try another browser.")
 
 
-def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
+def print_book(output: str | Path) -> Path:
     """Print the built book to one PDF, with bookmarks, links, and its pages in order.
 
     Parameters
     ----------
     output : str or Path
         The file to write.
-    progress : bool
-        Whether to show a progress bar over the pages.
 
     Returns
     -------
@@ -118,7 +116,7 @@ def print_book(output: str | Path = "book.pdf", progress: bool = True) -> Path:
     writer = PdfWriter()
     starts = {}
     with tempfile.TemporaryDirectory() as folder:
-        for number, page in enumerate(tqdm(pages, disable=not progress, unit="page")):
+        for number, page in enumerate(tqdm(pages, unit="page")):
             starts[page.resolve()] = len(writer.pages)
             printed = Path(folder) / f"{number}.pdf"
             address = f"{page.resolve().as_uri()}?page={len(writer.pages) + 1}"
@@ -160,8 +158,8 @@ def _page_names(toc: Path) -> list[str]:
 
 
 def _page_title(page: Path) -> str:
-    found = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.S)
-    return unescape(found.group(1)).partition(" — ")[0].strip()
+    title = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"), re.S)
+    return unescape(title.group(1)).partition(" — ")[0].strip()
 
 
 def _link_pages(writer: PdfWriter, starts: dict[Path, int]) -> None:

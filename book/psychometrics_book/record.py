@@ -170,8 +170,8 @@ def _smallest_label(fig: Figure) -> float:
     fig.draw_without_rendering()
     shrunk = min(1.0, _PAGE / (fig.get_tightbbox().width + 0.2))  # including padding
     texts = (t for t in fig.findobj(Text) if t.get_text().strip() and t.get_visible())
-    seen = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
-    return round(float(shrunk * min(seen, default=math.inf)), 2)
+    sizes = [t.get_fontsize() for t in texts if t.axes is None or t.axes.axison]
+    return round(float(shrunk * min(sizes, default=math.inf)), 2)
 
 
 def read(name: str, runs: str | Path = "book") -> pd.DataFrame:
@@ -250,14 +250,14 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
     a missing value.
     """
     row, column = _found(address, runs, chapter)
-    found = {"value": row[column]}
+    values = {"value": row[column]}
     for name in ("low", "high", "null", "null_low", "null_high", "p_of_the_claim"):
         words = name.replace("_", " ")
         stem = column.rpartition(" ")[0]  # "less neutral mean" has the end "less neutral low"
         near = (f"{column} {words}", f"{stem} {words}", words, name)
         labels = [label for label in near if label in row]
-        found[name] = row[labels[0]] if labels else math.nan
-    return found
+        values[name] = row[labels[0]] if labels else math.nan
+    return values
 
 
 def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
@@ -278,9 +278,12 @@ def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
     matches = [
         row
         for row in rows
-        if all(label in ("*", own) for label, own in zip(wanted, row, strict=False))
+        if all(label in ("*", value) for label, value in zip(wanted, row, strict=False))
     ]
-    return [[own for name, own in zip(wanted, row, strict=False) if name == "*"] for row in matches]
+    return [
+        [value for label, value in zip(wanted, row, strict=False) if label == "*"]
+        for row in matches
+    ]
 
 
 def printed(text: str, runs: Path, chapter: str = "") -> str:
@@ -294,8 +297,8 @@ def printed(text: str, runs: Path, chapter: str = "") -> str:
         address += "]"
 
     if form.endswith("ci"):
-        found = with_interval(address, runs, chapter)
-        ends = [number(found[key], form[:-2].strip()) for key in ("value", "low", "high")]
+        values = with_interval(address, runs, chapter)
+        ends = [number(values[key], form[:-2].strip()) for key in ("value", "low", "high")]
         return f"{ends[0]} ({ends[1]} to {ends[2]})"
     return number(cell(address, runs, chapter), form)
 
@@ -303,7 +306,7 @@ def printed(text: str, runs: Path, chapter: str = "") -> str:
 def shown(notebook: Path) -> list[dict]:
     """Return ``name``, ``caption`` and ``alt`` of an executed notebook's outputs, in order."""
     cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
-    outputs = (output for one in cells for output in one.get("outputs", []))
+    outputs = (output for entry in cells for output in entry.get("outputs", []))
     return [o["metadata"]["record"] for o in outputs if "record" in o.get("metadata", {})]
 
 
@@ -311,17 +314,17 @@ def _mistakes(chapter: str, runs: Path) -> list[str]:
     """Return the mistakes in numbers of an executed chapter's prose, one sentence for each."""
     path = runs / f"{chapter}.ipynb"
     names = [about["name"] for about in shown(path)]
-    said = [f"{chapter}: {n} is shown twice." for n in sorted({*names}) if names.count(n) > 1]
+    mistakes = [f"{chapter}: {n} is shown twice." for n in sorted({*names}) if names.count(n) > 1]
 
-    for one in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        text = "".join(one["source"]) if one["cell_type"] == "markdown" else ""
+    for entry in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(entry["source"]) if entry["cell_type"] == "markdown" else ""
         for match in ROLE.finditer(text):
             try:
                 printed(match[1], runs, chapter)
             except (DataError, ValueError) as error:
-                said.append(f"{chapter}, {match[0]}: {error}")
+                mistakes.append(f"{chapter}, {match[0]}: {error}")
 
-    return said
+    return mistakes
 
 
 def external_texts_file(path: Path) -> Path:
@@ -338,8 +341,8 @@ def external_texts_file(path: Path) -> Path:
 def _write(frame: pd.DataFrame, name: str, kind: str) -> Path:
     """Write the numbers of a table or figure; return the path of the CSV file."""
     if not _NAME.fullmatch(name) or not name.startswith(kind):
-        what = "table" if kind == "tab" else "figure"
-        raise ParameterError(f"{name}: the name of a {what} must be like {kind}-power.")
+        thing = "table" if kind == "tab" else "figure"
+        raise ParameterError(f"{name}: the name of a {thing} must be like {kind}-power.")
     _RUN.folder.mkdir(parents=True, exist_ok=True)
     flat = frame.set_axis([_flat(column) for column in frame], axis=1)
     path = _RUN.folder / f"{name}.csv"
@@ -431,13 +434,13 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
     if re.fullmatch(r"#-?\d+", labels[0]):
         place = int(labels[0][1:])  # from 1, or from the end
         index = place - 1 if place > 0 else len(rows) + place
-        found = [row for at, row in enumerate(rows) if at == index]
+        matches = [row for at, row in enumerate(rows) if at == index]
     else:
-        found = [row for row in rows if row[: len(labels)] == labels]
+        matches = [row for row in rows if row[: len(labels)] == labels]
 
-    if len(found) != 1:
-        raise DataError(f"{address}: {name} has {len(found)} rows {', '.join(labels)}, not one.")
-    return dict(zip(head, map(_meant, found[0]), strict=True)), column
+    if len(matches) != 1:
+        raise DataError(f"{address}: {name} has {len(matches)} rows {', '.join(labels)}, not one.")
+    return dict(zip(head, map(_meant, matches[0]), strict=True)), column
 
 
 def _parts(address: str, chapter: str) -> tuple[str, str, list[str]]:

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from psychometrics.checks import check_choice, check_flags, check_kinds, parse_parameters
+from psychometrics.checks import check_choice, check_kinds, parse_parameters
 from psychometrics.data import with_formulas, write_csv, write_text
 from psychometrics.exceptions import ParameterError, PsychometricsError, check_file, needed, writing
 from psychometrics.paths import notebooks_dir
@@ -87,7 +87,7 @@ def run_notebook(
     """
     check_kinds(locals(), {"name": str, "parameters": Mapping | None, "progress": bool})
     source = _source_of(name)
-    given = _given_parameters(source, parameters or {})
+    values = _given_parameters(source, parameters or {})
     output = RUNS / f"{name}.ipynb" if output is None else Path(output)
     if output.parent == RUNS:  # users make other folders: a name may be mistyped
         with writing(RUNS):
@@ -98,13 +98,13 @@ def run_notebook(
     if taken:
         raise ParameterError(f"{taken[0]} is a folder: name a file.")
     if name in CHAPTERS:  # refused before a kernel is started
-        check_parameters(name, given)
+        check_parameters(name, values)
 
     with _folder_beside(output) as folder:
         made = folder / output.name
         failed = output.with_name(f"{output.stem}.failed.ipynb")
         try:
-            _execute_notebook(name, source, made, given, progress)
+            _execute_notebook(name, source, made, values, progress)
         except PsychometricsError:
             if made.is_file():
                 made.replace(failed)
@@ -148,9 +148,9 @@ def parameter_kinds(notebook: str) -> dict[str, Any]:
     >>> parameter_kinds("03-assessment")["score"]
     typing.Literal['entailment', 'contrast']
     """
-    known = needed("papermill").inspect_notebook(_as_template(_source_of(notebook)))
+    declared = needed("papermill").inspect_notebook(_as_template(_source_of(notebook)))
     kinds: dict[str, Any] = {
-        name: str for name, about in known.items() if about["default"][:1] in ("'", '"')
+        name: str for name, about in declared.items() if about["default"][:1] in ("'", '"')
     }
     if notebook in CHAPTERS:
         fields = CHAPTERS[notebook].model_fields
@@ -168,17 +168,17 @@ def _source_of(name: str) -> Path:
 
 def _given_parameters(source: Path, parameters: Mapping[str, object]) -> dict[str, object]:
     """Return values for a notebook's parameters, after checking their names and types."""
-    known = needed("papermill").inspect_notebook(_as_template(source))
+    declared = needed("papermill").inspect_notebook(_as_template(source))
     kinds = parameter_kinds(source.stem)
-    given = dict(parameters)
-    for parameter, value in given.items():
-        check_choice(known, parameter=parameter)
+    values = dict(parameters)
+    for parameter, value in values.items():
+        check_choice(declared, parameter=parameter)
         if not isinstance(value, str | int | float | list | dict | None):
             raise ParameterError(f"{parameter}: a notebook accepts no {type(value).__name__}.")
         if kinds.get(parameter) is str and type(value) in (int, float):
-            given[parameter] = str(value)  # a number given for a text, such as one epoch
+            values[parameter] = str(value)  # a number given for a text, such as one epoch
 
-    return given
+    return values
 
 
 def write_report(
@@ -234,7 +234,6 @@ def sweep(
     grid: Mapping[str, Sequence[object]] | Sequence[str],
     folder: str | Path | None = None,
     parameters: Mapping[str, object] | None = None,
-    progress: bool = True,
 ) -> pd.DataFrame:
     """Run a notebook once for each combination of parameters, and compare the tables.
 
@@ -252,8 +251,6 @@ def sweep(
         ``runs/<notebook>-sweep``.
     parameters : mapping, optional
         Parameters that are the same for all runs.
-    progress : bool
-        Whether to show a progress bar over each run's cells.
 
     Returns
     -------
@@ -276,7 +273,6 @@ def sweep(
         ...
     psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'temprature' ...
     """
-    check_flags(progress=progress)
     parameters = dict(parameters or {})
     grid = grid if isinstance(grid, Mapping) else _parse_grid(grid, parameter_kinds(notebook))
     combinations = _combinations(notebook, grid, parameters)
@@ -290,7 +286,7 @@ def sweep(
     for chosen, impossible in combinations:
         values = parameters | chosen
         name = _name_of_parameters(chosen, text, json.dumps(values, sort_keys=True, default=str))
-        row = _one(notebook, values, folder / name, impossible, progress)
+        row = _run_combination(notebook, values, folder / name, impossible)
         rows.append(chosen | {"run": name} | row)
 
     runs = pd.DataFrame(rows)
@@ -405,14 +401,14 @@ def _parse_grid(pairs: Sequence[str], kinds: Mapping[str, object]) -> dict[str, 
     grid: dict[str, list[object]] = {}
     for pair in pairs:
         name, equals, values = pair.partition("=")
-        given = [value.strip() for value in values.split(",")]
-        if not equals or not name or not all(given):
+        texts = [value.strip() for value in values.split(",")]
+        if not equals or not name or not all(texts):
             raise ParameterError(f"Write a sweep as name=value,value, got '{pair}'.")
         if name in grid:
             raise ParameterError(f"There are two sweeps of {name}: keep one.")
 
-        grid[name] = [parse_parameters([f"{name}={value}"], kinds)[name] for value in given]
-        if len({str(value) for value in grid[name]}) < len(given):
+        grid[name] = [parse_parameters([f"{name}={value}"], kinds)[name] for value in texts]
+        if len({str(value) for value in grid[name]}) < len(texts):
             raise ParameterError(f"The sweep of {name} has a value twice: keep one.")
 
     return grid
@@ -434,7 +430,7 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
     if both:
         raise ParameterError(f"{both[0]} is both swept and set: remove it from one of the two.")
 
-    found = []
+    combinations = []
     for values in itertools.product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
         reason = ""
@@ -444,14 +440,14 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
             except PsychometricsError as error:
                 reason = " ".join(str(error).split())
 
-        found.append((chosen, reason))
+        combinations.append((chosen, reason))
 
-    if all(reason for _, reason in found):
-        raise ParameterError(found[0][1])
-    return found
+    if all(reason for _, reason in combinations):
+        raise ParameterError(combinations[0][1])
+    return combinations
 
 
-def _one(notebook: str, values: dict, path: Path, impossible: str, progress: bool) -> dict:
+def _run_combination(notebook: str, values: dict, path: Path, impossible: str) -> dict:
     """Run one combination unless its executed copy exists; only a complete copy gets its name."""
     done, failed = (path.with_name(f"{path.name}{end}") for end in (".ipynb", ".failed.txt"))
     if done.is_file():
@@ -465,7 +461,7 @@ def _one(notebook: str, values: dict, path: Path, impossible: str, progress: boo
 
     if not reason:
         try:
-            run_notebook(notebook, values, part, progress=progress)
+            run_notebook(notebook, values, part)
         except PsychometricsError as error:
             reason = " ".join(str(error).split())
 

@@ -2,7 +2,7 @@
 
 ``data/kernels.csv`` has alpha, omega and the correlations of scales of untrained heads in closed
 form, for two bases at several depths and six questionnaires, with the interval for samples of 24
-heads; ``python -m recipes.bases analyse`` adds the larger bases.
+heads; ``python -m recipes.six_bases analyse`` adds the larger bases.
 ``data/kernel_errors.csv`` compares the closed form with 2,000 heads of four sizes on each.
 ``data/kernel_items.csv`` has the correlations of items; ``data/explorers/kernel.csv`` and
 ``kernel-members.csv`` are for the explorer of the kernel. Half an hour of one processor core.
@@ -29,7 +29,8 @@ from psychometrics.nulls.respondents import kernel
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 
-from . import bases, dose
+from . import dose
+from .six_bases import plan
 
 BASES = {
     "MiniLM, 3 layers": ("embedded", 3, None),
@@ -73,7 +74,7 @@ def save_statistics(table: pd.DataFrame, path: Path) -> None:
         shipped = pd.read_csv(path)
         table = pd.concat([shipped[~shipped["base"].isin(table["base"])], table])
 
-    order = [*BASES, *(base.label for base in bases.BASES.values())]
+    order = [*BASES, *(base.label for base in plan.BASES.values())]
     _write(table.sort_values("base", key=lambda base: base.map(order.index), kind="stable"), path)
 
 

@@ -6,16 +6,13 @@ Run as ``python -m recipes.page_model``; it needs onnxruntime, which the project
 from __future__ import annotations
 
 import itertools
-import sys
 
 import numpy as np
 import pandas as pd
 
 from psychometrics import load_questionnaire, load_respondent, prompts
-from psychometrics.paths import book_dir, data_dir, questionnaires_dir
-
-sys.path.insert(0, str(book_dir() / "_ext"))
-import page_model
+from psychometrics.paths import data_dir, questionnaires_dir
+from psychometrics_book.sphinx import page_model
 
 
 def shipped_pairs() -> list[tuple[str, str]]:

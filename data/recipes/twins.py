@@ -1,10 +1,10 @@
 """Train the arms of the twin test: ``python -m recipes.twins [BASE ...]``.
 
 The plan is ``data/plans/twins.yml``. Each arm repeats the members on true labels of
-``recipes.bases`` with other labels. A stopped run resumes with the member that it was training;
+``recipes.six_bases`` with other labels. A stopped run resumes with the member that it was training;
 within a base it makes one block after the other, so that a stop leaves complete blocks. After each
 member its rows go into ``data/bases/twins-*.csv``: commit them. The members on true labels,
-shuffled labels and hypotheses alone are kept rows of ``recipes.bases``, and made where they are
+shuffled labels and hypotheses alone are kept rows of ``recipes.six_bases``, and made where they are
 missing. Run one process per base at a time.
 """
 
@@ -16,9 +16,11 @@ from collections.abc import Iterator, Sequence
 from psychometrics.models.fetching import registry
 from psychometrics.models.sources import fetch_indexed
 
-from . import base_members, bases
-from .base_labels import ARMS
-from .base_members import Member
+from .six_bases import plan, runs
+from .six_bases.labels import ARMS
+from .six_bases.plan import Member
+from .six_bases.reading import lower_states
+from .six_bases.training import untouched_vectors
 
 BASES = ("embedded", "mpnet", "smollm2", "gemma-3-270m", "qwen2.5-coder-0.5b")
 KEPT = ("inference", "shuffled", "hypotheses")
@@ -39,7 +41,7 @@ def arms(base: str) -> tuple[str, ...]:
 
 def order(base: str) -> Iterator[Member]:
     """Yield a base's members block by block."""
-    for block in range(1, 1 + bases.BASES[base].blocks):
+    for block in range(1, 1 + plan.BASES[base].blocks):
         for arm in arms(base):
             yield Member(base, arm, block)
 
@@ -51,11 +53,11 @@ def run(names: Sequence[str] = BASES) -> None:
             fetch_indexed(base)
 
         for part in ("train", "test"):  # before any lower half is remembered
-            base_members.untouched_vectors(base, part)
-        base_members.base_reading.lower_states.cache_clear()
+            untouched_vectors(base, part)
+        lower_states.cache_clear()
 
         for member in order(base):
-            bases.make(member)
+            runs.make(member)
 
 
 def _main() -> None:

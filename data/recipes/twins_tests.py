@@ -22,14 +22,14 @@ from psychometrics.measures.intervals import jackknife_half_width
 from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.questionnaires import load_questionnaire
 
-from . import base_labels, base_rows, bases, twins
-from .base_agreement import PLACEBOS, scales_of, scores_of, share_between
-from .base_members import tables_dir
-from .base_tests import combined
-from .twins_power import p_of_share
+from . import dose, twins
+from .six_bases import storage
+from .six_bases.comparisons import combined
+from .six_bases.labels import valence
+from .six_bases.plan import ASKED, REAL, tables_dir
 
-REAL = bases.REAL
 TRUE = "inference"
+PLACEBOS = ("placebo_defects", "placebo_weather")
 HELD_OUT = ("qwen2.5-coder-0.5b", "gemma-3-270m")
 """Bases of whose new arms nothing is looked at before all other bases are analysed."""
 COMPARISONS = (
@@ -80,9 +80,7 @@ def kept_arms(names: Sequence[str]) -> dict[tuple[str, str], pd.DataFrame]:
     """Return the kept rows of all arms of bases, with own heads."""
     arms = {}
     for base in names:
-        tables = [
-            base_rows.kept_rows(base, study) for study in (base_rows.SIX_BASES, base_rows.TWINS)
-        ]
+        tables = [storage.kept_rows(base, study) for study in (storage.SIX_BASES, storage.TWINS)]
         rows = pd.concat([table for table in tables if len(table)])
         rows = rows.assign(majority=rows.get("majority", np.nan))
         for arm in twins.arms(base):
@@ -97,13 +95,26 @@ def is_complete(base: str) -> bool:
     """Return whether the rows of all planned members of a base are stored."""
     kept = {
         member
-        for study in (base_rows.SIX_BASES, base_rows.TWINS)
-        for member in base_rows.kept_members(base, study)
+        for study in (storage.SIX_BASES, storage.TWINS)
+        for member in storage.kept_members(base, study)
     }
     return set(twins.order(base)) <= kept
 
 
 # --- statistics
+
+
+def scores_of(
+    rows: pd.DataFrame, names: Sequence[str] = REAL, kind: str = "source"
+) -> pd.DataFrame:
+    """Return scores of one kind of the items of questionnaires, one row per member."""
+    items = [item.id for name in names for item in load_questionnaire(name).items]
+    return rows[[f"{kind}: {item}" for item in items]]
+
+
+def scales_of(names: Sequence[str] = REAL) -> pd.Series:
+    """Return the questionnaire of each item, in the order of :func:`scores_of`."""
+    return pd.Series([name for name in names for _ in load_questionnaire(name).items])
 
 
 def agreement(rows: pd.DataFrame, names: Sequence[str] = REAL, form: str = "planned") -> float:
@@ -235,10 +246,10 @@ def by_base(arms: Arms) -> pd.DataFrame:
 
 def valence_of_items() -> pd.Series:
     """Return VADER's difference between premises with inverse and with source terms, by item."""
-    names = bases.ASKED
-    table = bases.dose.templates(tuple(names))[0]
+    names = ASKED
+    table = dose.templates(tuple(names))[0]
     cases = table.drop_duplicates(["item_id", "template", "polarity", "term"])
-    scores = cases.assign(valence=cases["premise"].map(base_labels.valence))
+    scores = cases.assign(valence=cases["premise"].map(valence))
     means = scores.groupby(["item_id", "polarity"], sort=False)["valence"].mean().unstack()
     items = [item.id for name in names for item in load_questionnaire(name).items]
     return (means[-1] - means[1]).loc[items]
@@ -252,7 +263,7 @@ def _valence_rows(arms: Arms, base: str) -> list[dict[str, object]]:
         if not {(base, arm), (base, "teacher")} <= {*arms}:
             continue
         first, second = (
-            scores_of(arms[base, name], bases.ASKED, "silhouette") for name in (arm, "teacher")
+            scores_of(arms[base, name], ASKED, "silhouette") for name in (arm, "teacher")
         )
         gain = (first - second).dropna().mean().to_numpy()
         rho = float(stats.spearmanr(gain, size).statistic)
@@ -345,6 +356,24 @@ def interval_verdict(row: pd.Series) -> str:
     return "lower" if row["high"] < 0 else "not shown"
 
 
+def share_between(parts: Sequence[np.ndarray]) -> float:
+    """Return the intraclass correlation ICC(1) of values by group.
+
+    Examples
+    --------
+    >>> share_between([np.array([1.0, 3.0]), np.array([5.0, 7.0])])  # mean squares 16 and 2
+    0.777...
+    """
+    sizes = np.array([len(part) for part in parts])
+    number = sizes.sum()
+    means = np.array([part.mean() for part in parts])
+    grand = np.concatenate(list(parts)).mean()
+    between = (sizes * (means - grand) ** 2).sum() / (len(parts) - 1)
+    within = sum(((part - part.mean()) ** 2).sum() for part in parts) / (number - len(parts))
+    size = (number - (sizes**2).sum() / number) / (len(parts) - 1)
+    return float((between - within) / (between + (size - 1) * within))
+
+
 def share_tests(arms: Arms) -> pd.DataFrame:
     """Return the share of a scale score's variance between bases, and p of at most one half."""
     rows = []
@@ -355,6 +384,27 @@ def share_tests(arms: Arms) -> pd.DataFrame:
         rows.append((scale, len(parts), share, float(p_of_share(values)[0])))
 
     return pd.DataFrame(rows, columns=["scale", "bases", "share", "p"])
+
+
+def p_of_share(parts: list[np.ndarray], share: float = 0.5) -> np.ndarray:
+    """Return p of the hypothesis that at most this share of variance lies between groups.
+
+    Parameters
+    ----------
+    parts : list of ndarray, shape (draws, members)
+        Scores by group.
+    share : float
+        The share to be exceeded.
+    """
+    sizes = np.array([part.shape[1] for part in parts])
+    means = np.stack([part.mean(axis=1) for part in parts], axis=1)
+    number = sizes.sum()
+    grand = (means * sizes).sum(axis=1, keepdims=True) / number
+    between = (sizes * (means - grand) ** 2).sum(axis=1) / (len(parts) - 1)
+    within = sum(part.var(axis=1) * part.shape[1] for part in parts) / (number - len(parts))
+    size = (number - (sizes**2).sum() / number) / (len(parts) - 1)
+    ratio = between / within / (1 + size * share / (1 - share))
+    return stats.f.sf(ratio, len(parts) - 1, number - len(parts))
 
 
 def between_bases(arms: Arms) -> dict[str, float]:

@@ -40,8 +40,7 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
 
     Punctuation is blanked out before a completion is split into words, and accents are stripped
     letter by letter. A completion is hurtful if any of its words is in the lexicon.
-    ``data/recipes/beliefs.py`` reproduces the rules of Setzu et al. (2024), which also count
-    emoji and broken characters.
+    The rules of Setzu et al. (2024) also count emoji and broken characters.
 
     Parameters
     ----------

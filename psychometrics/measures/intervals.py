@@ -123,8 +123,7 @@ def crossed_interval(values: np.ndarray) -> tuple[float, float, float]:
 
     References
     ----------
-    Satterthwaite (1946); Helm and Priebe (2026) for wordings that shift all items. False findings
-    are simulated in ``data/recipes/study_units.py``.
+    Satterthwaite (1946); Helm and Priebe (2026) for wordings that shift all items.
 
     Examples
     --------

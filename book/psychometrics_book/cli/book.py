@@ -46,8 +46,8 @@ def _run(
         typer.echo(f"psychometrics: {row.run} failed: {row.reason}", err=True)
 
     counts = runs["status"].value_counts()
-    said = ", ".join(f"{n} {status}" for status, n in counts.items())
-    typer.echo(f"{len(runs)} runs: {said}; {runs.attrs['page']}")
+    summary = ", ".join(f"{n} {status}" for status, n in counts.items())
+    typer.echo(f"{len(runs)} runs: {summary}; {runs.attrs['page']}")
     raise typer.Exit(1 if "failed" in counts else 0)
 
 
@@ -65,11 +65,13 @@ def _run_once(notebook: str, values: dict, output: Path) -> None:
         typer.echo(f"{fails}: {row.sentence} ({row.why})")
 
     counts = sentences["verdict"].value_counts()
-    said = "; ".join(f"{verdict}: {counts.get(verdict, 0)}" for verdict in (holds, fails, unknown))
+    summary = "; ".join(
+        f"{verdict}: {counts.get(verdict, 0)}" for verdict in (holds, fails, unknown)
+    )
     rest = counts.get(published, 0)
     if len(sentences):
         typer.echo(
-            f"Sentences of the book tested on this run: {len(sentences) - rest}. {said}. "
+            f"Sentences of the book tested on this run: {len(sentences) - rest}. {summary}. "
             f"Resting on published data, which this run did not touch: {rest}."
         )
 
@@ -88,9 +90,9 @@ def _check_answer(
     value: Annotated[list[str], Argument(help="Your answer: a number or words.")],
 ) -> None:
     """Check the answer to an exercise; exit with status 1 if it is not right yet."""
-    said = " ".join(value)
-    if not book.exercises.is_right(exercise, said):
-        typer.echo(f"Not yet. {book.exercises.hint(exercise, said)}".rstrip())
+    typed = " ".join(value)
+    if not book.exercises.is_right(exercise, typed):
+        typer.echo(f"Not yet. {book.exercises.hint(exercise, typed)}".rstrip())
         raise typer.Exit(1)
     typer.echo("Right.")
 

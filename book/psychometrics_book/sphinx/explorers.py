@@ -15,17 +15,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from docutils import nodes
-from explorer_data import (
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
+
+from psychometrics.exceptions import ParameterError
+
+from .explorer_data import (
     ALTERNATIVES,
     HINTS,
     TITLES,
     explorer_data,
     explorer_picture,
 )
-from sphinx.util.docutils import SphinxDirective
-from sphinx.util.osutil import relative_uri
-
-from psychometrics.exceptions import ParameterError
 
 FOLDER = "_static/explorers"
 

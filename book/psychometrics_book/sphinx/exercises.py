@@ -14,8 +14,9 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from psychometrics.exceptions import PsychometricsError
-from psychometrics_book.exercises import answer as known
-from psychometrics_book.exercises import hints
+
+from ..exercises import answer as known
+from ..exercises import hints
 
 
 class Check(SphinxDirective):

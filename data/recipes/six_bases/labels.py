@@ -16,7 +16,7 @@ from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from psychometrics.store import key_of
 
-from . import dose
+from .. import dose
 
 OF_TEXTS = ("overlap", "sentiment", "premise sentiment", "length")
 TEACHERS = ("teacher", "own teacher")

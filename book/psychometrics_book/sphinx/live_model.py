@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-import page_model
 import pandas as pd
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -27,6 +26,8 @@ from sphinx.util.osutil import relative_uri
 from psychometrics.authoring.wording import word_lists
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import load_questionnaire
+
+from . import page_model
 
 FOLDER = "_static/live"
 PAGE = "ask"
@@ -66,12 +67,12 @@ def files() -> dict[str, Path]:
 def templates(name: str) -> list[dict]:
     """Return each template of a questionnaire as the fields of the page."""
     questionnaire = load_questionnaire(name)
-    found = []
+    fields = []
     for number, item in enumerate(questionnaire.items, 1):
         for place, template in enumerate(item.templates, 1):
             terms = template.terms or item.terms
             label = f"{questionnaire.short_title} {number}: {item.text}"
-            found.append(
+            fields.append(
                 {
                     "label": label + (f" (in other words, {place})" if place > 1 else ""),
                     "text": item.text,
@@ -87,7 +88,7 @@ def templates(name: str) -> list[dict]:
                 }
             )
 
-    return found
+    return fields
 
 
 class AskAModel(SphinxDirective):

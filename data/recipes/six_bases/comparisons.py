@@ -20,7 +20,7 @@ from statsmodels.stats.multitest import multipletests
 
 from psychometrics.measures.intervals import jackknife_half_width
 
-from . import bases
+from . import plan
 
 PRIMARY = ("embedded", "mpnet", "smollm2", "gemma-3-270m")
 HELD_OUT = ("mpnet", "gemma-3-270m")
@@ -40,7 +40,7 @@ HYPOTHESES = (
 CONFIRMED = ("H1", "H2", "H3", "H4")
 SMALLEST = {"silhouette": 0.10, "criterion": 0.15, "alpha": 0.10, "correlations": 0.20}
 GROUP_STATISTICS = ("alpha", "correlations")
-PLANNED = {name: base.label for name, base in bases.BASES.items()}
+PLANNED = {name: base.label for name, base in plan.BASES.items()}
 LEAST_ACCURACY = 0.40
 """Accuracy that a base's trained members must exceed to have learned to judge inference."""
 SCORES = ("as answered", "medians", "against contradiction")
@@ -78,7 +78,7 @@ def by_base(cells: Cells, names: Sequence[str]) -> pd.DataFrame:
         for hypothesis, statistic, first, second in HYPOTHESES:
             test = difference(cells[name, *first], cells[name, *second], statistic)
             about = {
-                "base": bases.BASES[name].label,
+                "base": plan.BASES[name].label,
                 "hypothesis": hypothesis,
                 "statistic": statistic,
             }
@@ -87,7 +87,7 @@ def by_base(cells: Cells, names: Sequence[str]) -> pd.DataFrame:
 
     table = pd.DataFrame(rows).assign(holm=np.nan)
     if set(HELD_OUT) <= set(names):
-        labels = [bases.BASES[name].label for name in HELD_OUT]
+        labels = [plan.BASES[name].label for name in HELD_OUT]
         confirmed = (table["hypothesis"] == "H1") & table["base"].isin(labels) & table["learned"]
         _correct(table, confirmed)
     return table
@@ -142,11 +142,11 @@ def over_bases(tests: pd.DataFrame) -> pd.DataFrame:
     Bases are combined once, when all of them are complete: first the primary ones, then all that
     have members. A base whose members did not learn to judge inference is left out for H1.
     """
-    everything = [name for name, base in bases.BASES.items() if base.blocks]
+    everything = [name for name, base in plan.BASES.items() if base.blocks]
     rows = []
 
     for which, names in {"primary": PRIMARY, "all": everything}.items():
-        labels = {bases.BASES[name].label for name in names if name in bases.BASES}
+        labels = {plan.BASES[name].label for name in names if name in plan.BASES}
         if len(labels) < len(names) or not labels <= set(tests["base"]):
             continue
         has_a_say = (tests["hypothesis"] != "H1") | tests["learned"]
@@ -245,7 +245,7 @@ def bar(cells: Cells, names: Sequence[str]) -> pd.DataFrame:
             continue
         values = cell.rows["criterion"].to_numpy()
         half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
-        row = {"base": bases.BASES[base].label, "group": group, "head": head, "blocks": len(values)}
+        row = {"base": plan.BASES[base].label, "group": group, "head": head, "blocks": len(values)}
         row |= {"mean": values.mean(), "low": values.mean() - half, "high": values.mean() + half}
         more = {"value": np.nan, "low": np.nan, "high": np.nan}
 
@@ -273,12 +273,12 @@ def sensitivity(cells: Cells, tests: pd.DataFrame, names: Sequence[str]) -> pd.D
     """
     rows = []
     about_silhouettes = [one for one in HYPOTHESES if one[1] == "silhouette"]
-    variants = [*SCORES, *bases.REAL, STARTING]
+    variants = [*SCORES, *plan.REAL, STARTING]
 
     for variant, (hypothesis, _, first, second) in itertools.product(variants, about_silhouettes):
         columns = [_column(variant, head) for _, head in (first, second)]
         parts = {
-            bases.BASES[name].label: difference(cells[name, *first], cells[name, *second], *columns)
+            plan.BASES[name].label: difference(cells[name, *first], cells[name, *second], *columns)
             for name in names
         }
         about = {"variant": variant, "hypothesis": hypothesis, "statistic": "silhouette"}

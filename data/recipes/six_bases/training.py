@@ -15,7 +15,6 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,19 +33,26 @@ from transformers import DataCollatorForLanguageModeling, get_linear_schedule_wi
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path, find
 from psychometrics.models.vectors import is_decoder, worded
-from psychometrics.paths import cache_dir, data_dir
+from psychometrics.paths import cache_dir
 from psychometrics.store import key_of
 
-from . import base_labels, base_reading, dose
-from .base_labels import ARMS
+from .. import dose
+from .labels import (
+    ARMS,
+    OF_TEXTS,
+    TEACHERS,
+    half_permuted,
+    of_teacher,
+    of_texts,
+    teacher_number,
+)
+from .plan import WORDING, Member, tables_dir
+from .reading import first_states, last_states, lower_states, remember_lower_half
 
-GROUPS = ("inference", "shuffled", "hypotheses", "unlabelled", "untouched")
-"""Kinds of adaptation of the base; the members of one block have the same pairs."""
 REFITTED = ("shuffled", "unlabelled", "untouched")
 """Groups whose base also gets a head trained on true labels with the base frozen."""
 OWN_HEAD = ("inference", "shuffled", "hypotheses", *ARMS)
 """Groups whose head was trained together with the base."""
-WORDING = dose.WORDING
 PAIRS = 2000
 LONGEST = 110
 HELD_OUT = 400
@@ -59,24 +65,6 @@ TRIED = 1000
 """Learning rates to choose from for each base, and the number of pairs used for this choice."""
 HEAD_RATE = 1e-3
 HEAD_STEPS = 800
-
-
-def tables_dir() -> Path:
-    """Return the folder of the study's tables in the repository."""
-    return data_dir() / "bases"
-
-
-class Member(NamedTuple):
-    """A base, its adaptation, and the block, which is the seed."""
-
-    base: str
-    group: str
-    block: int
-
-    @property
-    def name(self) -> str:
-        """The name of the member's folder in its base's folder."""
-        return f"{self.group}-{self.block}"
 
 
 @functools.cache
@@ -97,14 +85,14 @@ def relabelled(member: Member, part: str) -> pd.DataFrame:
     The labels are the true ones unless the member belongs to an arm of ``twins.yml``.
     """
     pairs = pool(part)
-    if member.group in base_labels.OF_TEXTS:
-        return pairs.assign(label=base_labels.of_texts(member.group, pairs, pool("train")))
+    if member.group in OF_TEXTS:
+        return pairs.assign(label=of_texts(member.group, pairs, pool("train")))
 
-    if member.group in base_labels.TEACHERS:
+    if member.group in TEACHERS:
         linear = is_decoder(member.base)
         vectors = (untouched_vectors(member.base, name) for name in (part, "train"))
-        teacher = base_labels.teacher_number(member.group, member.block)
-        return pairs.assign(label=base_labels.of_teacher(teacher, linear, *vectors))
+        teacher = teacher_number(member.group, member.block)
+        return pairs.assign(label=of_teacher(teacher, linear, *vectors))
 
     return pairs
 
@@ -127,7 +115,7 @@ def drawn(member: Member, pairs: pd.DataFrame, number: int) -> pd.DataFrame:
     """Return the pairs of a member's block, in the form for its group."""
     chosen = pairs.sample(number, random_state=member.block).reset_index(drop=True)
     if member.group == "noise":
-        return chosen.assign(label=base_labels.half_permuted(chosen["label"], member.block))
+        return chosen.assign(label=half_permuted(chosen["label"], member.block))
 
     if member.group == "shuffled":
         labels = np.random.default_rng(member.block).permutation(chosen["label"].to_numpy())
@@ -159,7 +147,7 @@ class Adapted:
         if self.tokenizer.pad_token is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
 
-        base_reading.remember_lower_half(model, base_reading.lower_states(base, seed))
+        remember_lower_half(model, lower_states(base, seed))
         settings = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=_upper_linears(model))
         self.model: PeftModel = get_peft_model(model, settings).eval()  # eval: without dropout
         width = model.config.hidden_size
@@ -218,8 +206,8 @@ class Adapted:
             tokens = self.tokens(pairs)
             if self.decodes:
                 ids = [one["input_ids"] for one in tokens]
-                return base_reading.last_states(model.base_model, ids)
-            return base_reading.first_states(model.base_model, tokens)
+                return last_states(model.base_model, ids)
+            return first_states(model.base_model, tokens)
 
         return read
 

@@ -24,9 +24,10 @@ from psychometrics.nulls.respondents import kernel_of_vectors
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics_book.studies.untrained import EXPECTED
 
-from . import base_rows, base_tests, bases, dose, kernels
-from .base_members import tables_dir
-from .base_rows import COMMON, criterion_of, drawn_heads, means_by_questionnaire, scored
+from .. import dose, kernels
+from . import comparisons, plan, progress, storage
+from .plan import tables_dir
+from .storage import COMMON, criterion_of, drawn_heads, means_by_questionnaire, scored
 
 SIZES = {"start": None, "0.25": 0.25, "1": 1.0, "4": 4.0}
 """Sizes of heads as root mean squares of the log probabilities; heads at the start are unscaled."""
@@ -37,7 +38,7 @@ FEWEST_BLOCKS = 3
 
 def write(interim: bool = False) -> None:
     """Write all tables whose parts are complete."""
-    read = [base for base in bases.BASES if bases.is_read(base)]
+    read = [base for base in plan.BASES if progress.is_read(base)]
     nulls = list(_nulls(read))
 
     if nulls:
@@ -53,9 +54,9 @@ def write(interim: bool = False) -> None:
         _save_with_others(word_components(words), "words-components")
 
     blocks = {
-        base: bases.done_blocks(base)
-        for base in bases.BASES
-        if bases.is_complete(base) or (interim and bases.done_blocks(base))
+        base: progress.done_blocks(base)
+        for base in plan.BASES
+        if progress.is_complete(base) or (interim and progress.done_blocks(base))
     }
     if blocks:
         mark = "interim-" if interim else ""
@@ -95,7 +96,7 @@ def _save_items(columns: dict[str, pd.Series]) -> None:
 
 def _null_labels() -> list[str]:
     """Return the labels of all nulls, in the order of the tables."""
-    return [bases.SHALLOW_LABEL, *(base.label for base in bases.BASES.values())]
+    return [plan.SHALLOW_LABEL, *(base.label for base in plan.BASES.values())]
 
 
 # --- nulls of the untouched bases
@@ -105,18 +106,18 @@ def _nulls(read: list[str]) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the base and the key of the vectors of every null."""
     for base in read:
         if base == "embedded":
-            yield bases.SHALLOW_LABEL, base, "shallow"
-        yield bases.BASES[base].label, base, "prompts"
+            yield plan.SHALLOW_LABEL, base, "shallow"
+        yield plan.BASES[base].label, base, "prompts"
 
 
 def _untouched(base: str, parts: tuple[str, ...], key: str = "prompts") -> np.ndarray:
-    return np.concatenate([bases.untouched(base, part, key) for part in parts])
+    return np.concatenate([plan.untouched(base, part, key) for part in parts])
 
 
 @functools.cache
 def _kernel(base: str, key: str) -> pd.DataFrame:
     """Return the covariances of items over untrained heads."""
-    names = bases.NULLS[:6]
+    names = plan.NULLS[:6]
     loaded = [load_questionnaire(name) for name in names]
     return kernel_of_vectors(loaded, dose.templates(names)[0], _untouched(base, names, key))
 
@@ -126,7 +127,7 @@ def item_correlations(base: str, key: str) -> pd.Series:
     K = _kernel(base, key)
     size = np.sqrt(np.diag(K))
     r = (K / size / size[:, None]).droplevel([0, 1]).T.droplevel([0, 1])
-    items = [[item.id for item in load_questionnaire(name).items] for name in bases.NULLS[:6]]
+    items = [[item.id for item in load_questionnaire(name).items] for name in plan.NULLS[:6]]
     pairs = [pair for of_one in items for pair in itertools.combinations(of_one, 2)]
     return pd.Series({pair: r.loc[pair] for pair in pairs})
 
@@ -141,12 +142,12 @@ def kernel_rows(label: str, base: str, key: str) -> pd.DataFrame:
 def null_rows(label: str, base: str, key: str) -> pd.DataFrame:
     """Return silhouettes and criterion of simulated heads and of random words, by size."""
     linear = is_decoder(base)
-    vectors = _untouched(base, bases.REAL, key)
-    asked = bases.untouched(base, bases.CRITERION, key)
+    vectors = _untouched(base, plan.REAL, key)
+    asked = plan.untouched(base, plan.CRITERION, key)
     kinds = {"heads": [drawn_heads(v, 20_000, HEADS, linear) for v in (vectors, asked)]}
 
     if linear:
-        words = load_file(bases.folder_of(base) / "untouched" / "words.safetensors")["drawn"]
+        words = load_file(plan.folder_of(base) / "untouched" / "words.safetensors")["drawn"]
         products = [np.einsum("pd,htd->hpt", v, words.numpy()) for v in (vectors, asked)]
         kinds["words"] = [one.astype(float) for one in products]
 
@@ -175,23 +176,23 @@ def _spread(values: np.ndarray) -> tuple[float, ...]:
 
 def word_rows(base: str) -> pd.DataFrame:
     """Return silhouette and criterion by wording and triple, with those of random triples."""
-    words = load_file(bases.folder_of(base) / "untouched" / "words.safetensors")
+    words = load_file(plan.folder_of(base) / "untouched" / "words.safetensors")
     words = {name: rows.numpy().astype(float) for name, rows in words.items()}
     drawn = words.pop("drawn")
-    first = bases.REAL[0]
+    first = plan.REAL[0]
     rows = []
 
-    for wording in ("plain", *bases.OTHER_WORDINGS):
+    for wording in ("plain", *plan.OTHER_WORDINGS):
         end = "" if wording == "plain" else f", {wording}"
-        vectors = bases.untouched(base, f"{first}{end}")
-        asked = bases.untouched(base, f"{bases.CRITERION}{end}")
+        vectors = plan.untouched(base, f"{first}{end}")
+        asked = plan.untouched(base, f"{plan.CRITERION}{end}")
         null = _word_statistics(vectors, asked, drawn)
 
         for name, triple in words.items():
             own = _word_statistics(vectors, asked, triple[None])
             for statistic, values in null.items():
                 value = own[statistic][0]
-                rows.append((bases.BASES[base].label, wording, name, statistic, value,
+                rows.append((plan.BASES[base].label, wording, name, statistic, value,
                              *_spread(values), (values >= value).mean()))  # fmt: skip
 
     names = ["base", "wording", "words", "statistic", "value",
@@ -201,7 +202,7 @@ def word_rows(base: str) -> pd.DataFrame:
 
 def _word_statistics(vectors: np.ndarray, asked: np.ndarray, triples: np.ndarray) -> dict:
     """Return silhouettes on the first questionnaire, and the criterion, of triples of words."""
-    places = dose.templates(bases.REAL[:1])[1]
+    places = dose.templates(plan.REAL[:1])[1]
     logits = np.einsum("pd,htd->hpt", vectors.astype(float), triples)
     logs = dose.centred_logs(logits)
     size = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
@@ -233,18 +234,18 @@ class Cell:
     """Respondents of one base, group and head, one row per block: scores and statistics."""
 
     def __init__(self, base: str, group: str, head: str, blocks: list[int]) -> None:
-        rows = base_rows.kept_rows(base).query("group == @group and head == @head")
+        rows = storage.kept_rows(base).query("group == @group and head == @head")
         rows = rows.set_index("block").loc[blocks].reset_index()
-        self.rows = base_rows.statistics(rows)
+        self.rows = storage.statistics(rows)
         self.rows.insert(0, "block", blocks)
-        self.scores = tuple(base_rows.item_scores(rows, kind) for kind in base_rows.KINDS)
+        self.scores = tuple(storage.item_scores(rows, kind) for kind in storage.KINDS)
 
     def statistics(self, chosen: np.ndarray) -> dict[str, float]:
         """Return alpha and the smallest correlation over the chosen blocks."""
         parts = (values[chosen][None] for values in self.scores)
-        loaded = [load_questionnaire(name) for name in bases.REAL]
+        loaded = [load_questionnaire(name) for name in plan.REAL]
         found = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]
-        return {name: float(found[name]) for name in base_tests.GROUP_STATISTICS}
+        return {name: float(found[name]) for name in comparisons.GROUP_STATISTICS}
 
 
 def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:
@@ -252,12 +253,12 @@ def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:
     cells = {
         (base, group, head): Cell(base, group, head, numbers)
         for base, numbers in blocks.items()
-        for group in bases.GROUPS
-        for head in base_rows.heads_of(group)
+        for group in plan.GROUPS
+        for head in storage.heads_of(group)
     }
     members = pd.concat(
         [
-            cell.rows.assign(base=bases.BASES[base].label, group=group, head=head)
+            cell.rows.assign(base=plan.BASES[base].label, group=group, head=head)
             for (base, group, head), cell in cells.items()
         ]
     )
@@ -265,13 +266,13 @@ def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:
     enough = {base: numbers for base, numbers in blocks.items() if len(numbers) >= FEWEST_BLOCKS}
 
     if enough:
-        tests = base_tests.by_base(cells, list(enough))
+        tests = comparisons.by_base(cells, list(enough))
         complete = members[members["base"].isin(tests["base"])]
         tables["tests"] = tests
-        tables["combined"] = base_tests.over_bases(tests)
-        tables["bar"] = base_tests.bar(cells, list(enough))
-        tables["sensitivity"] = base_tests.sensitivity(cells, tests, list(enough))
-        tables["covariates"] = base_tests.adjusted(complete)
+        tables["combined"] = comparisons.over_bases(tests)
+        tables["bar"] = comparisons.bar(cells, list(enough))
+        tables["sensitivity"] = comparisons.sensitivity(cells, tests, list(enough))
+        tables["covariates"] = comparisons.adjusted(complete)
 
     return tables
 

@@ -26,8 +26,9 @@ from psychometrics.nulls.respondents import null_answers
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
-from psychometrics_book.claims import published
-from psychometrics_book.studies.untrained import EXPECTED, REAL
+
+from ..claims import published
+from ..studies.untrained import EXPECTED, REAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -318,12 +319,12 @@ def _null_figure() -> Figure:
     for ax in axes.T.flat[len(data["statistics"]) :]:
         ax.set_axis_off()
 
-    for ax, one in zip(axes.T.flat, data["statistics"], strict=False):
-        draws = [[value for value in part if value == value] for part in one["draws"]]
+    for ax, statistic in zip(axes.T.flat, data["statistics"], strict=False):
+        draws = [[value for value in part if value == value] for part in statistic["draws"]]
         ax.boxplot(draws, orientation="horizontal", whis=(2.5, 97.5), showfliers=False,
                    tick_labels=list(SIZES))  # fmt: skip
-        ax.axvline(one["observed"], color="C0", label="our population")
-        ax.set_title(one["name"], fontsize=10)
+        ax.axvline(statistic["observed"], color="C0", label="our population")
+        ax.set_title(statistic["name"], fontsize=10)
 
     axes[0, 0].legend(loc="best")
     return figure
@@ -343,11 +344,11 @@ def _kernel_tables() -> tuple[list[Questionnaire], pd.DataFrame, pd.DataFrame]:
     folder = data_dir()
     rows = pd.read_csv(folder / "kernels.csv", keep_default_na=False).set_index(key)
     rows = rows[rows.index.isin(["alpha", "correlation"], level="statistic")]
-    own = pd.read_csv(data_dir() / "explorers" / "kernel-members.csv", keep_default_na=False)
-    own = own.set_index(key).rename(columns={"value": "trained"})
-    rows = rows.astype({"value": float}).join(own[["members", "trained"]])
+    members = pd.read_csv(data_dir() / "explorers" / "kernel-members.csv", keep_default_na=False)
+    members = members.set_index(key).rename(columns={"value": "trained"})
+    rows = rows.astype({"value": float}).join(members[["members", "trained"]])
     rows["members"] = rows["members"].fillna(0)
-    rows.update(own[["low", "high"]])
+    rows.update(members[["low", "high"]])
     names = dict.fromkeys(scale.split()[0] for *_, scale, _ in rows.index)
     pairs = _shipped("kernel").set_index(["one", "other"])
     items = pd.read_csv(folder / "bases" / "items.csv").set_index(["one", "other"])

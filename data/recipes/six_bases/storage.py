@@ -28,9 +28,12 @@ from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import key_of
 
-from . import base_members, bases, dose
-from .base_criterion import criterion, criterion_prompts
-from .base_members import Member, prompts_digest, tables_dir
+from .. import dose
+from . import plan
+from .criterion import criterion, criterion_prompts
+from .labels import ARMS
+from .plan import Member, tables_dir
+from .training import OWN_HEAD, REFITTED, prompts_digest
 
 
 class Study(NamedTuple):
@@ -59,7 +62,7 @@ ABOUT = ("base", "group", "block", "head", "plan", "prompts", *FACTS, *LEARNING)
 
 def study_of(group: str) -> Study:
     """Return the study to which a group's members belong."""
-    return TWINS if group in base_members.ARMS else SIX_BASES
+    return TWINS if group in ARMS else SIX_BASES
 
 
 def rows_path(base: str, study: Study = SIX_BASES) -> Path:
@@ -76,14 +79,14 @@ def plan_digest(study: Study = SIX_BASES) -> str:
     >>> len(plan_digest())
     32
     """
-    plan = yaml.safe_load((data_dir() / study.plan).read_text(encoding="utf-8"))
-    decided = {name: field for name, field in plan.items() if name not in study.notes}
+    fields = yaml.safe_load((data_dir() / study.plan).read_text(encoding="utf-8"))
+    decided = {name: field for name, field in fields.items() if name not in study.notes}
     return key_of(json.dumps(decided, sort_keys=True))
 
 
 def digests(study: Study = SIX_BASES) -> dict[str, str]:
     """Return the keys of a study's plan and of the prompts."""
-    return {"plan": plan_digest(study), "prompts": prompts_digest(bases.asked_of_members())}
+    return {"plan": plan_digest(study), "prompts": prompts_digest(plan.asked_of_members())}
 
 
 def kept_rows(base: str, study: Study = SIX_BASES) -> pd.DataFrame:
@@ -132,8 +135,8 @@ def keep(member: Member, folder: Path) -> None:
 
 def heads_of(group: str) -> list[str]:
     """Return the heads that the members of a group have."""
-    own = ["own"] if group in base_members.OWN_HEAD else []
-    refitted = ["refitted"] if group in base_members.REFITTED else []
+    own = ["own"] if group in OWN_HEAD else []
+    refitted = ["refitted"] if group in REFITTED else []
     return ["untrained", *own, *refitted]
 
 
@@ -145,7 +148,7 @@ def statistics(table: pd.DataFrame) -> pd.DataFrame:
 
 def item_scores(table: pd.DataFrame, kind: str) -> np.ndarray:
     """Return scores of one kind, shape (rows, items), of the items of GAD-7, PHQ-9 and SOC-13."""
-    loaded = [load_questionnaire(name) for name in bases.REAL]
+    loaded = [load_questionnaire(name) for name in plan.REAL]
     names = [f"{kind}: {item.id}" for one in loaded for item in one.items]
     return table[names].to_numpy(float)
 
@@ -162,14 +165,14 @@ def respondent_row(member: Member, head: str, folder: Path) -> dict[str, object]
     head : str
         ``"own"``, ``"refitted"`` or ``"untrained"``.
     folder : Path
-        Folder of the member's answers from :func:`recipes.base_members.make`.
+        Folder of the member's answers from :func:`recipes.six_bases.training.make`.
     """
     facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-    if facts["prompts"] != prompts_digest(bases.asked_of_members()):
+    if facts["prompts"] != prompts_digest(plan.asked_of_members()):
         raise ValueError(f"{folder}: other prompts were asked; remove it and run again.")
 
     logits = _logits(member, head, folder)
-    end = _number_of_prompts(bases.REAL)
+    end = _number_of_prompts(plan.REAL)
     real = logits[:, :end]
     scores = scored(real)
     by_questionnaire = means_by_questionnaire(scores["silhouette"])
@@ -181,15 +184,15 @@ def respondent_row(member: Member, head: str, folder: Path) -> dict[str, object]
     row |= criterion_of(logits[:, -len(criterion_prompts()) :]).mean().to_dict()
     row["decisiveness"] = scores["decisiveness"].mean()
     row["accuracy"] = facts.get(f"accuracy, {head}", np.nan)
-    row |= _named_items(scores, bases.REAL)
-    placebos = bases.ASKED[len(bases.REAL) :]
+    row |= _named_items(scores, plan.REAL)
+    placebos = plan.ASKED[len(plan.REAL) :]
 
     if placebos:  # only item scores: the plan has no statistic of them
-        asked = logits[:, end : _number_of_prompts(bases.ASKED)]
+        asked = logits[:, end : _number_of_prompts(plan.ASKED)]
         row |= _named_items(scored(asked, names=placebos), placebos)
 
     study = study_of(member.group)
-    about = {"base": bases.BASES[member.base].label, "group": member.group, "block": member.block}
+    about = {"base": plan.BASES[member.base].label, "group": member.group, "block": member.block}
     about |= {"head": head} | digests(study) | {name: facts[name] for name in FACTS}
     if study == TWINS:
         about["accuracy true"] = facts.get(f"accuracy true, {head}", np.nan)
@@ -210,7 +213,7 @@ def _logits(member: Member, head: str, folder: Path) -> np.ndarray:
 
 
 def _number_of_prompts(names: Sequence[str]) -> int:
-    return sum(len(bases.prompted(name)) for name in names)
+    return sum(len(plan.prompted(name)) for name in names)
 
 
 def _named_items(scores: dict[str, np.ndarray], names: Sequence[str]) -> dict[str, float]:
@@ -250,7 +253,7 @@ def scored(
     logs = dose.centred_logs(logits)
     own = np.sqrt((logs**2).mean(axis=(1, 2)))
     scaled = logits if size is None else logs * (size / own)[:, None, None]
-    places = _places(tuple(bases.REAL if names is None else names))
+    places = _places(tuple(plan.REAL if names is None else names))
     return dose.score(dose.shares(scaled, how), places) | {"decisiveness": own}
 
 
@@ -267,7 +270,7 @@ def criterion_of(logits: np.ndarray) -> pd.DataFrame:
 
 def means_by_questionnaire(values: np.ndarray) -> dict[str, np.ndarray]:
     """Return means of values (R, items) over each questionnaire's items, and over all items."""
-    numbers = [len(load_questionnaire(name).items) for name in bases.REAL]
+    numbers = [len(load_questionnaire(name).items) for name in plan.REAL]
     parts = np.split(values, np.cumsum(numbers)[:-1], axis=1)
-    own = {name: part.mean(axis=1) for name, part in zip(bases.REAL, parts, strict=True)}
+    own = {name: part.mean(axis=1) for name, part in zip(plan.REAL, parts, strict=True)}
     return {"all": values.mean(axis=1)} | own

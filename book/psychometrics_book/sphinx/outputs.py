@@ -18,7 +18,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 from bs4 import BeautifulSoup
-from compact import compact
 from docutils import nodes
 from PIL import Image
 from sphinx import addnodes
@@ -27,7 +26,9 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from psychometrics.exceptions import DataError
-from psychometrics_book.record import printed
+
+from ..record import printed
+from .compact import compact
 
 LOGGER = logging.getLogger(__name__)
 INCH = 96  # pixels of a page
@@ -295,7 +296,7 @@ def accessible(html):
     """A table whose header cells say what they head, in the colours of the page."""
     soup = BeautifulSoup(html, "html.parser")
     for style in soup.find_all("style"):
-        rules = "".join(_in_the_dark(*found.groups()) for found in SHADED.finditer(style.text))
+        rules = "".join(_in_the_dark(*match.groups()) for match in SHADED.finditer(style.text))
         style.string = style.text + rules
         if not style.text.strip() or "tbody tr th:only-of-type" in style.text:
             style.decompose()
@@ -331,7 +332,7 @@ def _in_the_dark(selector, rule, colour):
     parts = colorsys.hls_to_rgb(hue, 0.1 + 0.85 * (1 - light), saturation)
     shade = "#" + "".join(f"{round(part * 255):02x}" for part in parts)
     letters = "#000000" if _luminance(parts) > 0.18 else "#ffffff"
-    selectors = ", ".join(f'html[data-theme="dark"] {one.strip()}' for one in selector.split(","))
+    selectors = ", ".join(f'html[data-theme="dark"] {name.strip()}' for name in selector.split(","))
     return f"\n{selectors} {{ background-color: {shade}; color: {letters} }}"
 
 

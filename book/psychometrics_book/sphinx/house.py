@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+import networkx as nx
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
@@ -80,13 +81,13 @@ def _lazy_names(package: Path) -> dict[str, str]:
 def _imported(tree: ast.Module, parts: tuple[str, ...], lazy: dict[str, str]) -> set[str]:
     """Return the rooms that one file imports, anywhere in the file."""
     folder = parts[:-1]
-    found = set()
+    imported = set()
     front = set()  # names under which the file knows the package itself
 
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                found |= {alias.name.removeprefix("psychometrics.").partition(".")[0]}
+                imported.add(alias.name.removeprefix("psychometrics.").partition(".")[0])
                 if alias.name == "psychometrics":
                     front.add(alias.asname or alias.name)
 
@@ -95,13 +96,13 @@ def _imported(tree: ast.Module, parts: tuple[str, ...], lazy: dict[str, str]) ->
             full = [*base, *(node.module or "").split(".")] if node.module else [*base]
             if full[:1] == ["psychometrics"]:
                 names = [alias.name for alias in node.names]
-                found |= {full[1]} if len(full) > 1 else {lazy.get(name, name) for name in names}
+                imported |= {full[1]} if len(full) > 1 else {lazy.get(name, name) for name in names}
 
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) in front:
-            found.add(lazy.get(node.attr, node.attr))
+            imported.add(lazy.get(node.attr, node.attr))
 
-    return found
+    return imported
 
 
 def floors(house: dict[str, Room]) -> list[list[list[str]]]:
@@ -113,38 +114,35 @@ def floors(house: dict[str, Room]) -> list[list[list[str]]]:
     >>> floors({"a": a, "b": b, "c": c})
     [[['c']], [['a', 'b']]]
     """
-    reached = {name: _reached(house, name) for name in house}
-    groups = []
-    for name in house:
-        if not any(name in group for group in groups):
-            groups.append(sorted({name} | {one for one in reached[name] if name in reached[one]}))
+    groups = _group_rooms(house)
+    places = {name: place for place, name in enumerate(house)}
 
-    levels: dict[int, list[list[str]]] = {}
-    for group in sorted(groups, key=lambda group: len(reached[group[0]] - set(group))):
-        below = reached[group[0]] - set(group)
-        under = [level for level, others in levels.items() for one in others if below & set(one)]
-        levels.setdefault(max(under, default=-1) + 1, []).append(group)
+    def rank(group: tuple[str, ...]) -> tuple[int, int]:
+        below = sum(map(len, nx.descendants(groups, group)))
+        return below, min(places[name] for name in group)
 
-    return [levels[level] for level in sorted(levels)]
+    levels = nx.topological_generations(groups.reverse())
+    return [[list(group) for group in sorted(level, key=rank)] for level in levels]
 
 
-def _reached(house: dict[str, Room], start: str) -> set[str]:
-    """Return all rooms that a room imports, directly or through others."""
-    seen = set()
-    waiting = list(house[start].imports)
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting += house[name].imports
-
-    return seen
+def _group_rooms(house: dict[str, Room]) -> nx.DiGraph:
+    """Return the imports between groups of rooms; rooms that import each other are one group."""
+    imports = nx.DiGraph([(name, other) for name in house for other in house[name].imports])
+    imports.add_nodes_from(house)
+    groups = nx.condensation(imports)
+    names = {node: tuple(sorted(members)) for node, members in groups.nodes(data="members")}
+    return nx.relabel_nodes(groups, names)
 
 
 def picture(house: dict[str, Room]) -> str:
     """Draw the house as SVG: floors from the top, arrows down to the rooms needed directly."""
     placed, height = _places(floors(house)[::-1])
-    arrows = "".join(_arrow(placed[one], placed[other]) for one, other in _next(house, placed))
+    direct = nx.transitive_reduction(_group_rooms(house))  # without imports through another room
+    arrows = "".join(
+        _arrow(placed[group], placed[target])
+        for group in placed
+        for target in sorted(direct[group])
+    )
     boxes = "".join(_box(group, *place) for group, place in placed.items())
     return (
         f'<svg class="house" viewBox="0 0 {WIDTH} {height}" role="img" '
@@ -197,25 +195,6 @@ def _lines(group: list[str] | tuple[str, ...]) -> list[str]:
 
 def _tall(group: list[str] | tuple[str, ...]) -> int:
     return HEIGHT + 16 * (len(_lines(group)) - 1)
-
-
-def _next(house: dict[str, Room], placed: dict) -> list[tuple]:
-    """Return the pairs of boxes with an arrow: imports that do not reach through another room."""
-    group_of = {name: group for group in placed for name in group}
-    direct = {
-        group: {group_of[one] for name in group for one in house[name].imports} - {group}
-        for group in placed
-    }
-    reached = {
-        group: {group_of[one] for one in _reached(house, group[0])} - {group} for group in placed
-    }
-
-    return [
-        (group, target)
-        for group, targets in direct.items()
-        for target in sorted(targets)
-        if not any(target in reached[other] for other in targets)
-    ]
 
 
 def _arrow(start: tuple, end: tuple) -> str:

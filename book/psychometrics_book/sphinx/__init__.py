@@ -1,0 +1,1 @@
+"""The extensions of Sphinx that ``book/_config.yml`` names, for the pages of the built book."""
