@@ -41,8 +41,8 @@ BASES = {
     "SmolLM2": ("smollm2", 30, dose.WORDING),
 }
 """Base, layers, and the decoder's wording: the text of most members on it."""
-QUESTIONNAIRES = (*bases.REAL, "ipip20", "placebo_defects", "placebo_weather")
-REAL = bases.REAL
+QUESTIONNAIRES = (*plan.REAL, "ipip20", "placebo_defects", "placebo_weather")
+REAL = plan.REAL
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 SAMPLES = (10, 24, 100)
 HEADS = 2000
