@@ -573,7 +573,7 @@ def _logits(answers: pd.DataFrame) -> np.ndarray:
 
     rest = (1 - answers["entailment"]) / 2
     shares = answers[_CLASSES].apply(lambda share: share.fillna(rest))
-    logs = np.log(np.maximum(shares.to_numpy(dtype=float), 1e-12))
+    logs: np.ndarray = np.log(np.maximum(shares.to_numpy(dtype=float), 1e-12))
     logs = logs.reshape(answers["respondent_id"].nunique(), -1, 3)
     logs -= logs.mean(axis=2, keepdims=True)
     logs -= logs.mean(axis=1, keepdims=True)
