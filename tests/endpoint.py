@@ -1,6 +1,6 @@
 """A chat endpoint on loopback that enforces its limits and counts what it is asked, for tests.
 
-It speaks chat completions, files and batches. What a statement is answered with follows from the
+It speaks chat completions and plain completions. What a statement is answered with follows from the
 statement and its place alone, so that every way of asking must come to the same answers.
 """
 
@@ -32,12 +32,6 @@ class Endpoint:
     says: str = "seconds"  # how a refusal says when to come again: seconds, date, headers, nothing
     usage: bool = True
     broken: int = 0  # of so many requests one is answered by half a reply
-    refuses: int = 0  # of so many requests one is answered by a refusal, the first time it is asked
-    batch_seconds: float = 0.2
-    failing: int = 0  # of so many lines one fails in the first batch
-    expires: bool = False  # the first batch expires when half of it is done
-    fails: bool = False  # no batch passes the validation
-    forgets: bool = False  # the first batch is begun without a word about it
     url: str = ""
     log: Path | None = None  # a file that gets a line for each reply
     replied: Counter = field(default_factory=Counter)  # by request
@@ -46,8 +40,6 @@ class Endpoint:
     now: int = 0  # in flight
     most: int = 0
     tokens: Counter = field(default_factory=Counter)
-    files: dict = field(default_factory=dict)
-    batches: dict = field(default_factory=dict)
     demands: dict = field(default_factory=dict)  # headers and query without which nothing is said
     tops: int = 20  # most tokens whose log-probabilities it gives
     requests: list = field(default_factory=list)
@@ -85,8 +77,6 @@ class Endpoint:
         values = {n: 1 + zlib.crc32(what.encode()) % 5 for n, what in numbered}
         said = "\n".join(f"{n}: {value}" for n, value in values.items())
         said = json.dumps(values) if "response_format" in request else said
-        if self.refuses and len(numbered) > 1 and zlib.crc32(text.encode()) % self.refuses == 0:
-            said = "As a language model, I have no personality to describe."
         prompt = len(text) // 4
         done = min(len(said), request.get("max_tokens", 10**6))
         self.tokens.update(prompt=prompt, completion=done)
@@ -111,96 +101,28 @@ class Endpoint:
             reply["usage"] = usage
         return reply
 
-    def begin(self, wanted: dict) -> dict:
-        """Begin a batch: all of its lines are worked at once, and are there some time after."""
-        number = len(self.batches) + 1
-        rows = [json.loads(line) for line in self.files[wanted["input_file_id"]].splitlines()]
-        done, errors = [], []
-        for place, row in enumerate(rows):
-            late = self.expires and number == 1 and place >= len(rows) / 2
-            fails = self.failing and number == 1 and place % self.failing == 0
-            line = {"id": f"r{place}", "custom_id": row["custom_id"], "response": None}
-            if late:
-                error = {"code": "batch_expired", "message": "This request could not be executed."}
-                errors.append(line | {"error": error})
-            elif fails:
-                body = {"error": {"message": "overloaded"}}
-                response = {"status_code": 500, "request_id": "q", "body": body}
-                errors.append(line | {"response": response, "error": None})
-            else:
-                body = self.completion(row["body"])
-                response = {"status_code": 200, "request_id": "q", "body": body}
-                done.append(line | {"response": response, "error": None})
-        for name, lines in (("out", done), ("err", errors)):
-            text = "".join(json.dumps(line) + "\n" for line in reversed(lines))
-            self.files[f"{name}-{number}"] = text
-        batch = {"id": f"batch_{number}", "object": "batch", "endpoint": wanted["endpoint"],
-                 "input_file_id": wanted["input_file_id"], "completion_window": "24h",
-                 "created_at": 0, "metadata": wanted.get("metadata"), "status": "in_progress",
-                 "output_file_id": None, "error_file_id": None}  # fmt: skip
-        ended = {"status": "expired" if self.expires and number == 1 else "completed"}
-        ended |= {"output_file_id": f"out-{number}" if done else None}
-        ended |= {"error_file_id": f"err-{number}" if errors else None}
-        self.batches[batch["id"]] = batch, time.monotonic() + self.batch_seconds, ended
-        return batch
-
-    def batch(self, name: str) -> dict:
-        """What is said of a batch now."""
-        batch, ends, ended = self.batches[name]
-        if self.fails:
-            error = {"code": "invalid_json_line", "message": "not a line", "line": 1}
-            ended = {"status": "failed", "errors": {"object": "list", "data": [error]}}
-        return batch | (ended if time.monotonic() > ends else {})
-
-    async def answer(self, method: str, path: str, body: bytes) -> tuple[int, object, dict]:
+    async def answer(self, path: str, body: bytes) -> tuple[int, object, dict]:
         """Status, content and headers for a request."""
-        if path.endswith("/completions"):
-            assert ("prompt" in json.loads(body)) != path.endswith("/chat/completions")
-            if (wait := self.too_many()) > 0:
-                self.refused += 1
-                said = {"seconds": {"Retry-After": f"{wait:.3f}"}, "nothing": {}, "date": {
-                    "Retry-After": email.utils.formatdate(time.time() + wait + 1, usegmt=True)},
-                    "headers": {"x-ratelimit-remaining-requests": "0",
-                                "x-ratelimit-reset-requests": f"{wait * 1000:.0f}ms"}}  # fmt: skip
-                return 429, {"error": {"message": "slow down"}}, said[self.says]
-            self.now += 1
-            self.most = max(self.most, self.now)
-            await asyncio.sleep(self.delay)
-            self.now -= 1
-            return 200, self.completion(json.loads(body)), {}
-        path = path.partition("?")[0].removeprefix("/v1")
-        if (method, path) == ("POST", "/files"):
-            mark = body[: body.index(b"\r\n")]
-            parts = dict(part.split(b"\r\n\r\n", 1) for part in body.split(mark)[1:-1])
-            (text,) = (text for head, text in parts.items() if b"filename=" in head)
-            assert any(
-                b'"purpose"' in head and text == b"batch\r\n" for head, text in parts.items()
-            )
-            name = f"file-{len(self.files)}"
-            self.files[name] = text.removesuffix(b"\r\n").decode()
-            return 200, {"id": name, "object": "file", "bytes": len(text), "created_at": 0,
-                         "filename": "requests.jsonl", "purpose": "batch",
-                         "status": "processed"}, {}  # fmt: skip
-        if path == "/batches" and method == "POST":
-            batch = self.begin(json.loads(body))
-            if self.forgets and len(self.batches) == 1:
-                return 0, None, {}
-            return 200, batch, {}
-        if path == "/batches":
-            listed = [self.batch(name) for name in reversed(self.batches)]
-            return 200, {"object": "list", "data": listed, "has_more": False}, {}
-        if path.startswith("/batches/") and path.rpartition("/")[2] not in self.batches:
-            return 404, {"error": {"message": "No batch found."}}, {}
-        if path.startswith("/batches/"):
-            return 200, self.batch(path.rpartition("/")[2]), {}
-        return 200, self.files[path.split("/")[2]], {}
+        assert ("prompt" in json.loads(body)) != path.endswith("/chat/completions")
+        if (wait := self.too_many()) > 0:
+            self.refused += 1
+            said = {"seconds": {"Retry-After": f"{wait:.3f}"}, "nothing": {}, "date": {
+                "Retry-After": email.utils.formatdate(time.time() + wait + 1, usegmt=True)},
+                "headers": {"x-ratelimit-remaining-requests": "0",
+                            "x-ratelimit-reset-requests": f"{wait * 1000:.0f}ms"}}  # fmt: skip
+            return 429, {"error": {"message": "slow down"}}, said[self.says]
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(self.delay)
+        self.now -= 1
+        return 200, self.completion(json.loads(body)), {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of a connection."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError), contextlib.closing(writer):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-                method, path, _ = head[0].split(" ")
+                _, path, _ = head[0].split(" ")
                 given = dict(line.lower().split(": ", 1) for line in head[1:] if line)
                 body = await reader.readexactly(int(given.get("content-length", 0)))
                 path, _, query = path.partition("?")
@@ -208,14 +130,14 @@ class Endpoint:
                 if any(seen.get(name) != value for name, value in self.demands.items()):
                     status, content, headers = 401, {"error": f"got {given}"}, {}
                 else:
-                    status, content, headers = await self.answer(method, path, body)
-                text = content if isinstance(content, str) else json.dumps(content)
+                    status, content, headers = await self.answer(path, body)
+                text = json.dumps(content)
                 lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(text.encode())}"]
                 lines += [f"{name}: {value}" for name, value in headers.items()]
                 whole = "\r\n".join([*lines, "", text]).encode()
                 replied = sum(self.replied.values())
-                if not status or (self.broken and status == 200 and replied % self.broken == 0):
-                    writer.write(whole[: len(whole) // 2] if status else b"")
+                if self.broken and status == 200 and replied % self.broken == 0:
+                    writer.write(whole[: len(whole) // 2])
                     return
                 writer.write(whole)
                 await writer.drain()

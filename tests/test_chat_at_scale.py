@@ -1,4 +1,4 @@
-"""Chat endpoints at scale: many at once, limits, budgets and batches, against a real server."""
+"""Chat endpoints at scale: many at once, limits and budgets, against a real server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_hundreds_are_in_flight_over_all_questionnaires_and_each_is_asked_once(t
         assert answers["questionnaire"].drop_duplicates().tolist() == ["q0", "q1", "q2", "q3"]
         assert 150 <= server.most <= 256
         assert sum(server.replied.values()) == 320
-        again = put(server, tmp_path, {"runs": 4}, others, concurrency=1, batch=True)
+        again = put(server, tmp_path, {"runs": 4}, others, concurrency=1)
         assert sum(server.replied.values()) == 320, "how it is sent is in no key"
     assert same(answers, again)
 
@@ -141,11 +141,9 @@ def test_a_base_model_at_an_endpoint_goes_on_from_text(tmp_path):
     with served() as server:
         way = {"batch_size": 20, "raw": True, "max_tokens": None}
         talked = put(server, tmp_path / "a", way)
-        batched = put(server, tmp_path / "b", way, batch=True)
         how = {"base_url": server.url, "choose": "none", "body": {"top_logprobs": 5}, "raw": True}
         shares = ask(MINI, ["m"], tmp_path, "options", progress=False, **how)
     assert (talked["status"] == "ok").all()
-    assert talked["value"].equals(batched["value"])
     first, last = server.requests[0], server.requests[-1]
     assert (first["max_tokens"], first["prompt"].count("\n\n")) == (20 * 16 + 32, 1)
     assert last["prompt"].endswith("Answer:")
@@ -224,92 +222,12 @@ def test_a_dry_run_sends_nothing_and_says_what_would_be_sent(tmp_path):
     with served() as server:
         put(server, tmp_path, {"runs": 2})
         before = sum(server.replied.values())
-        planned = put(server, tmp_path, dry_run=True, batch=True, **PRICES).attrs["summary"]
+        planned = put(server, tmp_path, dry_run=True, **PRICES).attrs["summary"]
         assert sum(server.replied.values()) == before == 40
         assert (planned["requests"], planned["unasked"], planned["from_store"]) == (60, 60, 40)
         found = put(server, tmp_path, **PRICES).attrs["summary"]
     assert planned["tokens"]["prompt"] == pytest.approx(found["tokens"]["prompt"], rel=0.1)
     assert planned["cost"] >= found["cost"]
-
-
-@pytest.mark.parametrize(
-    "how", [{}, {"failing": 4}, {"expires": True}, {"forgets": True}, {"refuses": 3}], ids=str
-)
-def test_batches_come_to_the_same_answers_and_keys_whatever_becomes_of_them(tmp_path, how):
-    asked = {"runs": 3, "batch_size": 5, "ask_again": 2}
-    with served(refuses=how.get("refuses", 0)) as server:
-        single = put(server, tmp_path / "a", asked)
-    with served(**how) as server:
-        batched = put(server, tmp_path / "b", asked, batch=True)
-        count = len(server.batches)
-        put(server, tmp_path / "b", asked)
-    assert same(single, batched)
-    keys = [set(StoredAnswers(tmp_path / s, "chat", "ipip20", "m").rows.index) for s in "ab"]
-    assert keys[0] == keys[1]
-    assert count == (2 if "failing" in how or "expires" in how else 3 if "refuses" in how else 1)
-    assert len(server.batches) == count
-    assert sum(server.replied.values()) == len(keys[0]), "nothing is paid twice"
-
-
-def test_two_questionnaires_with_the_same_requests_pay_once_in_a_batch(tmp_path):
-    others = [MINI.model_copy(update={"id": f"q{n}"}) for n in range(2)]
-    with served() as server:
-        answers = put(server, tmp_path, {"runs": 1}, others, batch=True)
-    assert (answers["status"] == "ok").all()
-    assert sum(server.replied.values()) == 20
-
-
-def test_a_budget_holds_for_batches_too(tmp_path):
-    with served() as server:
-        answers = put(server, tmp_path, batch=True, max_cost=1.0, **PRICES)
-        assert 0.7 < server.cost(100.0, 400.0) <= 1.0
-        assert answers.attrs["summary"]["cost"] == pytest.approx(server.cost(100.0, 400.0))
-    assert 0 < (answers["status"] == "unasked").sum() < 100
-
-
-def _batched(url, store, batch):
-    place = Endpoint(url, pause=0.05, timeout=20.0, batch=batch, concurrency=64)
-    ask(MINI, ["m"], store, "chat", progress=False, endpoint=place, runs=5, batch_size=1,
-        ask_again=0, max_tokens=20)  # fmt: skip
-
-
-def _killed_once(url, store, batch, when):
-    """Run in a process of its own and kill it (SIGKILL) as soon as something is so."""
-    child = multiprocessing.get_context("fork").Process(target=_batched, args=(url, store, batch))
-    child.start()
-    deadline = time.monotonic() + 60
-    while not when() and child.is_alive() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    child.kill()
-    child.join()
-    assert child.exitcode == -9
-
-
-@pytest.mark.parametrize(("moment", "failing"), [("uploaded", 0), ("begun", 0), ("ended", 4)])
-def test_a_killed_run_finds_its_batch_again_and_pays_once(tmp_path, moment, failing):
-    with served(batch_seconds=0.5 if moment == "ended" else 2.0, failing=failing) as server:
-        run = {
-            "uploaded": lambda: server.files,
-            "begun": lambda: server.batches,
-            "ended": lambda: list(tmp_path.rglob("ipip20/*/*.parquet")),
-        }
-        _killed_once(server.url, tmp_path, True, run[moment])
-        _batched(server.url, tmp_path, True)
-        assert len(server.batches) == (2 if failing else 1)
-        assert sum(server.replied.values()) == 100
-        answers = put(server, tmp_path)
-        assert (answers["status"] == "ok").all()
-        assert sum(server.replied.values()) == 100
-
-
-def test_a_batch_that_the_endpoint_has_forgotten_is_sent_again(tmp_path):
-    with served(batch_seconds=2.0) as server:
-        _killed_once(server.url, tmp_path, True, lambda: server.batches)
-        server.batches.clear()
-        server.batch_seconds = 0.0
-        answers = put(server, tmp_path, batch=True)
-        assert (answers["status"] == "ok").all()
-        assert len(server.batches) == 1
 
 
 def _drive(url, store, cache, tables):
@@ -332,15 +250,6 @@ def test_drivers_with_a_store_in_common_pay_once_and_return_what_it_holds(tmp_pa
         there = put(server, tmp_path / "s", {"shuffle": False, "ask_again": 1})
         assert sum(server.replied.values()) == 100
     assert all(same(there, pd.read_pickle(path)) for *_, path in places)
-
-
-def test_a_refused_batch_is_one_sentence_and_can_be_sent_again(tmp_path):
-    with served(fails=True, batch_seconds=0.0) as server:
-        with pytest.raises(RespondentError, match=r"refuses the batch batch_1: .*not a line"):
-            put(server, tmp_path, batch=True)
-        server.fails = False
-        assert (put(server, tmp_path, batch=True)["status"] == "ok").all()
-        assert len(server.batches) == 2
 
 
 @pytest.mark.parametrize(

@@ -310,7 +310,7 @@ def _sentences(errors: str) -> list[str]:
 def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-shown")
-    monkeypatch.setattr(request_queue, "PATIENCE", 0.0)  # nothing is sent again
+    monkeypatch.setattr(request_queue, "_PATIENCE", 0.0)  # nothing is sent again
     code, shown, errors = ended("scores", "ipip20", "--mode", "chat", "--respondents", "m")
     assert (code, shown) == (1, "")
     assert len(_sentences(errors)) == 1

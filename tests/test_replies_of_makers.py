@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from psychometrics.answers.files import read_answers
-from psychometrics.asking.judge import _replies_to_judge
 from psychometrics.modes import generation
 from psychometrics.modes.replies import parse_reply, without_thoughts
 from psychometrics.questionnaires import load_questionnaire
@@ -200,12 +199,6 @@ def test_a_reply_that_is_cut_off_after_its_thoughts_has_no_score(tmp_path):
     with raw_server(sends(json.dumps(body).encode())) as url:
         answers = ask_chat(FOUR, "m", tmp_path, base_url=url, **how)
     assert answers["status"].tolist() == ["cut_off"] * 4
-
-
-def test_a_judge_is_not_shown_thoughts_alone():
-    raw = ["1: 3</think>", "four or so", "<think>4"]
-    answers = pd.DataFrame({"status": "unreadable", "raw": raw})
-    assert _replies_to_judge(answers)["raw"].tolist() == raw[1:2]
 
 
 # --- models on this machine ----------------------------------------------------------------------

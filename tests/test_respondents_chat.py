@@ -660,39 +660,6 @@ def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_m
         replies((model, tokenizer), talks)
 
 
-def test_a_judge_reads_what_the_rules_leave_and_its_agreement_is_counted(tmp_path):
-    def serve(connection, request):
-        asked = json.loads(request.partition(b"\r\n\r\n")[2])
-        said = "1: It is me.\n2: 4\n3: 9\n4: I cannot tell"
-        if asked["model"] == "j":
-            told = asked["messages"][-1]["content"]
-            first, second = (FOUR.statement(item) in told for item in FOUR.items[:2])
-            said = "1: 1" if first else "1: 3" if second else "1: 6"
-        connection.sendall(http(200, completion(said)))
-
-    how = {"runs": 1, "ask_again": 0, "batch_size": 4, "shuffle": False, "order": "reversed"}
-    with raw_server(serve) as url:
-        answers = ask_chat(FOUR, "m", tmp_path, base_url=url, judge="j", **how)
-    assert answers["status"].tolist() == ["ok", "ok", "out_of_range", "unreadable"]
-    assert answers["value"].tolist()[:2] == [5.0, 2.0]  # the first option shown is the highest
-    assert answers["judge"].tolist() == ["read", "differs", "", "none"]
-    assert answers.attrs["summary"]["judge"] == {"read": 1, "differs": 1, "none": 1}
-
-
-def test_answers_stay_where_the_judge_cannot_be_asked(tmp_path):
-    def serve(connection, request):
-        asked = json.loads(request.partition(b"\r\n\r\n")[2])
-        known = asked["model"] == "m"
-        connection.sendall(http(200 if known else 404, completion("1: It is me.\n2: 4")))
-
-    how = {"runs": 1, "ask_again": 0, "batch_size": 4, "shuffle": False, "log": True}
-    with raw_server(serve) as url, pytest.warns(UserWarning, match="The judge j did not answer"):
-        answers = ask_chat(FOUR, "m", tmp_path, base_url=url, judge="j", **how)
-    assert answers["status"].tolist() == ["unreadable", "ok", "missing", "missing"]
-    assert answers.attrs["summary"]["failed"].keys() == {"The judge j"}
-    assert FOUR.statement(FOUR.items[0]) in json.loads(answers["sent"][0])[-1]["content"]
-
-
 def test_a_base_model_goes_on_from_the_text_itself(chat_model, tmp_path):
     from transformers import AutoTokenizer
 
@@ -704,8 +671,7 @@ def test_a_base_model_goes_on_from_the_text_itself(chat_model, tmp_path):
     tokenizer.save_pretrained(plain)
     with pytest.raises(RespondentError, match="raw=True"):
         ask_here(FOUR, [plain], tmp_path, runs=1)
-    answers = ask_here(FOUR, [plain], tmp_path, runs=1, raw=True, judge=str(chat_model))
+    answers = ask_here(FOUR, [plain], tmp_path, runs=1, raw=True)
     assert answers["raw"].notna().all()
-    assert set(answers["judge"]) <= {"", "read", "none", "agrees", "differs"}
     again = ask_here(FOUR, [plain], tmp_path, runs=1, raw=True)
     assert again.attrs["summary"]["asked"] == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -459,33 +457,6 @@ def test_a_full_disk_is_told_without_a_traceback(ended, monkeypatch):
     code, _, errors = ended("questionnaires")
     assert (code, errors.count("\n")) == (1, 1)
     assert errors.startswith("psychometrics: ")
-
-
-def test_an_endpoint_that_tells_no_status_of_a_batch_is_not_asked_for_ever(tmp_path):
-    import threading
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            body = json.dumps({"id": "c", "choices": []}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    how = {"base_url": f"http://127.0.0.1:{server.server_port}/v1", "retries": 0}
-    with pytest.raises(RespondentError, match="status"):
-        pm.ask("gad7", "m", tmp_path, mode="chat", batch=True, progress=False, **how)
-    server.shutdown()
-    server.server_close()
 
 
 def test_an_intervention_tells_of_a_classifier_before_the_first_measurement(

@@ -12,7 +12,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from .. import asking  # its cluster is imported on first use
@@ -20,11 +19,10 @@ from ..checks import check_kinds
 from ..exceptions import ParameterError, RespondentError
 from ..models.devices import computing_on, resolve_device
 from ..modes import mode_named
-from ..modes.mode import Asking, Identity, Mode
+from ..modes.mode import Asking, Identity
 from ..progress import Progress
 from ..questionnaires import Questionnaire
 from ..store import watched
-from .judge import judged
 from .plan import _Participant, _Plan
 
 _KINDS = {
@@ -283,9 +281,8 @@ def _ask_respondent(
                     raise error
 
                 for answers in mode.answer_all(questionnaires, call):
-                    judged_answers = _read_by_judge(plan, mode, answers, questionnaires, call)
                     # One by one, so that the answers before an error count.
-                    tables.append(judged_answers.assign(**persona))
+                    tables.append(answers.assign(**persona))
 
         plan.failures.remove({name, str(participant.respondent)})
     except Exception as error:
@@ -293,26 +290,6 @@ def _ask_respondent(
         _free_memory(error)
 
     return tables
-
-
-def _read_by_judge(
-    plan: _Plan,
-    mode: Mode,
-    answers: pd.DataFrame,
-    questionnaires: list[Questionnaire],
-    call: Asking,
-) -> pd.DataFrame:
-    """Return the answers as the judge reads them, or unchanged if there is no judge or it fails."""
-    judge = plan.conditions.get("judge")
-    if not judge:
-        return answers
-
-    answers = answers.assign(judge="")
-    try:
-        return judged(mode, answers, questionnaires, call)
-    except RespondentError as error:
-        plan.failures.add(f"The judge {judge}", error)
-        return answers
 
 
 def _summarise(
@@ -336,9 +313,6 @@ def _summarise(
         "precision": {who.respondent_id: who.dtype for who, *_ in plan.respondents},
         "seconds": round(seconds, 2),
     }
-
-    if "judge" in answers:
-        summary["judge"] = answers["judge"].replace("", np.nan).value_counts().to_dict()
 
     if statuses:
         summary["statuses"] = statuses
@@ -372,9 +346,6 @@ def _summary_line(summary: dict[str, Any]) -> str:
 
     if "unasked" in summary:
         parts.append(f"{summary['unasked']} left unasked")
-
-    if "judge" in summary:
-        parts.append("the judge " + ", ".join(f"{k} {n}" for k, n in summary["judge"].items()))
 
     tokens = summary.get("tokens")
     if tokens:

@@ -65,9 +65,8 @@ def _ask(
 
     For an endpoint, here and in the other commands: concurrency, requests_per_minute,
     tokens_per_minute, timeout (seconds), retries, patience (seconds to wait while every request is
-    refused as too soon), headers (JSON), price_in and price_out (per million tokens), max_cost
-    (skip requests that might exceed it) and batch=true (the endpoint's batch API: cheaper, within a
-    day).
+    refused as too soon), headers (JSON), price_in and price_out (per million tokens), and max_cost
+    (skip requests that might exceed it).
     """
     more = {"engine": engine, "failures": failures, "store": store}
 

@@ -1,4 +1,4 @@
-from . import batches, client, endpoint, request_queue
+from . import client, endpoint, request_queue
 from .endpoint import Endpoint
 
-__all__ = ["Endpoint", "batches", "client", "endpoint", "request_queue"]
+__all__ = ["Endpoint", "client", "endpoint", "request_queue"]

@@ -85,20 +85,14 @@ class _Client:
         if self._session is not None:
             await self._session.close()
 
-    async def exchange(
-        self, method: str, path: str, text: str = "", file: bytes = b"", largest: int = 0
-    ) -> tuple[Any, bytes]:
+    async def exchange(self, path: str, text: str) -> tuple[Any, bytes]:
         """Send a request, and return the whole response, parsed as JSON and as bytes.
 
         Parameters
         ----------
-        method, path : str
+        path : str
         text : str
             The body of the request in JSON.
-        file : bytes
-            The file with the requests of a batch.
-        largest : int
-            Maximum size of the response in bytes, if larger than usual.
 
         Raises
         ------
@@ -107,26 +101,17 @@ class _Client:
         RespondentError
             The endpoint refuses the request.
         """
-        data: bytes | aiohttp.FormData | None = text.encode() or None
-        if file:
-            data = aiohttp.FormData({"purpose": "batch"})
-            data.add_field(
-                "file", file, filename="requests.jsonl", content_type="application/jsonl"
-            )
-
-        response, body = await self._send(method, path, max(_LARGEST_REPLY, largest), data)
+        response, body = await self._send(path, text.encode())
         try:
             reply = json.loads(body)
         except (ValueError, RecursionError):
             reply = None
 
-        # A file of a batch's errors may be one object with an error.
-        content = reply if method == "POST" else None
-        self.check(response.status, content, body, response.headers)
+        self._check(response.status, reply, body, response.headers)
         self.hold(_used_up(response.headers))
         return reply, body
 
-    def check(self, status: int, content: object, body: bytes, headers: Mapping[str, str]) -> None:
+    def _check(self, status: int, content: object, body: bytes, headers: Mapping[str, str]) -> None:
         """Raise the error that a response's status, or an error in its content, stands for."""
         if is_filtered(content):
             return
@@ -162,28 +147,25 @@ class _Client:
         if seconds:
             self.held = max(self.held, time.monotonic() + (self._bounded(seconds) or 0.0))
 
-    async def _send(
-        self, method: str, path: str, largest: int, data: bytes | aiohttp.FormData | None
-    ) -> tuple[aiohttp.ClientResponse, bytes]:
+    async def _send(self, path: str, data: bytes) -> tuple[aiohttp.ClientResponse, bytes]:
         body = bytearray()
-        headers = {"Content-Type": "application/json"} if isinstance(data, bytes) else None
 
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
                 self._connections().request(
-                    method,
+                    "POST",
                     _address(self.endpoint.address, path),
                     allow_redirects=False,
                     proxy=self._proxy,
                     data=data,
-                    headers=headers,
+                    headers={"Content-Type": "application/json"},
                 ) as response,
             ):
                 async for chunk in response.content.iter_any():
                     body += chunk
-                    if len(body) > largest:
-                        why = f"a reply of more than {largest:,} bytes"
+                    if len(body) > _LARGEST_REPLY:
+                        why = f"a reply of more than {_LARGEST_REPLY:,} bytes"
                         raise _NoReply(why, paid=True, unreadable=True)
         except TimeoutError as error:
             why = f"no complete reply within {self.endpoint.timeout:g} s"
@@ -303,13 +285,10 @@ def _proxy_for(address: str) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _address(base_url: str, path: str) -> str:
-    """Return the address of a path, with the path's query and the endpoint's query."""
+    """Return the address of a path, with the endpoint's query and without its password."""
     base = urlsplit(base_url)
-    path, _, query = path.partition("?")
-    queries = [text for text in (base.query, query) if text]
     host = base.netloc.rpartition("@")[2]
-    parts = base._replace(netloc=host, path=base.path.rstrip("/") + path, query="&".join(queries))
-    return parts.geturl()
+    return base._replace(netloc=host, path=base.path.rstrip("/") + path).geturl()
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -70,9 +70,6 @@ class Endpoint:
         the budget covers its greatest cost, past spending, and the greatest cost of the requests
         under way; this needs ``max_tokens``. A request that does not fit gets the status
         ``unasked`` and is sent in the next call.
-    batch : bool
-        Whether to send the requests as files (``/files`` and ``/batches``), which some endpoints
-        process within a day for half the price. A stopped run finds its batches again.
     dry_run : bool
         Whether to send nothing: questions without a stored answer are ``unasked``, and the summary
         estimates the number of requests and tokens.
@@ -101,7 +98,6 @@ class Endpoint:
     price_in: _FROM_ZERO | None = None
     price_out: _FROM_ZERO | None = None
     max_cost: _FROM_ZERO | None = None
-    batch: bool = False
     dry_run: bool = False
     patience: _FROM_ZERO = 300.0
     headers: Mapping[str, str] | str | None = field(default=None, repr=False, hash=False)

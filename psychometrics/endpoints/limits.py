@@ -102,12 +102,12 @@ class _Budget:
         cost = self.cost(prompt, completion)
         self.spending.add({"estimated": True}, prompt, completion, cost)
 
-    def reserve(self, reservation: _Reservation, within: bool = True) -> bool:
+    def _reserve(self, reservation: _Reservation) -> bool:
         """Reserve a request's greatest possible cost, if the budget allows it."""
         spending = self.spending
         most = self.cost(*self.most_tokens(reservation.text))
         total = spending.cost + spending.reserved + most
-        if within and self._limit is not None and total > self._limit:
+        if self._limit is not None and total > self._limit:
             return False
 
         reservation.most = most
@@ -118,7 +118,7 @@ class _Budget:
     async def wait(self, reservation: _Reservation) -> bool:
         """Reserve as soon as open requests leave enough money; return whether they ever do."""
         async with self._lock:
-            while not self.reserve(reservation):
+            while not self._reserve(reservation):
                 if not self.spending.under_way:
                     return False
 
@@ -140,10 +140,8 @@ class _Budget:
             per_byte = tokens[0] / len(text)
             self._tokens_per_byte = max(self._tokens_per_byte or 0.0, per_byte)
 
-        if reservation.most is not None:  # otherwise another conversation pays for the reply
-            self._take_back(reservation)
-            self.spending.add(usage, *tokens, self.cost(*tokens))
-
+        self._take_back(reservation)
+        self.spending.add(usage, *tokens, self.cost(*tokens))
         return replace(completion, usage=usage, tokens=tokens)
 
     def release(self, reservation: _Reservation, paid: bool = False) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import functools
 import gc
 import json
 import math
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
 
 import numpy as np
 
@@ -97,16 +96,6 @@ class _GroupedSaves:
             await asyncio.to_thread(self.replies.add, rows, seconds)
 
 
-class _Batches(Protocol):
-    """Send requests in files, as :class:`psychometrics.endpoints.batches.Batches` does."""
-
-    async def exchange(self, key: str, reservation: _Reservation) -> tuple[Any, bytes]: ...
-
-    def start_if_all_wait(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-
 class RequestQueue:
     """Send the requests of many conversations, with retries, limits, budget, and the store.
 
@@ -144,10 +133,8 @@ class RequestQueue:
         most_tokens = settings.get("max_completion_tokens") or settings.get("max_tokens")
         self.limits = _limits_of(endpoint)
         self.budget = _Budget(endpoint, bar.spending, most_tokens)
-        self.batches: _Batches | None = None
         self.models: set[str] = set()  # that replied
         self.stopped = False
-        self.conversations = 0  # number of open conversations
         self._settings = settings
         self.logprobs = bool(settings.get("logprobs"))
         self._start_lock = asyncio.Lock()
@@ -169,18 +156,12 @@ class RequestQueue:
 
     async def _work(self, talks: list[tuple[str, _Talk]], finish: _Finish) -> None:
         coming = iter(talks)
-        many = len(talks) if self.batches else min(self.endpoint.concurrency, len(talks))
+        many = min(self.endpoint.concurrency, len(talks))
 
         async def worker() -> None:
-            try:
-                for questionnaire, talk in coming:
-                    await self._converse(questionnaire, talk, finish)
-            finally:
-                self.conversations -= 1
-                if self.batches:
-                    self.batches.start_if_all_wait()
+            for questionnaire, talk in coming:
+                await self._converse(questionnaire, talk, finish)
 
-        self.conversations = many
         silence = asyncio.get_running_loop().call_later(_SILENCE, self._say_silence)
         tasks = [asyncio.ensure_future(worker()) for _ in range(many)]
         try:
@@ -192,12 +173,9 @@ class RequestQueue:
         finally:
             self.stopped = True
             silence.cancel()
-            if self.batches:
-                self.batches.stop()
-
             unfinished = {task for task in tasks if not task.done()}
-            if unfinished:  # in batch mode all replies have arrived
-                await asyncio.wait(unfinished, timeout=60 if self.batches else _GRACE)
+            if unfinished:
+                await asyncio.wait(unfinished, timeout=_GRACE)
 
             for task in tasks:
                 task.cancel()
@@ -290,7 +268,7 @@ class RequestQueue:
 
         began = time.monotonic()
         try:
-            completion = await self.persist(functools.partial(self._send, key, text))
+            completion = await self._persist(text)
         except _Unasked:
             return _UNASKED
         except _NoReply as error:
@@ -313,16 +291,8 @@ class RequestQueue:
 
         return dataclasses.replace(replies.by_key[key], is_new=True)  # as stored
 
-    async def persist(self, send: Callable[[], Awaitable[Any]], is_check: bool = False) -> Any:
+    async def _persist(self, text: str) -> _Completion:
         """Repeat a request until it succeeds or is hopeless, and return the reply.
-
-        Parameters
-        ----------
-        send : callable
-            A function that sends the request once.
-        is_check : bool
-            Whether the request checks a batch, which goes on meanwhile: its failures are not
-            counted.
 
         Raises
         ------
@@ -336,10 +306,10 @@ class RequestQueue:
 
         while True:
             try:
-                reply = await send()
+                completion = await self._send(text)
                 self._too_soon_since = math.inf
                 self._is_reached = True
-                return reply
+                return completion
             except _NoReply as error:
                 sent += 1
                 now = time.monotonic()
@@ -357,10 +327,10 @@ class RequestQueue:
                     failed += 1
                     unreadable += error.unreadable
                     is_hopeless = (
-                        (failed > self.endpoint.retries and not is_check)
+                        failed > self.endpoint.retries
                         or unreadable >= _UNREADABLE_TRIES
                         or self._seems_dead(error, failed)
-                        or (now - first_failure >= _PATIENCE and (is_check or not self.batches))
+                        or now - first_failure >= _PATIENCE
                     )
 
                 if is_hopeless:
@@ -389,29 +359,24 @@ class RequestQueue:
 
         waited = time.monotonic() - self._first_failure
         is_over = failed > 1 and waited >= _FIRST_PATIENCE  # a model may have to load first
-        return is_over and not (self.batches or error.busy)
+        return is_over and not error.busy
 
-    async def _send(self, key: str, text: str) -> _Completion:
-        """Send a request when the budget and the limits allow it, or in a batch."""
+    async def _send(self, text: str) -> _Completion:
+        """Send a request when the budget and the limits allow it."""
         reservation = _Reservation(text)
         tokens = sum(self.budget.most_tokens(text))
         is_sent = False
         paid = False
 
         try:
-            if self.batches:
-                paid = True  # unless it is not in a batch yet
-                content, body = await self.batches.exchange(key, reservation)
-            else:
-                if not await self.budget.wait(reservation):
-                    raise _Unasked
+            if not await self.budget.wait(reservation):
+                raise _Unasked
 
-                await self._wait_for_limits(tokens)
-                is_sent = True
-                paid = True  # an aborted request may have got a reply
-                self._in_flight += 1
-                content, body = await self.client.exchange("POST", self.path, text)
-
+            await self._wait_for_limits(tokens)
+            is_sent = True
+            paid = True  # an aborted request may have got a reply
+            self._in_flight += 1
+            content, body = await self.client.exchange(self.path, text)
             completion = _read_completion(content, self.logprobs)
             if completion is None:
                 excerpt = self.client.excerpt(body) or "it is empty"
@@ -431,8 +396,7 @@ class RequestQueue:
             self._in_flight -= is_sent
             self.budget.release(reservation, paid)  # unless it is settled
 
-        if is_sent:
-            self.limits.settle(tokens, sum(completion.tokens))
+        self.limits.settle(tokens, sum(completion.tokens))
         return completion
 
     async def _wait_for_limits(self, tokens: int) -> None:
@@ -470,7 +434,7 @@ class RequestQueue:
     def _say_silence(self) -> None:
         """Report that no reply has come yet, if requests are under way and none has failed."""
         quiet = not self._replied and math.isinf(self._first_failure)
-        if quiet and self.budget.spending.under_way and not self.batches:
+        if quiet and self.budget.spending.under_way:
             limit = self.endpoint.timeout
             self._say_wait(f"a request is aborted after {limit:g} s (timeout)")
 

@@ -34,10 +34,6 @@ JSON.
 statement, with a valid label, so that every reply can be read; the model still chooses among the
 labels. ``raw``: whether the model continues the text of the messages, without a chat template, as a
 base model does; an endpoint is asked at ``/completions``, with ``max_tokens`` as on this machine.
-``judge``: a chat model, on this machine or at the same endpoint, to read the replies that the rules
-cannot read; see :func:`psychometrics.asking.judge.judged`. The column ``judge`` and the summary
-show how many replies the judge read, and how often it agrees with the rules on replies that both
-read.
 
 On this machine a ``temperature`` of None means 1, and ``max_tokens`` of None means as many tokens
 as the lines need (plus 512 for thinking). Each reply is drawn with a seed made from ``seed``, the
@@ -61,7 +57,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import pandas as pd
 from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
-from ..endpoints.batches import Batches
 from ..endpoints.endpoint import Endpoint
 from ..endpoints.request_queue import RequestQueue
 from ..endpoints.secrets import mask_conditions
@@ -94,14 +89,13 @@ _RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}
 
 
 class _ChatConditions(_ConversationConditions):
-    """The conditions of a conversation and of a request, and the judge of the replies."""
+    """The conditions of a conversation and of a request."""
 
     temperature: Annotated[FiniteFloat, Field(ge=0)] | None = 0.0
     max_tokens: PositiveInt | None = None
     ask_again: NonNegativeInt = 2
     constrained: bool = False
     raw: bool = False
-    judge: Annotated[str, Field(pattern=r"\S")] | Path | None = None
     top_p: Annotated[FiniteFloat, Field(gt=0, le=1)] | None = None
     reasoning_effort: str | None = None
     sampling_seed: NonNegativeInt | None = None
@@ -155,9 +149,6 @@ class Chat(_ConversationMode):
             raise ParameterError(f"A model's name must be text or a folder, got {respondent!r}.")
 
         endpoint = conditions["endpoint"]
-        if conditions["judge"]:  # check the judge before asking anyone
-            self.identify(conditions["judge"], dtype, **self.complete({"endpoint": endpoint}))
-
         source = model_here(respondent) if endpoint is None else None
         if source is not None:
             return self._identify_here(source, dtype, conditions)
@@ -473,7 +464,7 @@ def _ask_endpoint(
     jobs: list[_Job], endpoint: Endpoint, asking: Asking, settings: dict[str, Any]
 ) -> tuple[dict[str, list[Row]], RespondentError | None]:
     """Hold all conversations; return the answers by questionnaire, and what ended the run early."""
-    _, identity, store, bar, conditions = asking
+    _, identity, _, bar, conditions = asking
     name = identity.respondent_id
     settings = {"model": identity.model, **settings}
     if conditions["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
@@ -499,10 +490,6 @@ def _ask_endpoint(
             bar.expect(job.questions)
 
         queue = RequestQueue(endpoint, name, settings, bar, stored, conditions["raw"])
-        if endpoint.batch and not endpoint.dry_run:
-            log = StoredAnswers(store, "chat-batches", "sent", name, dict(identity))
-            queue.batches = Batches(queue, stack.enter_context(log))
-
         _announce(queue, jobs, endpoint, bar)
         try:
             queue.work(_begun(jobs), finish)

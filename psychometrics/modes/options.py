@@ -142,10 +142,11 @@ class Options(Mode):
                 who = {"mode": self.name, "fingerprint": fingerprint, "by": "endpoint"}
                 return Identity(name, "endpoint", model, **who)
 
-            kinds = " ".join(source.config.get("architectures") or [])
-            if source.kind != "embedded" and "ForSequenceClassification" not in kinds:
-                by = "logits"
-                dtype = dtype or "float32"
+            if source.kind != "embedded":  # an embedded member has no config.json of its own
+                kinds = " ".join(source.config.get("architectures") or [])
+                if "ForSequenceClassification" not in kinds:
+                    by = "logits"
+                    dtype = dtype or "float32"
 
         identity = NLI("nli").identify(respondent, dtype)
         _complete(by, conditions)
