@@ -327,9 +327,10 @@ class Questionnaire(Part):
         if isinstance(content.get("categories"), list | tuple):
             content = {"bias": [0.0] * len(content["categories"])} | content
 
-        if not isinstance(items, list | tuple) or not isinstance(scales, list | tuple):
+        if not isinstance(scales, list | tuple):
             return content
 
+        items = items if isinstance(items, list | tuple) else ()  # their absence is told once
         ids = [item.get("id") for item in items if isinstance(item, dict)]
         ids = [name for name in ids if isinstance(name, str)]  # other ids are mistakes of the items
         scales = [
