@@ -697,6 +697,64 @@ def test_numbers_are_chosen_typed_pasted_or_linked_and_what_is_doubtful_is_refus
         page.get_by_label(field, exact=True).fill(before)
 
 
+@pytest.fixture(scope="module")
+def impostors() -> pd.DataFrame:
+    return pd.read_csv(data_dir() / "impostors.csv").set_index(["base", "scale"])
+
+
+def test_the_table_of_impostors_has_what_the_tables_of_its_parts_have(impostors):
+    kernels = pd.read_csv(data_dir() / "kernels.csv").query("statistic == 'alpha'")
+    kernels = kernels.set_index(["base", "scale"])["value"]
+    np.testing.assert_allclose(impostors.loc[kernels.index, "alpha"], kernels, atol=2e-4)
+    nulls = pd.read_csv(data_dir() / "bases" / "nulls.csv").query(
+        "kind == 'heads' and size == 'start' and statistic == 'silhouette' "
+        "and questionnaire != 'all'"
+    )
+    nulls = nulls.set_index(["base", "questionnaire"])["mean"]
+    np.testing.assert_allclose(impostors.loc[nulls.index, "silhouette"], nulls, atol=2e-4)
+
+
+def test_the_smaller_correlation_of_an_impostor_has_its_sign_in_people(impostors):
+    three = ["gad7", "phq9", "soc13"]
+    K = pm.nulls.kernel(three, "embedded", 6)
+    pairs = kernel_statistics(K).query("statistic == 'correlation'")
+    r = {frozenset(row[["scale", "other"]]): row["value"] for _, row in pairs.iterrows()}
+    with_phq = r[frozenset(("gad7", "phq9"))]
+    with_soc = -r[frozenset(("gad7", "soc13"))]
+    found = impostors.loc[("MiniLM, 6 layers", "gad7"), "correlation"]
+    assert found == pytest.approx(min(with_phq, with_soc), abs=1e-4)
+    others = impostors.drop(index=three, level="scale")
+    assert others["correlation"].isna().all()
+
+
+def test_a_row_of_the_table_of_impostors_is_searched_cited_saved_and_linked(visit, impostors):
+    page = visit("impostors.html")
+    rows = page.locator(".impostor-table tbody tr")
+    assert rows.count() == len(impostors)
+    page.get_by_label("Search").fill("mpnet gad")
+    assert "1 of" in page.locator(".explorer-said").inner_text()
+    page.get_by_role("button", name="Cite GAD-7 on MPNet").press("Enter")
+
+    row = impostors.loc[("MPNet", "gad7")]
+    cited = page.locator(".impostor-cited")
+    assert cited.evaluate("box => box === document.activeElement")
+    sentence = cited.locator("q").inner_text()
+    for number in row:
+        assert f"{number:.2f}" in sentence
+    with page.expect_download() as saved:
+        page.get_by_text("This row as CSV").press("Enter")
+    read = pd.read_csv(saved.value.path())
+    assert read[["base", "scale"]].to_numpy().tolist() == [["MPNet", "GAD-7"]]
+    np.testing.assert_allclose(read[row.index].to_numpy()[0], row)
+
+    address = page.url.partition("#")[0] + page.get_by_text("Link to").get_attribute("href")
+    page.goto("about:blank")
+    page.goto(address)
+    assert cited.locator("q").inner_text() == sentence
+    page.get_by_label("Search").fill("no such base")
+    assert "No row" in page.locator(".explorer-said").inner_text()
+
+
 @pytest.mark.parametrize("name", explorers.TITLES)
 def test_an_explorer_is_labelled_light_and_fits_a_phone(visit, site, name):
     page = visit(f"{name}.html", viewport={"width": 400, "height": 800})

@@ -44,6 +44,7 @@ TITLES = {
     "honest": "HONEST by scoring, rank and identity",
     "multiverse": "One correlation, a hundred specifications",
     "ten-runs": "Ten people, or one respondent?",
+    "impostors": "Look up an impostor",
 }
 """Heading of each explorer, by its name in the directive ``explorer``."""
 HINTS = {
@@ -64,6 +65,9 @@ HINTS = {
     "ten-runs": "Type or paste six numbers of a paper, or choose a published scale. The intervals "
     "(95 %) have the model's mean in the middle. Change the number of runs: which of the two "
     "results depends on it?",
+    "impostors": "Find your model's network and your questionnaire, and choose the row for a "
+    "sentence to cite. A value of yours inside the interval is no evidence that anything was "
+    "learnt.",
 }
 """A first task for the reader."""
 SCALES = ("gad7", "phq9", "soc13")
@@ -189,6 +193,8 @@ ALTERNATIVES = {
     "divided by the root of the sum of both squared standard deviations, each divided by its n. "
     "One respondent: t is the same difference divided by people's standard deviation times the "
     "root of 1 + 1/n of people.",
+    "impostors": "A table of shades: alpha of untrained heads for each questionnaire in rows and "
+    "each network in columns, mostly from .5 to .95.",
 }
 """Descriptions of the pictures for readers who cannot see them."""
 
@@ -660,6 +666,71 @@ def _ten_runs_figure() -> Figure:
     return figure
 
 
+# --- the table of impostors
+
+_IMPOSTOR_STATISTICS = {
+    "alpha": "a Cronbach\u2019s alpha of {value} (95 % of samples of 24 heads: {interval})",
+    "correlation": "correlations of at least {value} with the other two of GAD-7, PHQ-9 and SOC-13 "
+    "({interval}), in the direction found in people,",
+    "silhouette": "a mean silhouette of {value} (95 % of single heads: {interval})",
+}
+"""Statistics of the table, and how the sentence to cite says them; intervals are 95 %."""
+
+
+def _impostors() -> pd.DataFrame:
+    """Return the shipped table, with names of scales for readers."""
+    table = pd.read_csv(data_dir() / "impostors.csv")
+    names = {}
+    for name in dict.fromkeys(table["scale"]):
+        questionnaire, _, scale = name.partition(" ")
+        loaded = load_questionnaire(questionnaire)
+        names[name] = loaded.short_title
+        if scale:
+            names[name] += f", {loaded.scale(scale).title.lower()}"
+        if questionnaire.startswith("placebo"):
+            names[name] += " (placebo)"
+
+    return table.assign(scale=table["scale"].map(names))
+
+
+def _impostors_data() -> dict:
+    table = _impostors()
+    order = {name: i for i, name in enumerate(dict.fromkeys(table["scale"]))}
+    table = table.sort_values("scale", key=lambda scale: scale.map(order), kind="stable")
+    rows = [
+        {
+            "base": row["base"],
+            "scale": row["scale"],
+            "values": [
+                [row[name], row[f"{name} low"], row[f"{name} high"]]
+                for name in _IMPOSTOR_STATISTICS
+            ],
+        }
+        for _, row in table.iterrows()
+    ]
+    return {
+        "rows": rows,
+        "statistics": [*_IMPOSTOR_STATISTICS],
+        "phrases": [*_IMPOSTOR_STATISTICS.values()],
+        "source": "Table of impostors, Psychometrics of Language Models, 2026.",
+        "caption": "Untrained heads, with the central 95 % of samples of 24 heads (alpha, "
+        "correlation) or of single heads (silhouette)",
+    }
+
+
+def _impostors_figure() -> Figure:
+    import matplotlib.pyplot as plt
+    import seaborn as sns
+
+    table = _impostors()
+    alphas = table.pivot(index="scale", columns="base", values="alpha")
+    alphas = alphas.loc[table["scale"].unique(), table["base"].unique()]
+    figure, ax = plt.subplots(figsize=(9, 7))
+    sns.heatmap(alphas, annot=True, fmt=".2f", cmap="Greys", vmin=0, vmax=1, cbar=False, ax=ax)
+    ax.set(xlabel="", ylabel="", title="alpha without learning")
+    return figure
+
+
 _DATA = {
     "two-way": _two_way_data,
     "null": _null_data,
@@ -668,6 +739,7 @@ _DATA = {
     "honest": _honest_data,
     "multiverse": _multiverse_data,
     "ten-runs": _ten_runs_data,
+    "impostors": _impostors_data,
 }
 _FIGURES = {
     "two-way": _two_way_figure,
@@ -677,4 +749,5 @@ _FIGURES = {
     "honest": _honest_figure,
     "multiverse": _multiverse_figure,
     "ten-runs": _ten_runs_figure,
+    "impostors": _impostors_figure,
 }
