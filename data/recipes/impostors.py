@@ -17,6 +17,7 @@ from psychometrics.nulls.kernels import kernel_statistics
 from psychometrics.nulls.respondents import kernel_of_vectors
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
+from psychometrics_book.studies.untrained import EXPECTED
 
 from . import dose
 from .kernels import BASES
@@ -25,8 +26,6 @@ QUESTIONNAIRES = (
     "gad7", "phq9", "soc13", "ipip20", "esteem10", "gender8", "challenges",
     "placebo_defects", "placebo_habits", "placebo_pleasures", "placebo_weather",
 )  # fmt: skip
-EXPECTED = {("gad7", "phq9"): 1, ("gad7", "soc13"): -1, ("phq9", "soc13"): -1}
-"""Sign of the correlation of two scales in people."""
 HEADS = range(20_000, 20_200)
 SAMPLE = 24
 LARGER = ("MPNet", "Gemma 3 270M", "Qwen2.5 0.5B", "Qwen2.5 1.5B")
