@@ -731,7 +731,7 @@ def test_a_row_of_the_table_of_impostors_is_searched_cited_saved_and_linked(visi
     page = visit("impostors.html")
     rows = page.locator(".impostor-table tbody tr")
     assert rows.count() == len(impostors)
-    page.get_by_label("Search").fill("mpnet gad")
+    page.get_by_label("Search for").fill("mpnet gad")
     assert "1 of" in page.locator(".explorer-said").inner_text()
     page.get_by_role("button", name="Cite GAD-7 on MPNet").press("Enter")
 
@@ -747,11 +747,13 @@ def test_a_row_of_the_table_of_impostors_is_searched_cited_saved_and_linked(visi
     assert read[["base", "scale"]].to_numpy().tolist() == [["MPNet", "GAD-7"]]
     np.testing.assert_allclose(read[row.index].to_numpy()[0], row)
 
-    address = page.url.partition("#")[0] + page.get_by_text("Link to").get_attribute("href")
+    address = page.url.partition("#")[0] + page.get_by_text("Link to this row").get_attribute(
+        "href"
+    )
     page.goto("about:blank")
     page.goto(address)
     assert cited.locator("q").inner_text() == sentence
-    page.get_by_label("Search").fill("no such base")
+    page.get_by_label("Search for").fill("no such base")
     assert "No row" in page.locator(".explorer-said").inner_text()
 
 
