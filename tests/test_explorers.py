@@ -33,6 +33,7 @@ from psychometrics_book import exercises
 from psychometrics_book.sphinx import explorer_data as explorers
 from psychometrics_book.sphinx import live_model, page_model
 from psychometrics_book.sphinx.explorers import data_text
+from psychometrics_book.studies import psychobench as bench
 from recipes.explorers import multiverse
 from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until
 from tests.killing import build_book
@@ -575,6 +576,178 @@ def test_the_multiverse_in_the_page_is_filtered_as_by_pandas(visit):
     assert "No specification is left" in page.locator(".explorer-said").inner_text()
     page.get_by_text("All choices").click()
     assert _values(page)["number"] == 108
+
+
+SIX = ["mean", "sd", "n", "norm_mean", "norm_sd", "norm_n"]
+WHEN_TYPED = """rows => {
+    const inputs = [...document.querySelectorAll('.explorer-numbers input')];
+    return rows.map(row => {
+        inputs.forEach((input, i) => { input.value = row[i]; });
+        inputs[0].dispatchEvent(new Event('input'));
+        const said = [...document.querySelectorAll('.explorer-said [data-value]')];
+        return Object.fromEntries(said.map(one => [one.dataset.name, Number(one.dataset.value)]));
+    });
+}"""
+
+
+def _as_python(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the tests of runs as people and as one respondent, with the page's names."""
+    people = pm.norms.compare_means(*rows[SIX].to_numpy().T)
+    one = pm.norms.compare_means(*rows[SIX].assign(n=1).to_numpy().T)
+    both = {"people": people, "one": one}
+    tests = {
+        name if column == "p" else f"{name}, {column}": test[column]
+        for name, test in both.items()
+        for column in ("p", "t", "df")
+    }
+    return pd.DataFrame(tests)
+
+
+def test_the_456_published_comparisons_in_the_page_are_those_of_the_chapter(visit):
+    published = bench.published_tests("models")
+    page = visit("ten-runs.html")
+    found = pd.DataFrame(page.evaluate(WHEN_TYPED, published[SIX].to_numpy().tolist()))
+    expected = _as_python(published)
+    np.testing.assert_allclose(found[expected.columns], expected, rtol=1e-6, atol=1e-12)
+    counted = (found[["people", "one"]] < 0.01).sum().tolist()
+    assert [len(found), *counted] == [456, 277, 4]
+
+    listed = {
+        (*cell, *scale["norm"])
+        for scale in explorers.explorer_data("ten-runs")["scales"]
+        for cell in scale["cells"]
+    }
+    assert listed == set(published[SIX].itertuples(index=False, name=None))
+
+
+def test_the_tails_of_t_and_f_in_the_page_are_those_of_python(visit):
+    rng = np.random.default_rng(0)
+    draws = 300
+    random = {
+        "mean": rng.normal(0, 3, draws), "sd": rng.lognormal(0, 1, draws),
+        "n": rng.integers(2, 2000, draws), "norm_mean": rng.normal(0, 1, draws),
+        "norm_sd": rng.lognormal(0, 1, draws), "norm_n": rng.integers(2, 200_000, draws),
+    }  # fmt: skip
+    edges = [[0, 0, 10, 0, 1, 50], [5, 0, 2, 0, 1, 2], [1, 1, 2, 1.001, 1, 2], [40, 1, 9, 0, 1, 9]]
+    rows = pd.concat([pd.DataFrame(random), pd.DataFrame(edges, columns=SIX)])
+    found = visit("ten-runs.html").evaluate(WHEN_TYPED, rows.to_numpy().tolist())
+    expected = _as_python(rows)
+    np.testing.assert_allclose(
+        pd.DataFrame(found)[expected.columns], expected, rtol=1e-6, atol=1e-12
+    )
+
+
+def test_numbers_are_chosen_typed_pasted_or_linked_and_what_is_doubtful_is_refused(visit):
+    page = visit("ten-runs.html")
+    said = page.locator(".explorer-said")
+    cell = bench.published_tests("models").query(
+        "questionnaire == 'epq-r' and scale == 'lying' and norm_mean < 7"
+    )
+    cell = cell.set_index("respondent_id").loc[["gpt-4"]]
+    page.get_by_label("A published scale").select_option(label="EPQ-R: Lying, male")
+    page.get_by_label("Model", exact=True).select_option(label="GPT-4")
+    assert _values(page)["people"] == pytest.approx(cell["p"].item(), rel=1e-6)
+
+    page.get_by_label("Runs").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("1")
+    assert "One run cannot be counted" in said.inner_text()
+    assert "numbers of your own" in page.locator("select").first.evaluate(
+        "list => list.selectedOptions[0].textContent"
+    )
+
+    example = [3.6, 0.2, 10, 3.2, 0.8, 500]
+    expected = _as_python(pd.DataFrame([example], columns=SIX)).iloc[0].to_dict()
+    for text in (
+        "3.6, .2, 10, 3.2, .8, 500",
+        "3,6\t0,2\t10\t3,2\t0,8\t500",
+        "3,6; 0,2; 10; 3,2; 0,8; 500",
+    ):
+        page.get_by_label("Or paste").fill(text)
+        assert _values(page) == pytest.approx(expected, rel=1e-6)
+        page.get_by_label("Runs").fill("20")
+    ends = pm.norms.compare_means(*example)[["low", "high"]].to_numpy()[0] + 3.2
+    page.get_by_label("Runs").fill("10")
+    drawn = page.locator(".explorer-plot svg").get_attribute("aria-label")
+    assert f"as 10 people {ends[0]:.2f} to {ends[1]:.2f}" in drawn
+
+    link = page.get_by_text("Link to this comparison")
+    address = page.url.partition("#")[0] + link.get_attribute("href")
+    page.goto("about:blank")
+    page.goto(address)
+    assert _values(page) == pytest.approx(expected, rel=1e-6)
+
+    for field, text in (
+        ("Runs", "2.5"),
+        ("People", "6,076"),
+        ("People\u2019s SD", "0"),
+        ("Model\u2019s mean", ""),
+    ):
+        before = page.get_by_label(field, exact=True).input_value()
+        page.get_by_label(field, exact=True).fill(text)
+        assert field in said.inner_text()
+        assert link.is_hidden()
+        page.get_by_label(field, exact=True).fill(before)
+
+
+@pytest.fixture(scope="module")
+def impostors() -> pd.DataFrame:
+    return pd.read_csv(data_dir() / "impostors.csv").set_index(["base", "scale"])
+
+
+def test_the_table_of_impostors_has_what_the_tables_of_its_parts_have(impostors):
+    kernels = pd.read_csv(data_dir() / "kernels.csv").query("statistic == 'alpha'")
+    kernels = kernels.set_index(["base", "scale"])["value"]
+    np.testing.assert_allclose(impostors.loc[kernels.index, "alpha"], kernels, atol=2e-4)
+    nulls = pd.read_csv(data_dir() / "bases" / "nulls.csv").query(
+        "kind == 'heads' and size == 'start' and statistic == 'silhouette' "
+        "and questionnaire != 'all'"
+    )
+    nulls = nulls.set_index(["base", "questionnaire"])["mean"]
+    np.testing.assert_allclose(impostors.loc[nulls.index, "silhouette"], nulls, atol=2e-4)
+
+
+def test_the_smaller_correlation_of_an_impostor_has_its_sign_in_people(impostors):
+    three = ["gad7", "phq9", "soc13"]
+    K = pm.nulls.kernel(three, "embedded", 6)
+    pairs = kernel_statistics(K).query("statistic == 'correlation'")
+    r = {frozenset(row[["scale", "other"]]): row["value"] for _, row in pairs.iterrows()}
+    with_phq = r[frozenset(("gad7", "phq9"))]
+    with_soc = -r[frozenset(("gad7", "soc13"))]
+    found = impostors.loc[("MiniLM, 6 layers", "gad7"), "correlation"]
+    assert found == pytest.approx(min(with_phq, with_soc), abs=1e-4)
+    others = impostors.drop(index=three, level="scale")
+    assert others["correlation"].isna().all()
+
+
+def test_a_row_of_the_table_of_impostors_is_searched_cited_saved_and_linked(visit, impostors):
+    page = visit("impostors.html")
+    rows = page.locator(".impostor-table tbody tr")
+    assert rows.count() == len(impostors)
+    page.get_by_label("Search for").fill("mpnet gad")
+    assert "1 of" in page.locator(".explorer-said").inner_text()
+    page.get_by_role("button", name="Cite GAD-7 on MPNet").press("Enter")
+
+    row = impostors.loc[("MPNet", "gad7")]
+    cited = page.locator(".impostor-cited")
+    assert cited.evaluate("box => box === document.activeElement")
+    sentence = cited.locator("q").inner_text()
+    for number in row:
+        assert f"{number:.2f}" in sentence
+    with page.expect_download() as saved:
+        page.get_by_text("This row as CSV").press("Enter")
+    read = pd.read_csv(saved.value.path())
+    assert read[["base", "scale"]].to_numpy().tolist() == [["MPNet", "GAD-7"]]
+    np.testing.assert_allclose(read[row.index].to_numpy()[0], row)
+
+    address = page.url.partition("#")[0] + page.get_by_text("Link to this row").get_attribute(
+        "href"
+    )
+    page.goto("about:blank")
+    page.goto(address)
+    assert cited.locator("q").inner_text() == sentence
+    page.get_by_label("Search for").fill("no such base")
+    assert "No row" in page.locator(".explorer-said").inner_text()
 
 
 @pytest.mark.parametrize("name", explorers.TITLES)

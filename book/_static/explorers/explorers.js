@@ -104,6 +104,7 @@
     return {
       element: html("div", { class: "explorer-control" }, html("label", { for: id, text: label }), input),
       value: () => input.value,
+      set: (value) => (input.value = String(value)),
     };
   }
 

@@ -22,12 +22,14 @@ from psychometrics.data import shipped
 from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
 from psychometrics.measures.normalisation import two_way
+from psychometrics.measures.norms import compare_means
 from psychometrics.nulls.respondents import null_answers
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires import Questionnaire, load_questionnaire
+from psychometrics.questionnaires import Questionnaire, load_questionnaire, psychobench_keys
 from psychometrics.questionnaires.prompts import prompts
 
 from ..claims import published
+from ..studies.psychobench import published_tests
 from ..studies.untrained import EXPECTED, REAL
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ TITLES = {
     "item-curve": "The curve of an item, and its information",
     "honest": "HONEST by scoring, rank and identity",
     "multiverse": "One correlation, a hundred specifications",
+    "ten-runs": "Ten people, or one respondent?",
+    "impostors": "Look up an impostor",
 }
 """Heading of each explorer, by its name in the directive ``explorer``."""
 HINTS = {
@@ -57,6 +61,12 @@ HINTS = {
     "score as published. Which models lose their place when only words in the lexicon count?",
     "multiverse": "Each point is the same correlation after other choices, which are shown below "
     "it. Untick choices: which of them moves the median most, and where do untrained heads lie?",
+    "ten-runs": "Type or paste six numbers of a paper, or choose a published scale. The intervals "
+    "(95 %) have the model's mean in the middle. Change the number of runs: which of the two "
+    "results depends on it?",
+    "impostors": "Find your model's network and your questionnaire, and choose the row for a "
+    "sentence to cite. A value of yours inside the interval is no evidence that anything was "
+    "learnt.",
 }
 """A first task for the reader."""
 RESPONDENTS = (
@@ -175,6 +185,14 @@ ALTERNATIVES = {
     "scores lie far right of those by the words of the lexicon.",
     "multiverse": "Three panels, one per pair of scales: a hundred and eight correlations in order "
     "of size, ours and the median of populations of untrained heads.",
+    "ten-runs": "People's scores as a bell, and the mean of GPT-3.5 right of its middle with two "
+    "intervals: the one of ten people excludes people's mean, the one of a single respondent is "
+    "wider than the bell. Below, the formulas. Ten people: t is the difference of the means, "
+    "divided by the root of the sum of both squared standard deviations, each divided by its n. "
+    "One respondent: t is the same difference divided by people's standard deviation times the "
+    "root of 1 + 1/n of people.",
+    "impostors": "A table of shades: alpha of untrained heads for each questionnaire in rows and "
+    "each network in columns, mostly from .5 to .95.",
 }
 """Descriptions of the pictures for readers who cannot see them."""
 
@@ -576,6 +594,141 @@ def _multiverse_figure() -> Figure:
     return figure
 
 
+# --- ten runs, or one respondent
+
+_PUBLISHED_MODELS = {
+    "llama2-7b": "Llama 2 7B",
+    "llama2-13b": "Llama 2 13B",
+    "text-davinci-003": "text-davinci-003",
+    "gpt-3.5-turbo": "GPT-3.5",
+    "gpt-4": "GPT-4",
+    "gpt-4-jb": "GPT-4, safeguards bypassed",
+}
+_EXAMPLE = ("bfi", "extraversion", "Whole sample")
+"""The cell of chapter 10, of GPT-3.5."""
+_RUNS = ["mean", "sd", "n"]
+_PEOPLE = ["norm_mean", "norm_sd", "norm_n"]
+
+
+def _ten_runs_data() -> dict:
+    """Published means of runs and of people, by questionnaire, scale and group of people."""
+    tests = published_tests("models").set_index(["questionnaire", "scale", "group"])
+    titles = {name: load_questionnaire(name, texts=False) for name in psychobench_keys()}
+    places = [*tests.index.unique()]
+    scales = []
+    for name, scale, group in places:
+        title = "" if scale == "overall" else f": {titles[name].scale(scale).title}"
+        whom = "" if group.lower() == "whole sample" else f", {group.lower()}"
+        cells = tests.loc[[(name, scale, group)]].set_index("respondent_id")
+        scales.append(
+            {
+                "name": f"{titles[name].short_title}{title}{whom}",
+                "norm": cells[_PEOPLE].iloc[0].tolist(),
+                "cells": cells.loc[[*_PUBLISHED_MODELS], _RUNS].to_numpy().tolist(),
+            }
+        )
+
+    models = [*_PUBLISHED_MODELS.values()]
+    first = {"scale": places.index(_EXAMPLE), "model": models.index("GPT-3.5")}
+    return {"models": models, "scales": scales, "first": first}
+
+
+def _ten_runs_figure() -> Figure:
+    import matplotlib.pyplot as plt
+    from scipy.stats import norm
+
+    from psychometrics.figures import PEOPLE, TRAINED
+
+    tests = published_tests("models").set_index(["questionnaire", "scale", "group"])
+    cell = tests.loc[[_EXAMPLE]].set_index("respondent_id").loc["gpt-3.5-turbo"]
+    people = norm(cell["norm_mean"], cell["norm_sd"])
+    one = compare_means(cell["mean"], 0, 1, *cell[_PEOPLE]).iloc[0]
+    x = np.linspace(*people.interval(0.998), 201)
+    figure, ax = plt.subplots(figsize=(8, 5))
+    ax.fill_between(x, people.pdf(x), color=PEOPLE, alpha=0.4)
+    ax.axvline(people.mean(), color=PEOPLE)
+
+    for y, name, test in ((-0.08, "as ten people", cell), (-0.18, "as one respondent", one)):
+        ends = people.mean() + np.array([test["low"], test["high"]])
+        ax.plot(ends, [y, y], "|-", color=TRAINED, lw=2)
+        ax.plot(cell["mean"], y, "o", color=TRAINED)
+        ax.text(x[0], y, name, va="center")
+
+    formulas = (
+        r"ten people: $t = (\bar x_1 - \bar x_2) / \sqrt{s_1^2/n_1 + s_2^2/n_2}$"
+        "\n"
+        r"one respondent: $t = (\bar x_1 - \bar x_2) / (s_2 \sqrt{1 + 1/n_2})$"
+    )
+    ax.set_title(formulas, loc="left", parse_math=True)
+    ax.set(xlabel="extraversion of GPT-3.5 and of people (BFI)", yticks=[], ylim=(-0.25, None))
+    return figure
+
+
+# --- the table of impostors
+
+_IMPOSTOR_STATISTICS = {
+    "alpha": "a Cronbach\u2019s alpha of {value} (95 % of samples of 24 heads: {interval})",
+    "correlation": "correlations of at least {value} with the other two of GAD-7, PHQ-9 and SOC-13 "
+    "({interval}), in the direction found in people,",
+    "silhouette": "a mean silhouette of {value} (95 % of single heads: {interval})",
+}
+"""Statistics of the table, and how the sentence to cite says them; intervals are 95 %."""
+
+
+def _impostors() -> pd.DataFrame:
+    """Return the shipped table, with names of scales for readers."""
+    table = pd.read_csv(data_dir() / "impostors.csv")
+    names = {}
+    for name in dict.fromkeys(table["scale"]):
+        questionnaire, _, scale = name.partition(" ")
+        loaded = load_questionnaire(questionnaire)
+        names[name] = loaded.short_title
+        if scale:
+            names[name] += f", {loaded.scale(scale).title.lower()}"
+        if questionnaire.startswith("placebo"):
+            names[name] += " (placebo)"
+
+    return table.assign(scale=table["scale"].map(names))
+
+
+def _impostors_data() -> dict:
+    table = _impostors()
+    order = {name: i for i, name in enumerate(dict.fromkeys(table["scale"]))}
+    table = table.sort_values("scale", key=lambda scale: scale.map(order), kind="stable")
+    rows = [
+        {
+            "base": row["base"],
+            "scale": row["scale"],
+            "values": [
+                [row[name], row[f"{name} low"], row[f"{name} high"]]
+                for name in _IMPOSTOR_STATISTICS
+            ],
+        }
+        for _, row in table.iterrows()
+    ]
+    return {
+        "rows": rows,
+        "statistics": [*_IMPOSTOR_STATISTICS],
+        "phrases": [*_IMPOSTOR_STATISTICS.values()],
+        "source": "Table of impostors, Psychometrics of Language Models, 2026.",
+        "caption": "Untrained heads, with the central 95 % of samples of 24 heads (alpha, "
+        "correlation) or of single heads (silhouette)",
+    }
+
+
+def _impostors_figure() -> Figure:
+    import matplotlib.pyplot as plt
+    import seaborn as sns
+
+    table = _impostors()
+    alphas = table.pivot(index="scale", columns="base", values="alpha")
+    alphas = alphas.loc[table["scale"].unique(), table["base"].unique()]
+    figure, ax = plt.subplots(figsize=(9, 7))
+    sns.heatmap(alphas, annot=True, fmt=".2f", cmap="Greys", vmin=0, vmax=1, cbar=False, ax=ax)
+    ax.set(xlabel="", ylabel="", title="alpha without learning")
+    return figure
+
+
 _DATA = {
     "two-way": _two_way_data,
     "null": _null_data,
@@ -583,6 +736,8 @@ _DATA = {
     "item-curve": _item_curve_data,
     "honest": _honest_data,
     "multiverse": _multiverse_data,
+    "ten-runs": _ten_runs_data,
+    "impostors": _impostors_data,
 }
 _FIGURES = {
     "two-way": _two_way_figure,
@@ -591,4 +746,6 @@ _FIGURES = {
     "item-curve": _item_curve_figure,
     "honest": _honest_figure,
     "multiverse": _multiverse_figure,
+    "ten-runs": _ten_runs_figure,
+    "impostors": _impostors_figure,
 }
