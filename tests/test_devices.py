@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +15,8 @@ import psychometrics_book as book
 from psychometrics import training
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models import devices, lengths
+from psychometrics.modes import prompting
+from psychometrics.modes.mode import Identity
 from psychometrics.store import manifests
 
 CUDA, CPU = torch.device("cuda"), torch.device("cpu")
@@ -52,15 +53,12 @@ def test_apples_gpu_is_taken_where_it_is_the_only_one(monkeypatch):
     assert devices.resolve_device("cpu") == CPU
 
 
-def test_what_a_gpu_cannot_compute_names_the_way_back(tiny_model):
-    respondent = pm.load_respondent(tiny_model, device="cpu")
-    respondent.identity = replace(respondent.identity, device="mps")
-
+def test_what_a_gpu_cannot_compute_names_the_way_back():
     def compute(rows):
         raise NotImplementedError("no such kernel on MPS")
 
     with pytest.raises(RespondentError, match="device='cpu'"):
-        respondent.compute_first([1, 2], compute)
+        prompting._compute_first([1, 2], compute, Identity("a model", device="mps"))
 
 
 def test_asking_takes_a_device_notes_it_and_needs_no_question_twice_on_another(
