@@ -1,8 +1,7 @@
-"""Devices and precisions, with devices that are only pretended: no test needs a GPU."""
+"""Devices and precisions, with devices that are only pretended; tests/test_cuda.py needs one."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +14,10 @@ import psychometrics as pm
 import psychometrics_book as book
 from psychometrics import training
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.models import devices, lengths
+from psychometrics.models import devices, fast, lengths
+from psychometrics.models.loading import load_model
+from psychometrics.modes import generation, option_table, prompting
+from psychometrics.modes.mode import Identity
 from psychometrics.store import manifests
 
 CUDA, CPU = torch.device("cuda"), torch.device("cpu")
@@ -52,15 +54,12 @@ def test_apples_gpu_is_taken_where_it_is_the_only_one(monkeypatch):
     assert devices.resolve_device("cpu") == CPU
 
 
-def test_what_a_gpu_cannot_compute_names_the_way_back(tiny_model):
-    respondent = pm.load_respondent(tiny_model, device="cpu")
-    respondent.identity = replace(respondent.identity, device="mps")
-
+def test_what_a_gpu_cannot_compute_names_the_way_back():
     def compute(rows):
         raise NotImplementedError("no such kernel on MPS")
 
     with pytest.raises(RespondentError, match="device='cpu'"):
-        respondent.compute_first([1, 2], compute)
+        prompting._compute_first([1, 2], compute, Identity("a model", device="mps"))
 
 
 def test_asking_takes_a_device_notes_it_and_needs_no_question_twice_on_another(
@@ -235,3 +234,87 @@ def test_the_device_of_a_run_reaches_its_kernel_and_is_refused_before_it(ended, 
     assert ended("run", "03-assessment", "--device", "cuda:9")[0] == 1
     assert ended("run", "03-assessment", "--device", "cpu")[0] == 1
     assert seen == [CPU]
+
+
+def _limited(function, most: int, place: int):
+    """Let a function run out of memory if its argument at a place has more rows than fit."""
+    sizes = []
+
+    def limited(*arguments):
+        sizes.append(len(arguments[place]))
+        if sizes[-1] > most:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return function(*arguments)
+
+    return sizes, limited
+
+
+def test_replies_that_do_not_fit_into_memory_are_halved_and_none_is_lost(tiny_talker, monkeypatch):
+    loaded = load_model(tiny_talker, "causal")
+    talks = [[{"role": "user", "content": f"I feel calm, {number}."}] for number in range(20)]
+    expected = generation.replies(loaded, talks, temperature=1.0, max_tokens=4)
+    sizes, limited = _limited(generation._generate, 6, 1)
+    monkeypatch.setattr(generation, "_generate", limited)
+    kept = {}
+
+    replies = generation.replies(
+        loaded, talks, temperature=1.0, max_tokens=4, keep=kept.__setitem__
+    )
+
+    assert replies == expected
+    assert kept == dict(enumerate(expected))
+    assert sizes == [20, 10, 5, 5, 5, 5]
+
+
+def test_options_that_do_not_fit_into_memory_are_halved_and_none_is_lost(tiny_talker, monkeypatch):
+    scorer = option_table._ReplyScorer(tiny_talker, Identity("m"))
+    questions = [(("", f"I feel calm, {number}."), ["yes", "no"]) for number in range(20)]
+    expected = scorer(questions, False)
+    sizes, limited = _limited(scorer._logits_from, 6, 0)
+    monkeypatch.setattr(scorer, "_logits_from", limited)
+
+    np.testing.assert_allclose(scorer(questions, False), expected, atol=1e-5)
+    assert sizes[:3] == [16, 8, 4]
+    assert max(sizes[2:]) == 4
+
+
+def test_a_batch_of_a_decoder_grows_with_the_memory_of_a_card_alone(cuda):
+    assert lengths.batch_rows(MINILM, CPU, "float32", 100, 16) == 16
+    assert lengths.batch_rows(MINILM, CUDA, "float32", 100, 16) == 256
+    # 40 GB hold 54,253 tokens of 737,280 bytes.
+    assert lengths.batch_rows(LARGE, CUDA, "float32", 1000, 16) == 54
+
+
+def test_tf32_that_is_allowed_after_loading_is_refused_at_the_next_question(monkeypatch):
+    identity = Identity("m", device="cuda")
+    assert prompting._compute_first([1, 2], sum, identity) == ([1, 2], 3)
+    if hasattr(torch.backends.cudnn, "conv"):
+        assert torch.backends.cudnn.conv.fp32_precision == "ieee"
+
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    with pytest.raises(RespondentError, match="TF32"):
+        prompting._compute_first([1, 2], lambda rows: pytest.fail("it was computed"), identity)
+
+
+def test_weights_are_read_in_the_precision_that_is_asked_for(tiny_model):
+    model, _ = load_model(tiny_model, "classifier", dtype="bfloat16")
+    whole, _ = load_model(tiny_model, "classifier")
+    assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
+    assert {weight.dtype for weight in whole.parameters()} == {torch.float32}
+    for name, weight in whole.state_dict().items():
+        assert torch.equal(weight.to(torch.bfloat16), model.state_dict()[name])
+
+
+def test_where_nothing_is_packed_only_query_key_and_value_are_copied(tiny_model, monkeypatch):
+    model = load_model(tiny_model, "classifier", dtype="float16")[0]
+    places = {weight.data_ptr() for weight in model.parameters()}
+    copied = []
+    plain = fast._packed_linear
+
+    def note(weight, bias, activation=""):
+        copied.append(weight.data_ptr() not in places)
+        return plain(weight, bias, activation)
+
+    monkeypatch.setattr(fast, "_packed_linear", note)
+    fast.packed_forward(model.state_dict(), model.config)
+    assert sum(copied) == model.config.num_hidden_layers

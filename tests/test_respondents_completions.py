@@ -225,11 +225,11 @@ def test_a_stopped_run_goes_on_where_it_was_whatever_the_batches(masked, tmp_pat
     whole = _mine(masked, TEMPLATES, tmp_path / "a", k=3)
     real, asked = mining._masked, []
 
-    def stops_once(network, tokenizer, batch, *rest):
+    def stops_once(network, tokenizer, batch, **options):
         asked.extend(batch)
         if len(asked) == 2:
             raise KeyboardInterrupt
-        return real(network, tokenizer, batch, *rest)
+        return real(network, tokenizer, batch, **options)
 
     monkeypatch.setattr(mining, "_masked", stops_once)
     monkeypatch.setattr(mining, "_BATCH", 1)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import tokenizers
 import torch
 from huggingface_hub import constants
 from hypothesis import assume, given, settings
@@ -118,6 +119,34 @@ def test_a_text_split_once_gives_the_tokenizers_own_tokens(architecture, save_ti
     own = tokenizer(*map(list, zip(*pairs, strict=True)))
     joined = nli._tokenize_once(tokenizer, pairs)
     assert {name: [row[name] for row in joined] for name in own} == dict(own)
+
+
+@pytest.mark.parametrize("kinds", [True, False])
+def test_texts_are_flattened_to_the_tokens_types_and_positions_of_each(kinds):
+    features = [{"input_ids": ids} for ids in ([7], [3, 4], [5, 6], [1, 2, 9])]
+    for text in features if kinds else []:
+        text["token_type_ids"] = [0] + [1] * (len(text["input_ids"]) - 1)
+
+    (words, types, positions), groups, first = fast._flat_texts(features, 2)
+
+    assert words.tolist() == [7, 3, 4, 5, 6, 1, 2, 9]
+    assert types.tolist() == ([0, 0, 1, 0, 1, 0, 1, 1] if kinds else [0] * 8)
+    assert positions.tolist() == [2, 2, 3, 2, 3, 2, 3, 4]
+    assert groups == [(0, 1, 1), (1, 2, 2), (5, 1, 3)]
+    assert first.tolist() == [0, 1, 3, 5]
+    assert {words.dtype, types.dtype, positions.dtype, first.dtype} == {torch.int64}
+
+
+def test_a_tokenizer_that_puts_the_second_text_first_is_asked_for_each_pair(tiny_model):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    backend = tokenizer.backend_tokenizer
+    pairs = [("I feel calm.", "It happens."), ("It happens.", "I feel nervous.")]
+    assert nli._tokenize_once(tokenizer, pairs) is not None
+    backend.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A", pair="[CLS] $B [SEP] $A",
+        special_tokens=[(name, backend.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
+    )  # fmt: skip
+    assert nli._tokenize_once(tokenizer, pairs) is None
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -112,6 +112,8 @@ def check_float32(device: torch.device, dtype: str, name: str = "The model") -> 
         return
 
     torch.backends.cudnn.allow_tf32 = False
+    if hasattr(torch.backends.cudnn, "conv"):  # since torch 2.9, this setting comes first
+        torch.backends.cudnn.conv.fp32_precision = "ieee"
 
     try:
         exact = torch.get_float32_matmul_precision() == "highest"

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from ..checks import check_choice
 from ..exceptions import RespondentError, out_of_memory
 from .chat_templates import _check_template
-from .devices import check_float32
 from .model_files import TOKENIZER_FILES, read_json
 from .sources import Source, find
 
@@ -66,6 +65,7 @@ def load_model(
     *,
     config: PreTrainedConfig | None = None,
     tokenizer: PreTrainedTokenizerBase | None = None,
+    dtype: str = "float32",
     fresh: bool = False,
     what: str = "",
     **options: object,
@@ -82,6 +82,8 @@ def load_model(
         A configuration; by default the model's own, as :func:`load_config` returns it.
     tokenizer : PreTrainedTokenizerBase, optional
         A loaded tokenizer, for models that share one.
+    dtype : str
+        Precision in which the weights are read. An adapter is always merged in float32.
     fresh : bool
         Whether weights that are missing from the checkpoint may be random, to be trained; by
         default, missing weights are an error.
@@ -93,8 +95,8 @@ def load_model(
     Returns
     -------
     model, tokenizer
-        The model, in float32 unless ``dtype`` says otherwise, on the processor, in evaluation mode;
-        and its tokenizer. An encoder whose checkpoint lacks the pooler is loaded without it.
+        The model, on the processor, in evaluation mode; and its tokenizer. An encoder whose
+        checkpoint lacks the pooler is loaded without it.
 
     Raises
     ------
@@ -119,6 +121,7 @@ def load_model(
         config = load_config(source)
 
     builder = _choose_builder(name, what, head, config)
+    precision = "float32" if source.base is not None else dtype
     with quietly(), loading_errors(name, what):
         model, report = builder.from_pretrained(
             source.fetch(),
@@ -128,7 +131,8 @@ def load_model(
             output_loading_info=True,
             # The error would otherwise refer to a report that is not shown.
             ignore_mismatched_sizes=True,
-            **{"dtype": torch.float32} | options,
+            dtype=getattr(torch, precision),
+            **options,
         )
 
     missing = set(report["missing_keys"])
@@ -377,7 +381,6 @@ def to_device(
     """Move a model to its device and precision; raise an error if it does not fit."""
     import torch
 
-    check_float32(device, dtype, name)
     module: torch.nn.Module = model
     with loading_errors(name, f"a model in {dtype} on {device}"):
         module.to(device=device, dtype=getattr(torch, dtype))

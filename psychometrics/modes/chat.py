@@ -359,7 +359,8 @@ def _endpoint_error() -> RespondentError | None:
 def _load(respondent: str | Path, dtype: str, raw: bool) -> _Writer:
     """Return the function :func:`psychometrics.modes.generation.replies` for a model."""
     source = find(respondent)
-    model, tokenizer = load_model(source, "causal", what="a causal language model, which can reply")
+    kind = "a causal language model, which can reply"
+    model, tokenizer = load_model(source, "causal", dtype=dtype, what=kind)
     tokenizer.name_or_path = source.name
     if raw:
         tokenizer.chat_template = _RAW

@@ -8,6 +8,7 @@ and the lexicon are also in this file, because only mining reads them.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from tqdm import tqdm
 
 from ..checks import check_flags, check_numbers
 from ..data import fetch, text_table
-from ..exceptions import ParameterError, RespondentError, out_of_memory
+from ..exceptions import ParameterError, RespondentError
 from ..files import sha256
 from ..models.devices import resolve_device
 from ..models.embedded import embedded_head, load_masked_lm
@@ -32,7 +33,7 @@ from ..models.sources import find
 from ..paths import data_dir
 from ..store import StoredAnswers, key_of
 from .mode import Identity
-from .prompting import _check_finite
+from .prompting import _check_finite, _compute_first
 
 _Completion = tuple[str, float]  # text and log-probability
 # A function from the new tokens of several rows, and the continued rows, to their next logits.
@@ -118,23 +119,19 @@ def mine(
     origin = [_HANDLING, name, digest, json.dumps(options)]
     keys = {text: [key_of(*origin, text, str(rank + 1)) for rank in range(k)] for text in templates}
     device = resolve_device(None)
+    identity = Identity("The model with these templates", device=str(device))
     manifest = {"model": name, "revision": digest, "device": str(device), **options}
     with StoredAnswers(store, "completions", "templates", name, manifest, _COLUMNS) as stored:
         missing = [text for text in keys if keys[text][0] not in stored]
         if missing:
             loaded = load_masked_lm() if model == "embedded" else load_model(find(model), kind)
             network = to_device(loaded[0], device, "float32", name)
-            complete = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
+            fill = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
+            complete = functools.partial(fill, network, loaded[1], k=k, whole_words=whole_words)
             with tqdm(total=len(missing), desc=name, unit="template", disable=not progress) as bar:
-                for start in range(0, len(missing), _BATCH):
-                    batch = missing[start : start + _BATCH]
-                    try:
-                        completions = complete(network, loaded[1], batch, k, whole_words)
-                    except Exception as error:
-                        if not out_of_memory(error):
-                            raise
-                        raise RespondentError.of("The model with these templates", error) from error
-
+                while missing:
+                    batch, completions = _compute_first(missing[:_BATCH], complete, identity)
+                    missing = missing[len(batch) :]
                     rows = _rows(batch, completions)
                     stored.collect(rows, [key for text in batch for key in keys[text]], len(batch))
                     bar.update(len(batch))

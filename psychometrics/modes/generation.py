@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 from jinja2.exceptions import TemplateError
 
-from ..exceptions import ParameterError, RespondentError, out_of_memory
+from ..exceptions import ParameterError, RespondentError
 from ..models.chat_templates import fill_template
-from ..models.lengths import check_length, vocabulary_size
+from ..models.lengths import batch_rows, check_length, vocabulary_size
+from .mode import Identity
+from .prompting import _compute_first
 from .replies import THOUGHT_MARK, THOUGHTS_BEGUN
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 HANDLING = "generate-1"
 """The version of reply generation, which is part of the key of a stored reply."""
 
+_BATCH = 32  # on a processor; on a GPU it may be larger
 # Most tokens of a mark at the end of a prompt.
 _MARK_TOKENS = 16
 # Kinds of models that treat padding as text, so that they get one conversation at a time.
@@ -54,7 +57,7 @@ def replies(
     temperature: float = 0.0,
     max_tokens: int = 256,
     seeds: Sequence[int] | None = None,
-    batch: int = 32,
+    batch: int | None = None,
     forms: Sequence[_Form | None] | None = None,
     keep: Callable[[int, _WrittenReply], None] | None = None,
 ) -> list[_WrittenReply]:
@@ -77,9 +80,10 @@ def replies(
     seeds : sequence of N int, optional
         Seeds of the replies, by default 0 to N - 1. Each reply is drawn with its own seed,
         independently of its batch.
-    batch : int
-        Number of conversations per batch; the conversations of a batch have similar lengths. The
-        size of batches can change a reply only through rounding: often in bfloat16, almost never in
+    batch : int, optional
+        Number of conversations per batch; the conversations of a batch have similar lengths. By
+        default it is 32, and more on a CUDA device with enough free memory. If memory runs out, it
+        is halved. It can change a reply only through rounding: often in bfloat16, almost never in
         float32.
     forms : sequence of N forms or None, optional
         Form of each reply: a list of parts, each a list of alternative texts. Only tokens that
@@ -96,7 +100,7 @@ def replies(
     ------
     RespondentError
         The tokenizer has no chat template, no token ends a reply, a conversation is too long for
-        the model, or memory runs out.
+        the model, or one conversation does not fit into memory.
     ParameterError
         A number is out of range, or a form has no text.
 
@@ -120,24 +124,27 @@ def replies(
     check_length(encoded, model, tokenizer, max_tokens)
     form_tokens = [_form_tokens(tokenizer, form, ends) for form in forms]
 
+    dtype = str(model.dtype).removeprefix("torch.")
+    identity = Identity("The model with these conversations", dtype=dtype, device=str(model.device))
     if model.config.model_type in _SEES_PADDING:
         batch = 1
+    elif batch is None:
+        longest = max(map(len, encoded)) + max_tokens
+        batch = batch_rows(model.config, model.device, dtype, longest, _BATCH)
 
-    written: dict[int, _WrittenReply] = {}
-    ordered = sorted(range(count), key=lambda i: len(encoded[i]))
-    for start in range(0, count, batch):
-        places = ordered[start : start + batch]
+    def generate(places: list[int]) -> list[list[int]]:
         choose = _TokenChoice(
             temperature, [seeds[i] for i in places], [form_tokens[i] for i in places]
         )
-        try:
-            padding = tokenizer.pad_token_id
-            texts = [encoded[i] for i in places]
-            out = _generate(model, texts, max_tokens, ends, padding, choose)
-        except Exception as error:
-            if not out_of_memory(error):
-                raise
-            raise RespondentError.of("The model with these conversations", error) from error
+        texts = [encoded[i] for i in places]
+        return _generate(model, texts, max_tokens, ends, tokenizer.pad_token_id, choose)
+
+    written: dict[int, _WrittenReply] = {}
+    waiting = sorted(range(count), key=lambda i: len(encoded[i]))
+    while waiting:
+        places, out = _compute_first(waiting[:batch], generate, identity)
+        batch = len(places)
+        waiting = waiting[batch:]
 
         for i, row in zip(places, out, strict=True):
             end = next((at for at, token in enumerate(row) if token in ends), None)

@@ -16,7 +16,7 @@ from ..models.lengths import check_length, vocabulary_size
 from ..models.loading import load_model, text_config, to_device
 from ..models.sources import Source
 from .mode import Conditions, Identity
-from .prompting import PromptMode, _PromptRespondent
+from .prompting import PromptMode, _compute_first, _PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -45,9 +45,10 @@ class _LMRespondent(_PromptRespondent):
         """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
         waiting = sorted(set(prompts), key=_without_intensifier)
         while waiting:
-            batch, values = self.compute_first(
+            batch, values = _compute_first(
                 waiting[: self.batch_size],
                 lambda rows: self.score(self.model, self.tokenizer, rows),
+                self.identity,
             )
             if len(waiting) > len(batch):
                 self.batch_size = len(batch)

@@ -22,7 +22,6 @@ import torch
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..files import digest_text
-from ..models.devices import check_float32
 from ..models.embedded import embedded_weights, load_embedded
 from ..models.fast import fast_forward, packed_forward
 from ..models.lengths import batch_tokens, token_limit
@@ -31,7 +30,7 @@ from ..models.sources import Source
 from ..models.vectors import is_wording, worded
 from ..paths import data_dir
 from .nli_labels import _entailment_of_two, _labels_from_pairs, labels_from_names
-from .prompting import PromptMode, _all_equal, _PromptRespondent
+from .prompting import PromptMode, _all_equal, _compute_first, _PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -80,7 +79,6 @@ class NLIRespondent(_PromptRespondent):
 
         self.identity = identity
         device = torch.device(identity.device or "cpu")
-        check_float32(device, dtype, identity.respondent_id)
         weights, self.tokenizer, config = embedded_weights(identity.respondent_id)
         precision: torch.dtype = getattr(torch, dtype)
         weights = {name: weight.to(device, precision) for name, weight in weights.items()}
@@ -138,8 +136,8 @@ class NLIRespondent(_PromptRespondent):
         while order:
             width = len(encoded[order[0]]["input_ids"])
             planned = order[: max(1, self.token_budget // width)]
-            batch, logits = self.compute_first(
-                planned, lambda rows: self._logits([encoded[i] for i in rows])
+            batch, logits = _compute_first(
+                planned, lambda rows: self._logits([encoded[i] for i in rows]), self.identity
             )
             if len(batch) < len(planned):
                 self.token_budget = width * len(batch)
@@ -307,27 +305,44 @@ def _tokenize_once(
 
     Return None if the tokenizer does not simply split both texts separately and join them.
     """
-    parts = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
-
     if not tokenizer.is_fast:
         return None
     example = tokenizer(*pairs[0], verbose=False)
-    splitter = tokenizer.backend_tokenizer
-    if set(example) - set(parts):
+    if set(example) - {"input_ids", "token_type_ids", "attention_mask"}:
         return None
 
+    splitter = tokenizer.backend_tokenizer
     texts = list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
     encodings = splitter.encode_batch_fast(texts, add_special_tokens=False)
     alone = dict(zip(texts, encodings, strict=True))
+    ids = {text: encoding.ids for text, encoding in alone.items()}
+
+    # The tokens added before, between and after two texts are the same for all pairs.
+    pair = splitter.post_process(*(alone[text] for text in pairs[0]))
+    places = [place for place, added in enumerate(pair.special_tokens_mask) if not added]
+    first = len(ids[pairs[0][0]])
+    if not 0 < first < len(places):
+        return None
+    begin = places[0]
+    middle = places[first]
+    end = places[-1] + 1
+    pair_ids = pair.ids
+    types = pair.type_ids
+
     joined = []
     for premise, hypothesis in pairs:
-        encoding = splitter.post_process(alone[premise], alone[hypothesis])
-        joined.append({name: getattr(encoding, parts[name]) for name in example})
+        head = pair_ids[:begin] + ids[premise] + pair_ids[begin + first : middle]
+        tail = ids[hypothesis]
+        row = {"input_ids": head + tail + pair_ids[end:]}
+        row["token_type_ids"] = [types[0]] * len(head) + [types[middle]] * len(tail) + types[end:]
+        row["attention_mask"] = [1] * len(row["input_ids"])
+        joined.append({name: row[name] for name in example})
 
-    return joined if joined[0] == dict(example) else None
+    agrees = all(joined[i] == dict(tokenizer(*pairs[i], verbose=False)) for i in (0, -1))
+    return joined if agrees else None
 
 
-def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load_classifier(source: Source, dtype: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     written = source.config
     config = load_config(source)
     numbers = written.get("label2id")
@@ -342,7 +357,9 @@ def _load_classifier(source: Source) -> tuple[PreTrainedModel, PreTrainedTokeniz
                 kind="labels",
             )
 
-    model, tokenizer = load_model(source, "classifier", config=config, what="an NLI classifier")
+    model, tokenizer = load_model(
+        source, "classifier", config=config, dtype=dtype, what="an NLI classifier"
+    )
     if tokenizer.pad_token_id is None and not decodes(config):
         raise RespondentError(
             f"{source.name} has no pad_token: add one to tokenizer_config.json.", kind="incomplete"
@@ -391,9 +408,9 @@ class NLI(PromptMode):
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)
         elif by_words:
-            model, tokenizer = load_model(source, "causal")
+            model, tokenizer = load_model(source, "causal", dtype=identity.precision)
         else:
-            model, tokenizer = _load_classifier(source)
+            model, tokenizer = _load_classifier(source, identity.precision)
 
         model = to_device(model, device, identity.precision, source.name)
         if by_words:

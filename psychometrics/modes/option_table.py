@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +22,17 @@ from ..checks import check_three
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError, RespondentError
 from ..models.chat_templates import fill_template
-from ..models.devices import resolve_device
-from ..models.lengths import check_length
+from ..models.devices import check_float32, resolve_device
+from ..models.lengths import batch_rows, check_length
 from ..models.loading import load_config, load_model, to_device
 from ..models.sources import find
 from ..questionnaires import Item, Questionnaire
 from ..store import StoredAnswers, key_of
 from .chat import _first_tokens
 from .messages import _system_for_choice, messages, option_labels
-from .mode import Asking
+from .mode import Asking, Identity
 from .nli import NLI, PROBABILITIES
-from .prompting import _check_finite
+from .prompting import _check_finite, _compute_first
 
 if TYPE_CHECKING:
     from .prompting import Prompt
@@ -267,8 +268,9 @@ def _by_logits(
     new = rows[[key not in stored for key in rows["key"]]].drop_duplicates("key")
     bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
     groups = [group for _, group in new.groupby("prompt")]  # prompts of similar length together
-    for start in range(0, len(groups), _BATCH):
-        batch = groups[start : start + _BATCH]
+    most = 16 * _BATCH if resolve_device(None).type == "cuda" else _BATCH
+    for start in range(0, len(groups), most):
+        batch = groups[start : start + most]
         questions = [(group["prompt"].iloc[0], list(group["reply"])) for group in batch]
         replies = pd.concat(batch)
         scored = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in replies["prompt"]]})
@@ -387,14 +389,15 @@ def _shares(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.f
 class _ReplyScorer:
     """A causal or encoder-decoder model that scores replies after prompts."""
 
-    def __init__(self, name_or_path: str | Path, dtype: str) -> None:
+    def __init__(self, name_or_path: str | Path, identity: Identity) -> None:
         source = find(name_or_path)
         self.decodes = bool(load_config(source).is_encoder_decoder)
         head = "encoder-decoder" if self.decodes else "causal"
         kinds = "a causal or an encoder-decoder model, which continues a text"
-        model, self.tokenizer = load_model(source, head, what=kinds)
+        model, self.tokenizer = load_model(source, head, dtype=identity.precision, what=kinds)
         self.device = resolve_device(None)
-        self.model: Any = to_device(model, self.device, dtype, source.name)
+        self.identity = replace(identity, device=str(self.device))
+        self.model: Any = to_device(model, self.device, identity.precision, source.name)
 
     @torch.inference_mode()
     def __call__(
@@ -440,14 +443,20 @@ class _ReplyScorer:
         for number, (context, ids) in enumerate(sequences):
             groups.setdefault(tuple(context + ids[:-1]), []).append(number)
 
-        texts = list(groups)
+        waiting = list(groups)
         scored = {}
-        check_length([list(tokens) for tokens in texts], self.model, self.tokenizer)
+        check_length([list(tokens) for tokens in waiting], self.model, self.tokenizer)
+        longest = max(map(len, waiting))
+        size = batch_rows(self.model.config, self.device, self.identity.precision, longest, _BATCH)
 
-        for start in range(0, len(texts), _BATCH):
-            batch = texts[start : start + _BATCH]
+        def read(batch: list[tuple[int, ...]]) -> tuple[int, torch.Tensor]:
             place = min(len(sequences[number][0]) for row in batch for number in groups[row]) - 1
-            logits = self._logits_from(batch, place)
+            return place, self._logits_from(batch, place)
+
+        while waiting:
+            batch, (place, logits) = _compute_first(waiting[:size], read, self.identity)
+            size = len(batch)
+            waiting = waiting[size:]
 
             for row, tokens in enumerate(batch):
                 for number in groups[tokens]:
@@ -490,6 +499,7 @@ class _ReplyScorer:
         return logits[:, place - width :].float()
 
     def _encoder_decoder(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
+        check_float32(self.device, self.identity.precision, self.identity.respondent_id)
         scored = []
         start = self.model.config.decoder_start_token_id
         for context, ids in sequences:

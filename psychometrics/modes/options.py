@@ -204,7 +204,7 @@ class Options(Mode):
             return None
         if identity.by == "entailment":
             return NLI("nli").open(respondent, identity)
-        return self._when_asked(lambda: _ReplyScorer(respondent, identity.precision))
+        return self._when_asked(lambda: _ReplyScorer(respondent, identity))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Ask for the probability of every option of every item.

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from ..exceptions import RespondentError, out_of_memory
 from ..files import digest_text
-from ..models.devices import resolve_device, resolve_dtype
+from ..models.devices import check_float32, resolve_device, resolve_dtype
 from ..models.sources import Source, find
 from ..questionnaires.prompts import prompts as prompt_table
 from ..store import CHUNK, StoredAnswers, key_of
@@ -319,32 +319,41 @@ class _PromptRespondent:
         """Yield prompts with their answers, batch by batch, each distinct prompt once."""
         raise NotImplementedError
 
-    def compute_first(
-        self, rows: list[_Row], compute: Callable[[list[_Row]], _Computed]
-    ) -> tuple[list[_Row], _Computed]:
-        """Compute as many rows as memory allows, from the first on; return both rows and result."""
-        while True:
-            try:
-                return rows, compute(rows)
-            except Exception as error:
-                device = self.identity.device or "cpu"
-                if isinstance(error, NotImplementedError) and device != "cpu":
-                    raise RespondentError(
-                        f"{self.identity.respondent_id} needs an operation that torch lacks on "
-                        f"{device}: use device='cpu'."
-                    ) from error
 
-                if not out_of_memory(error):
-                    raise
-                if len(rows) == 1:
-                    raise RespondentError.of(self.identity.respondent_id, error) from None
+def _compute_first(
+    rows: list[_Row], compute: Callable[[list[_Row]], _Computed], identity: Identity
+) -> tuple[list[_Row], _Computed]:
+    """Compute as many rows as memory allows, from the first on; return both rows and result.
 
-            # Outside of the except block, where the error no longer keeps tensors alive.
-            rows = rows[: len(rows) // 2]
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-            elif torch.backends.mps.is_available():
-                torch.mps.empty_cache()
+    The precision is checked at each call, since a process may allow TF32 at any time.
+
+    Examples
+    --------
+    >>> _compute_first([1, 2, 3], sum, Identity("The model"))
+    ([1, 2, 3], 6)
+    """
+    device = torch.device(identity.device or "cpu")
+    check_float32(device, identity.precision, identity.respondent_id)
+
+    while True:
+        try:
+            return rows, compute(rows)
+        except Exception as error:
+            if isinstance(error, NotImplementedError) and device.type != "cpu":
+                raise RespondentError(
+                    f"{identity.respondent_id} needs an operation that torch lacks on {device}: "
+                    "use device='cpu'."
+                ) from error
+
+            if not out_of_memory(error):
+                raise
+            if len(rows) == 1:
+                raise RespondentError.of(identity.respondent_id, error) from None
+
+        # Outside of the except block, where the error no longer keeps tensors alive.
+        rows = rows[: len(rows) // 2]
+        if device.type != "cpu":
+            torch.get_device_module(device).empty_cache()
 
 
 def _check_finite(values: Any, identity: Identity) -> None:
