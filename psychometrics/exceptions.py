@@ -114,6 +114,7 @@ class MissingPackageError(PsychometricsError, ImportError):
         "nbformat": "book",
         "networkx": "book",
         "nh3": "book",
+        "onnxscript": "book",
         "papermill": "book",
         "pybtex": "book",
         "pypdf": "book",

@@ -344,7 +344,7 @@ def _scores(table: pd.DataFrame) -> pd.DataFrame:
     return frame.melt(list(frame)[3:], ["a", "b", "c"], "item_id", "score")
 
 
-def _crossed(table: pd.DataFrame) -> pd.DataFrame:
+def _as_runs(table: pd.DataFrame) -> pd.DataFrame:
     return table.melt(ignore_index=False, var_name="run", value_name="score").reset_index(
         names="respondent_id"
     )
@@ -363,12 +363,12 @@ BOUNDED = {
         [("low", "high", -np.inf, 1), ("omega_low", "omega_high", 0, 1)],
     ),
     "generalisability": (
-        lambda table: reliability.generalisability(_crossed(table), ["respondent_id", "run"]),
+        lambda table: reliability.generalisability(_as_runs(table), ["respondent_id", "run"]),
         [("relative_low", "relative_high", 0, 1), ("absolute_low", "absolute_high", 0, 1)],
     ),
     "design_study": (
         lambda table: reliability.design_study(
-            _crossed(table), ["respondent_id", "run"], {"run": [1, 9]}
+            _as_runs(table), ["respondent_id", "run"], {"run": [1, 9]}
         ),
         [("relative_low", "relative_high", 0, 1), ("absolute_low", "absolute_high", 0, 1)],
     ),

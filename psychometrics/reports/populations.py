@@ -344,7 +344,7 @@ def combine_draws(by_base: Mapping[str, pd.DataFrame], counts: pd.Series) -> pd.
 
     Examples
     --------
-    >>> draws = {name: pd.DataFrame({"alpha": [value]}, ["matched"])
+    >>> draws = {name: pd.DataFrame({"alpha": value}, list(SIZES))
     ...          for name, value in {"a": 0.2, "b": 0.5}.items()}
     >>> float(combine_draws(draws, pd.Series({"a": 2, "b": 1}))["alpha"].round(2).iloc[0])
     0.3
