@@ -47,7 +47,7 @@ from .nulls import evidence
 from .nulls.respondents import null_answers, null_distribution
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
-from .reports import agreement, answer_profiles, contamination, populations, profiles, rules
+from .reports import agreement, answer_profiles, populations, profiles, rules
 from .store import compact, manifests
 
 __version__: str
@@ -67,7 +67,6 @@ __all__ = [
     "categories",
     "checks",
     "compact",
-    "contamination",
     "data",
     "endpoints",
     "evidence",

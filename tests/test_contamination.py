@@ -14,7 +14,7 @@ from psychometrics.cli import app
 from psychometrics.exceptions import RespondentError
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
-from psychometrics.reports import contamination
+from psychometrics_book.studies import contamination
 from tests.tiny import save_tiny_decoder
 
 

@@ -36,7 +36,7 @@ LAYERS = (
     {"authoring"},
 )
 """Rooms from the foundation up: each imports from the layers below its own; others come on top."""
-LARGEST = {"code lines": 19_508, "public constants": 60, "root modules": 10}
+LARGEST = {"code lines": 19_406, "public constants": 60, "root modules": 10}
 """Today's sizes. They only fall: whoever adds lines removes at least as many."""
 
 

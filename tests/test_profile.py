@@ -515,12 +515,6 @@ def test_each_base_of_the_study_is_shown_once_and_never_the_models_own():
         assert set(found["respondents"]) == {"this model", *(f"heads on {n}" for n in shown)}
 
 
-def test_a_table_of_an_assessment_has_its_former_key_with_a_warning(store, challenges):
-    assessment = assess(SMALL, challenges, against=None, store=store)
-    with pytest.warns(DeprecationWarning, match=r"assessment\.scores"):
-        assert assessment["scores"] is assessment.scores
-
-
 def test_a_head_without_any_trend_counts_as_less_regular_than_the_model(challenges):
     own = _answered(challenges, stance=True)
     heads = pm.null_answers(challenges, "random-heads", 40)

@@ -21,7 +21,6 @@ from .options import (
     Conditions,
     DryRun,
     Mode,
-    Output,
     Store,
     _load_extra,
     app,
@@ -276,25 +275,6 @@ def _table(
         typer.echo(f"psychometrics: {row.respondent_id}: {row.note}", err=True)
 
     raise typer.Exit(int(tables["scores"]["questionnaire"].isna().any()))
-
-
-@app.command("contamination", rich_help_panel=_PANEL)
-def _contamination(
-    models: Annotated[list[str], Argument(metavar="MODEL...", help="Causal language models.")],
-    output: Output = None,
-) -> None:
-    """Measure whether models know the IPIP by heart: its order, its wording, its scoring key.
-
-    Each sign is compared with what a model cannot have read: random orders, the wording of placebo
-    items, keys dealt at random. The table is printed, or written to --output (.csv, .json or
-    .parquet).
-    """
-    import pandas as pd
-
-    if output is not None:
-        output = pm.answers.files.check_answers_file(output, has_items=False)
-    tables = [pm.contamination.contamination(model) for model in models]
-    write_table(pd.concat(tables, ignore_index=True), output)
 
 
 def _settings_of_asking(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,15 +107,6 @@ class Assessment:
     def is_judged_on_own_base(self) -> bool:
         """Whether random heads on the model's own base decide about it."""
         return self.base is not None and self.base.is_own
-
-    def __getitem__(self, table: str) -> pd.DataFrame:
-        """Return a table by its name, as from the dictionary that ``assess`` returned in 1.0."""
-        warnings.warn(
-            f"assessment[{table!r}] is assessment.{table} now, and works until version 2.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return getattr(self, table)
 
 
 def assess(

@@ -217,3 +217,22 @@ def _study_report(study: _StudyFile, output: Output = None, store: Store = None)
     tables = book.runs.write_report("study", asked, [page], folder / "report.ipynb")
     book.checklist.to_markdown(tables["tab-study-checklist"], page.with_name("checklist.md"))
     typer.echo(f"open {page}; {page.with_name('checklist.md')} is the reporting checklist")
+
+
+@app.command("contamination", rich_help_panel="Models")
+def _contamination(
+    models: Annotated[list[str], Argument(metavar="MODEL...", help="Causal language models.")],
+    output: Output = None,
+) -> None:
+    """Measure whether models know the IPIP by heart: its order, its wording, its scoring key.
+
+    Each sign is compared with what a model cannot have read: random orders, the wording of placebo
+    items, keys dealt at random. The table is printed, or written to --output (.csv, .json or
+    .parquet).
+    """
+    import pandas as pd
+
+    if output is not None:
+        output = pm.answers.files.check_answers_file(output, has_items=False)
+    tables = [book.studies.contamination.contamination(model) for model in models]
+    write_table(pd.concat(tables, ignore_index=True), output)

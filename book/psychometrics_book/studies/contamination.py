@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..exceptions import RespondentError
-from ..models.lengths import token_limit
-from ..models.loading import load_model
-from ..paths import data_dir
-from ..questionnaires import Questionnaire, load_questionnaire
+from psychometrics.exceptions import RespondentError
+from psychometrics.models.lengths import token_limit
+from psychometrics.models.loading import load_model
+from psychometrics.paths import data_dir
+from psychometrics.questionnaires import Questionnaire, load_questionnaire
 
 if TYPE_CHECKING:
     import torch
