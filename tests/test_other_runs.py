@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import zlib
@@ -15,7 +16,7 @@ from bs4 import BeautifulSoup
 import psychometrics as pm
 import psychometrics_book as book
 from psychometrics.modes import nli
-from psychometrics.paths import notebooks_dir
+from psychometrics.paths import data_dir, notebooks_dir
 from psychometrics_book import claims, runs
 from psychometrics_book.prose import _normal
 from tests.tiny import save_tiny_masked_lm
@@ -260,3 +261,64 @@ def test_what_each_chapter_found_is_said_of_the_published_run(pages):
     assert answers
     assert all("Written for the published run." in one.get_text() for one in answers)
     assert ":header-rows:" not in body.get_text()
+
+
+def _read_cell(text: str, folder: Path, chapter: str) -> dict[str, float] | float | None:
+    """Return a row of a run's CSV with its ``value``, without the code that pages use; or a bar."""
+    where, bracket, inside = text.rstrip("]").partition("[")
+    if not bracket:
+        return pd.to_numeric(pd.Series([text]), errors="coerce").iloc[0]
+    number, _, table = where.rpartition("/")
+    if "*" in inside or not chapter.startswith(number) or not (folder / f"{table}.csv").is_file():
+        return None
+
+    (words,) = csv.reader([inside], skipinitialspace=True)
+    *labels, column = words
+    rows = csv.DictReader((folder / f"{table}.csv").read_text(encoding="utf-8").splitlines())
+    matches = [row for row in rows if list(row.values())[: len(labels)] == labels]
+    if len(matches) != 1 or column not in matches[0]:
+        return None
+
+    row = {name: pd.to_numeric(value, errors="coerce") for name, value in matches[0].items()}
+    prefix = f"{column} " if f"{column} low" in row else ""
+    return {"value": row[column], "low": row.get(f"{prefix}low"), "high": row.get(f"{prefix}high")}
+
+
+def _follows(rule: str, cell: dict[str, float], bar: float) -> bool | None:
+    match rule:
+        case "above":
+            return cell["value"] > bar
+        case "below":
+            return cell["value"] < bar
+        case "has the sign of":
+            return cell["value"] * bar > 0
+        case "includes":
+            return cell["low"] <= bar <= cell["high"]
+        case "excludes":
+            return not cell["low"] <= bar <= cell["high"]
+    return None
+
+
+@every_chapter
+def test_each_verdict_on_a_sentence_follows_from_the_tables_of_the_run(pages, chapter):
+    executed, _ = pages(chapter)
+    verdicts = claims.judged_sentences(executed).set_index("sentence")["verdict"]
+    rules = pd.read_csv(data_dir() / "expectations.csv", dtype=str, keep_default_na=False)
+    recomputed = 0
+    for sentence, part in rules[rules["chapter"] == chapter].groupby("sentence"):
+        results = []
+        for row in part.itertuples():
+            cell = _read_cell(row.cell, executed.with_suffix(""), chapter)
+            bar = _read_cell(row.bar, executed.with_suffix(""), chapter)
+            bar = bar["value"] if isinstance(bar, dict) else bar
+            is_known = cell is not None and not pd.isna([cell["value"], bar or 0.0]).any()
+            results.append(_follows(row.rule, cell, bar) if is_known and bar is not None else None)
+
+        if None in results:
+            continue
+        recomputed += 1
+        if verdicts[sentence] == "holds here":
+            assert all(results), sentence
+        elif verdicts[sentence] == "does not hold here":
+            assert not all(results), sentence
+    assert recomputed

@@ -548,7 +548,7 @@ def test_a_notebook_runs_in_a_folder_of_any_name(name, tmp_path, monkeypatch):
 
 
 def test_a_run_whose_copy_was_deleted_is_made_again_in_its_folder(tmp_path, monkeypatch):
-    def run(_notebook, _values, part, progress):
+    def run(_notebook, _values, part):
         part.write_text("{}")
         part.with_suffix("").mkdir()
         (part.with_suffix("") / "tab-x.csv").write_text("new")
@@ -556,7 +556,7 @@ def test_a_run_whose_copy_was_deleted_is_made_again_in_its_folder(tmp_path, monk
     monkeypatch.setattr(runs, "run_notebook", run)
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "tab-x.csv").write_text("old")
-    row = runs._one("01-first-score", {}, tmp_path / "one", "", False)
+    row = runs._run_combination("01-first-score", {}, tmp_path / "one", "")
     assert row["status"] == "run now"
     assert (tmp_path / "one" / "tab-x.csv").read_text() == "new"
 

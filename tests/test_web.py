@@ -160,7 +160,7 @@ def _walk(page, steps: int) -> list[dict]:
 
 @built
 def test_the_keyboard_reaches_the_content_the_search_and_the_theme_and_its_place_is_seen(visit):
-    reached = _walk(visit("using.html"), 60)
+    reached = _walk(visit("using.html"), 80)
     assert "Skip to main content" in reached[0]["name"]
     classes = " ".join(one["where"] for one in reached)
     assert "search-button" in classes

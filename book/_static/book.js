@@ -13,6 +13,14 @@
     }
   }
 
+  /* The theme gives the buttons that unfold a chapter's pages in the list of pages no name. */
+  function nameToggles() {
+    for (const toggle of document.querySelectorAll("summary:has(> .toctree-toggle)")) {
+      const chapter = toggle.closest("li").querySelector("a").textContent;
+      toggle.setAttribute("aria-label", `Pages of ${chapter}`);
+    }
+  }
+
   function name(element) {
     if (element.dataset.label) return element.dataset.label;
     if (element.matches("pre")) return element.closest(".output") ? "Output" : "Code";
@@ -100,6 +108,7 @@
   window.followWide = follow; // for the explorers' tables, which come later
 
   function start() {
+    nameToggles();
     wrapTables();
     // The words of a fold are its name.
     for (const fold of document.querySelectorAll("details.hide > summary")) {
