@@ -292,9 +292,9 @@ def _follows(rule: str, cell: dict[str, float], bar: float) -> bool | None:
             return cell["value"] < bar
         case "has the sign of":
             return cell["value"] * bar > 0
-        case "includes":
+        case "includes" if cell["low"] is not None:
             return cell["low"] <= bar <= cell["high"]
-        case "excludes":
+        case "excludes" if cell["low"] is not None:
             return not cell["low"] <= bar <= cell["high"]
     return None
 

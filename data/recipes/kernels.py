@@ -28,9 +28,9 @@ from psychometrics.nulls.kernels import kernel_statistics
 from psychometrics.nulls.respondents import kernel
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics_book.studies.untrained import REAL
 
 from . import dose
-from .six_bases import plan
 
 BASES = {
     "MiniLM, 3 layers": ("embedded", 3, None),
@@ -41,8 +41,7 @@ BASES = {
     "SmolLM2": ("smollm2", 30, dose.WORDING),
 }
 """Base, layers, and the decoder's wording: the text of most members on it."""
-QUESTIONNAIRES = (*plan.REAL, "ipip20", "placebo_defects", "placebo_weather")
-REAL = plan.REAL
+QUESTIONNAIRES = (*REAL, "ipip20", "placebo_defects", "placebo_weather")
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 SAMPLES = (10, 24, 100)
 HEADS = 2000
@@ -70,11 +69,13 @@ def statistics_table() -> pd.DataFrame:
 
 def save_statistics(table: pd.DataFrame, path: Path) -> None:
     """Save statistics of bases, and leave the rows of other bases unchanged."""
+    order = list(BASES)
     if path.is_file():
         shipped = pd.read_csv(path)
+        order += list(shipped["base"].unique())
         table = pd.concat([shipped[~shipped["base"].isin(table["base"])], table])
 
-    order = [*BASES, *(base.label for base in plan.BASES.values())]
+    order += list(table["base"].unique())
     _write(table.sort_values("base", key=lambda base: base.map(order.index), kind="stable"), path)
 
 
