@@ -32,7 +32,6 @@ from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models import devices, fast, loading, sources
 from psychometrics.models.embedded import acceptability, load_embedded, load_masked_lm
 from psychometrics.models.fast import fast_forward as forward_of
-from psychometrics.models.sources import find
 from psychometrics.modes import identify, load_respondent, nli, nli_labels
 from psychometrics.modes.mode import Identity
 from psychometrics.training import adapt_encoder, train_acceptability, train_nli
@@ -216,8 +215,10 @@ def test_what_is_no_plain_bert_keeps_its_own_forward_pass(save_tiny_model, tmp_p
     [("llama", "float32", False), ("llama", "float32", True), ("llama", "bfloat16", False),
      ("mistral", "float32", False)],
 )  # fmt: skip
-def test_a_decoder_reads_once_what_texts_share_and_answers_alike(architecture, dtype, bias):
-    tokenizer = AutoTokenizer.from_pretrained(find("smollm2").folder)
+def test_a_decoder_reads_once_what_texts_share_and_answers_alike(
+    architecture, dtype, bias, tiny_talker
+):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_talker)
     more = {"attention_bias": bias, "mlp_bias": bias} if bias else {}
     config = AutoConfig.for_model(
         architecture, vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=3,
@@ -231,10 +232,10 @@ def test_a_decoder_reads_once_what_texts_share_and_answers_alike(architecture, d
             torch.nn.init.normal_(parameter)
     wording = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
     identity = Identity("tiny", device="cpu", dtype=dtype)
-    recipe = {"wording": wording, "answers": [" yes", " maybe", " no"]}
+    recipe = {"wording": wording, "answers": ["y", "m", "n"]}  # a token each
     respondent = nli._WordsRespondent(model, tokenizer, identity, recipe)
     assert (respondent._fast_forward is not None) == (architecture == "llama")
-    words = [tokenizer(word)["input_ids"][0] for word in (" yes", " maybe", " no")]
+    words = [tokenizer(word)["input_ids"][0] for word in "ymn"]
 
     def expected() -> np.ndarray:
         rows = []
@@ -778,11 +779,13 @@ def test_precision_is_float32_unless_another_is_named():
     assert devices.resolve_device("cpu") == torch.device("cpu")
 
 
-def test_members_and_own_models_answer_in_float32_on_every_machine(tiny_model, tmp_path):
+def test_members_and_own_models_answer_in_float32_on_every_machine(
+    tiny_model, tiny_talker, tmp_path
+):
     members = ["minilm-mnli-l3-s16", "smol-snli4k-d18-r12-s7"]
-    for name in [*members, "smollm2"]:
-        mode = "options" if name == "smollm2" else "nli"
-        assert identify(name, mode)["dtype"] == "float32"
+    for name in members:
+        assert identify(name, "nli")["dtype"] == "float32"
+    assert identify(tiny_talker, "options")["dtype"] == "float32"
     asked = [members[0], tiny_model]
     answers = pm.ask("challenges", asked, tmp_path, progress=False)
     assert set(answers.attrs["summary"]["precision"].values()) == {"float32"}
