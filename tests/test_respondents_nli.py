@@ -232,10 +232,10 @@ def test_a_decoder_reads_once_what_texts_share_and_answers_alike(
             torch.nn.init.normal_(parameter)
     wording = "Premise: {premise} Hypothesis: {hypothesis} Answer:"
     identity = Identity("tiny", device="cpu", dtype=dtype)
-    recipe = {"wording": wording, "answers": ["y", "m", "n"]}  # a token each
+    recipe = {"wording": wording, "answers": ["T", "F", "N"]}  # a token each
     respondent = nli._WordsRespondent(model, tokenizer, identity, recipe)
     assert (respondent._fast_forward is not None) == (architecture == "llama")
-    words = [tokenizer(word)["input_ids"][0] for word in "ymn"]
+    words = [tokenizer(word)["input_ids"][0] for word in "TFN"]
 
     def expected() -> np.ndarray:
         rows = []
