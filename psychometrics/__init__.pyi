@@ -32,6 +32,7 @@ from .measures import (
     items,
     normalisation,
     norms,
+    printed,
     reliability,
     scoring,
     structure,
@@ -47,7 +48,7 @@ from .nulls import evidence
 from .nulls.respondents import null_answers, null_distribution
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
-from .reports import agreement, answer_profiles, populations, profiles, rules
+from .reports import agreement, answer_profiles, audits, populations, profiles, rules
 from .store import compact, manifests
 
 __version__: str
@@ -61,6 +62,7 @@ __all__ = [
     "ask_ways",
     "asking",
     "attributions",
+    "audits",
     "authoring",
     "beliefs",
     "bias",
@@ -95,6 +97,7 @@ __all__ = [
     "population",
     "population_table",
     "populations",
+    "printed",
     "profiles",
     "prompts",
     "pss",

@@ -102,7 +102,7 @@ def _passes(check: Callable[[str], object]) -> AfterValidator:
 
 def _find_table(path: str) -> None:
     if path != "none" and not Path(path).is_file():
-        raise ParameterError(f"answers: there is no file {path}; name a table of answers.")
+        raise ParameterError(f"There is no file {path}; name a table.")
 
 
 def _identify_all(names: str) -> None:
@@ -309,6 +309,10 @@ class _Executed(_Page, of="13-finding 14-scorecard records-13"):
     def check(self) -> None:
         if self.executed != "book" and not Path(self.executed).is_dir():
             raise ParameterError(f"executed: there is no folder {self.executed}; name another.")
+
+
+class _Audit(_Page, of="audit"):
+    table: _Table = "none"
 
 
 class _Benchmarks(_Page, of="benchmarks"):

@@ -49,7 +49,7 @@ def _prose_of(executed: Path) -> _Prose:
     """Return the object that writes a run's text, either unchanged or marked."""
     sentences = judged_sentences(executed)
     parameters = own_parameters(executed)
-    is_chapter = re.match(r"\d\d-|benchmarks$|records-", _chapter_of(executed)) is not None
+    is_chapter = re.match(r"\d\d-|audit$|benchmarks$|records-", _chapter_of(executed)) is not None
     is_other = bool(parameters) or (sentences["verdict"] == SENTENCE_VERDICTS[-1]).any()
     if is_chapter and is_other:
         return _OtherRun(executed, parameters, sentences)

@@ -1,0 +1,453 @@
+"""Audit a paper's table without its data: what is possible, what needs no trait, what is the unit.
+
+A finding is no accusation. Numbers that do not fit may be a typing error, or were made otherwise
+than the table says; numbers that a habit explains may still come from the trait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from scipy import stats
+
+from ..data import check_size, shipped, text_table
+from ..exceptions import ParameterError
+from ..measures.norms import compare_means
+from ..measures.printed import (
+    alpha_of_chance,
+    habit_of_alpha,
+    habit_of_correlation,
+    possible_squares,
+    possible_totals,
+    reconstruct_answers,
+    repeated_answers_test,
+)
+from ..questionnaires import Questionnaire, load_questionnaire, questionnaire_names
+
+Text = Annotated[str, BeforeValidator(str)]
+Number = Annotated[str, BeforeValidator(str), Field(pattern=r"^[-+]?\d*\.?\d+$")]
+"""A number as it is printed."""
+_EMPTY = ("", "None", "nan", "<NA>")
+_LARGEST_SAMPLE = 200
+
+
+class PrintedScale(BaseModel):
+    """What a paper prints about the scores of one scale; all but the name may be missing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Text = Field(description="Name of the row.")
+    questionnaire: Text | None = Field(None, description="Its name here, which fills the next six.")
+    scale: Text | None = Field(None, description="The questionnaire's scale, if it has several.")
+    items: int | None = Field(None, ge=1, description="Number of items.")
+    reverse_keyed: int | None = Field(None, ge=0, description="Number of reverse-keyed items.")
+    lowest: int | None = Field(None, description="Lowest answer to an item.")
+    highest: int | None = Field(None, description="Highest answer to an item.")
+    score: Literal["mean", "sum"] | None = Field(None, description="Mean or sum of the items.")
+    n: int | None = Field(None, ge=1, description="Number of rows: people, or runs of all models.")
+    models: int | None = Field(None, ge=1, description="Number of models that gave these rows.")
+    mean: Number | None = Field(None, description="Mean, with all printed decimals.")
+    sd: Number | None = Field(None, description="Standard deviation, with all printed decimals.")
+    alpha: float | None = Field(None, description="Cronbach's alpha.")
+    correlates_with: Text | None = Field(None, description="Name of another row.")
+    r: float | None = Field(None, ge=-1, le=1, description="The correlation with that row.")
+    norm_mean: float | None = Field(None, description="Mean of people.")
+    norm_sd: float | None = Field(None, gt=0, description="Standard deviation of people.")
+    norm_n: int | None = Field(None, ge=2, description="Number of people.")
+    t: float | None = Field(None, description="t of a test between models or conditions.")
+    f: float | None = Field(None, ge=0, description="F of such a test.")
+    df: int = Field(1, ge=1, description="First degrees of freedom of F.")
+
+    @property
+    def parts(self) -> int | None:
+        """Number of items that are averaged; None if that is not known."""
+        return 1 if self.score == "sum" else self.items
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """Lowest and highest score in whole answers: of an item, or of the sum of the items."""
+        if self.lowest is None or self.highest is None:
+            return None
+        if self.score != "sum":
+            return self.lowest, self.highest
+        return (self.lowest * self.items, self.highest * self.items) if self.items else None
+
+    @property
+    def respondents(self) -> int | None:
+        """Number of respondents: runs of a model are one respondent."""
+        return self.models or self.n
+
+
+class Finding(NamedTuple):
+    """What one check says about a row."""
+
+    check: str
+    result: str
+    sentence: str
+    value: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+
+
+def audit(table: str | Path | pd.DataFrame) -> pd.DataFrame:
+    """Audit the printed statistics of a paper.
+
+    Parameters
+    ----------
+    table : str, Path or DataFrame
+        A CSV or YAML file, or a frame, with one row per printed scale: the fields of
+        :class:`PrintedScale`. Numbers are read as they are printed: ``2.50`` is not ``2.5``.
+
+    Returns
+    -------
+    DataFrame
+        One row per check that the printed numbers allow: ``name``; ``check``; ``result``, which is
+        *fits*, *does not fit*, *cannot tell*, *also without the trait*, *not explained by it*,
+        *stays* or *changes*; ``sentence``; and the numbers behind it, ``value, low, high``.
+
+    Raises
+    ------
+    ParameterError
+        The file is no table, has an unknown column, a value out of its range, contradictory values,
+        or nothing that can be checked.
+
+    Examples
+    --------
+    Ten runs of one model on ten items of 1 to 5, against 500 people.
+
+    >>> row = {"name": "E", "items": 10, "lowest": 1, "highest": 5, "n": 10, "models": 1}
+    >>> row |= {"mean": "3.94", "sd": "0.21", "norm_mean": 3.4, "norm_sd": 0.8, "norm_n": 500}
+    >>> audit(pd.DataFrame([row])).set_index("check")["result"].to_dict()
+    {'possible mean': 'cannot tell', 'possible SD': 'fits', 'unit': 'changes'}
+    """
+    rows = _printed_scales(table)
+    findings = [(row.name, *finding) for row in rows.values() for finding in _findings(row, rows)]
+    if not findings:
+        raise ParameterError(
+            "There is nothing to check: give mean, items and n; alpha; r; or t with models."
+        )
+    return pd.DataFrame(findings, columns=["name", *Finding._fields])
+
+
+def _findings(row: PrintedScale, rows: dict[str, PrintedScale]) -> Iterator[Finding]:
+    yield from _check_mean(row)
+    yield from _check_sd(row)
+    yield from _check_alpha(row)
+    yield from _check_correlation(row, rows)
+    yield from _check_unit(row)
+    yield from _check_repeats(row)
+
+
+# --- what is possible
+
+
+def _check_mean(row: PrintedScale) -> Iterator[Finding]:
+    """Yield whether whole answers can have the mean (GRIM)."""
+    if row.mean is None or row.n is None or row.parts is None:
+        return
+
+    mean = float(row.mean)
+    answers = row.n * row.parts
+    if row.bounds and not row.bounds[0] <= mean <= row.bounds[1]:
+        result = "does not fit"
+        sentence = f"The mean {row.mean} is outside {row.bounds[0]} to {row.bounds[1]}."
+    elif answers >= 10 ** len(row.mean.partition(".")[2]):
+        result = "cannot tell"
+        sentence = f"Every mean with so few decimals is one of {answers} whole answers."
+    elif len(possible_totals(row.mean, row.n, row.parts)):
+        result = "fits"
+        sentence = f"{answers} whole answers can have the mean {row.mean}."
+    else:
+        result = "does not fit"
+        sentence = (
+            f"No {answers} whole answers have the mean {row.mean}, if all of the {row.n} answered "
+            "all items and all options are whole numbers."
+        )
+    yield Finding("possible mean", result, sentence, mean)
+
+
+def _check_sd(row: PrintedScale) -> Iterator[Finding]:
+    """Yield whether whole answers can have both mean and SD (GRIMMER, SPRITE)."""
+    if row.mean is None or row.sd is None or row.parts is None or row.bounds is None:
+        return
+    if row.n is None or row.n < 2 or not len(possible_totals(row.mean, row.n, row.parts)):
+        return
+
+    numbers = row.mean, row.sd, row.n, *row.bounds, row.parts
+    if not possible_squares(*numbers):
+        result = "does not fit"
+        sentence = (
+            f"No {row.n} respondents with whole answers from {row.lowest} to {row.highest} have "
+            f"the mean {row.mean} and the SD {row.sd}."
+        )
+    elif row.n > _LARGEST_SAMPLE:
+        result = "fits"
+        sentence = f"The SD {row.sd} is possible with the mean {row.mean}."
+    elif (sample := reconstruct_answers(*numbers)) is None:
+        result = "cannot tell"
+        sentence = (
+            f"No sample with mean {row.mean} and SD {row.sd} was found, which proves nothing."
+        )
+    else:
+        result = "fits"
+        scores = ", ".join(f"{count} × {score / row.parts:g}" for score, count in sample.items())
+        sentence = f"For example, these scores have mean {row.mean} and SD {row.sd}: {scores}."
+    yield Finding("possible SD", result, sentence, float(row.sd))
+
+
+# --- what needs no trait
+
+
+def _check_alpha(row: PrintedScale) -> Iterator[Finding]:
+    """Yield whether alpha needs more than chance, a habit of agreeing, or untrained heads."""
+    if row.alpha is None:
+        return
+    if row.alpha > 1:
+        sentence = f"Alpha is at most 1, and {row.alpha:g} is printed."
+        yield Finding("possible alpha", "does not fit", sentence, row.alpha)
+        return
+
+    if row.items and row.items > 1 and row.respondents and row.respondents > 1:
+        low, high = alpha_of_chance(row.items, row.respondents)
+        whose = "models" if row.models else "respondents"
+        yield Finding(
+            "alpha of chance",
+            _without_trait(row.alpha <= high),
+            f"Answers at random of {row.respondents} {whose} to {row.items} items give an alpha of "
+            f"{low:.2f} to {high:.2f}; {row.alpha:g} is printed.",
+            row.alpha, low, high,
+        )  # fmt: skip
+
+    if row.items and row.items > 1 and row.reverse_keyed is not None:
+        share = habit_of_alpha(row.alpha, row.items, row.reverse_keyed)
+        yield Finding(
+            "alpha of a habit",
+            _without_trait(share == share),
+            _habit_sentence(share, f"an alpha of {row.alpha:g}"),
+            share,
+        )
+
+    impostors = _impostors(row)
+    if impostors is not None:
+        low, high = impostors["alpha low"].min(), impostors["alpha high"].max()
+        yield Finding(
+            "alpha of impostors",
+            _without_trait(row.alpha <= high),
+            f"Untrained heads on {len(impostors)} small models have an alpha of {low:.2f} to "
+            f"{high:.2f} here (2.5 to 97.5 % of them, over all models).",
+            row.alpha, low, high,
+        )  # fmt: skip
+
+
+def _check_correlation(row: PrintedScale, rows: dict[str, PrintedScale]) -> Iterator[Finding]:
+    """Yield whether a correlation is beyond the reliabilities, chance and a habit of agreeing."""
+    if row.r is None or row.correlates_with is None:
+        return
+
+    other = rows[row.correlates_with]
+    if row.alpha is not None and other.alpha is not None and min(row.alpha, other.alpha) > 0:
+        limit = float(np.sqrt(row.alpha * other.alpha))
+        result = "fits" if abs(row.r) <= limit else "cannot tell"
+        beyond = "within" if result == "fits" else "beyond"
+        sentence = (
+            f"r = {row.r:g} with {other.name} is {beyond} the {limit:.2f} that two perfectly "
+            "related traits would show with these alphas, up to chance."
+        )
+        yield Finding("possible correlation", result, sentence, row.r, -limit, limit)
+
+    if row.respondents is not None and row.respondents > 3:
+        df = row.respondents - 2
+        t = float(stats.t.ppf(0.975, df))
+        limit = t / np.sqrt(df + t**2)
+        sentence = (
+            f"Unrelated scores of {row.respondents} correlate between {-limit:.2f} and {limit:.2f} "
+            f"in 95 of 100 samples; {row.r:g} is printed."
+        )
+        result = _without_trait(abs(row.r) <= limit)
+        yield Finding("correlation of chance", result, sentence, row.r, -limit, limit)
+
+    if row.items and other.items and None not in (row.reverse_keyed, other.reverse_keyed):
+        reverse_keyed = (row.reverse_keyed or 0, other.reverse_keyed or 0)
+        share = habit_of_correlation(row.r, (row.items, other.items), reverse_keyed)
+        sentence = _habit_sentence(share, f"r = {row.r:g} with {other.name}")
+        yield Finding("correlation of a habit", _without_trait(share == share), sentence, share)
+
+
+def _without_trait(is_found: bool) -> str:
+    return "also without the trait" if is_found else "not explained by it"
+
+
+def _habit_sentence(share: float, statistic: str) -> str:
+    if np.isnan(share):
+        return f"A habit of agreeing alone cannot give {statistic} with these keys."
+    return (
+        f"A habit of agreeing that is {share:.0%} of an answer's variance would also give "
+        f"{statistic}, without the trait."
+    )
+
+
+def _impostors(row: PrintedScale) -> pd.DataFrame | None:
+    """Return the shipped alphas of untrained heads on a questionnaire's scale, if there are any."""
+    table = pd.read_csv(shipped("impostors.csv"))
+    names = [row.questionnaire, f"{row.questionnaire} {row.scale}"]
+    alphas = table[table["scale"].isin(names)]
+    return None if alphas.empty else alphas
+
+
+# --- what is the unit
+
+
+def _check_unit(row: PrintedScale) -> Iterator[Finding]:
+    """Yield whether a difference from people stays if the runs are one respondent."""
+    if None in (row.mean, row.sd, row.n, row.norm_mean, row.norm_sd, row.norm_n) or row.models != 1:
+        return
+
+    people = row.norm_mean, row.norm_sd, row.norm_n
+    as_people = compare_means(float(row.mean), float(row.sd), row.n, *people).iloc[0]  # type: ignore[arg-type]
+    as_one = compare_means(float(row.mean), 0, 1, *people).iloc[0]  # type: ignore[arg-type]
+    stays = (as_people["p"] < 0.05) == (as_one["p"] < 0.05)
+    sentence = (
+        f"As {row.n} people the model differs from people with p {_print_p(as_people['p'])}; as "
+        f"one respondent with p {_print_p(as_one['p'])}."
+    )
+    yield Finding("unit", "stays" if stays else "changes", sentence, as_one["p"])
+
+
+def _check_repeats(row: PrintedScale) -> Iterator[Finding]:
+    """Yield whether a test stays if the runs of a model are copies of one another."""
+    f = row.t**2 if row.t is not None else row.f
+    if f is None or row.n is None or row.models is None or row.n <= row.models:
+        return
+
+    statistic, p = repeated_answers_test(f, row.df, row.n, row.models)
+    printed = repeated_answers_test(f, row.df, row.n, row.n)[1]
+    if np.isnan(p):
+        result = "cannot tell"
+        sentence = f"{row.models} models are too few for this test: it needs {row.df + 2}."
+    else:
+        result = "stays" if (p < 0.05) == (printed < 0.05) else "changes"
+        sentence = (
+            f"With {row.n} rows as respondents p is {_print_p(printed)}; if the "
+            f"{row.n / row.models:g} rows of a model are copies of one another, F = "
+            f"{statistic:.2f} and p {_print_p(p)} with {row.models} models."
+        )
+    yield Finding("unit of the test", result, sentence, p)
+
+
+def _print_p(p: float) -> str:
+    return "below .001" if p < 0.001 else f"{p:.3f}"
+
+
+# --- reading
+
+
+def _printed_scales(table: str | Path | pd.DataFrame) -> dict[str, PrintedScale]:
+    """Read and check the rows, and fill them from questionnaires that are known here."""
+    rows: dict[str, PrintedScale] = {}
+    questionnaires: dict[str, Questionnaire] = {}
+    for place, values in _records(table):
+        try:
+            row = PrintedScale.model_validate(values)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            field = ".".join(map(str, problem["loc"]))
+            raise ParameterError(f"{place}: {field}: {problem['msg']}; correct it.") from None
+
+        if row.name in rows:
+            raise ParameterError(f"{place}: the name {row.name!r} occurs twice: rename one.")
+        if row.questionnaire is not None:
+            if row.questionnaire not in questionnaires:
+                questionnaires[row.questionnaire] = _load_shipped(row)
+            row = _filled(row, questionnaires[row.questionnaire])
+        rows[row.name] = _check_consistency(row, place)
+
+    for row in rows.values():
+        if row.correlates_with is not None and row.correlates_with not in rows:
+            names = ", ".join(rows)
+            raise ParameterError(
+                f"{row.name}: correlates_with: no row is named {row.correlates_with!r}; "
+                f"there are {names}."
+            )
+    return rows
+
+
+def _records(table: str | Path | pd.DataFrame) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the non-empty values of each row."""
+    if isinstance(table, pd.DataFrame):
+        records = table.to_dict("records")
+        places = [f"row {number}" for number in range(1, len(records) + 1)]
+    elif Path(table).suffix.lower() in (".yaml", ".yml"):
+        check_size(Path(table))
+        # all numbers as text, so that 2.50 keeps its decimals
+        records = yaml.load(Path(table).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        places = [f"{table}, row {number}" for number in range(1, len(records or []) + 1)]
+        if not isinstance(records, list) or not all(isinstance(row, dict) for row in records):
+            raise ParameterError(f"{table}: give a list of rows, each with name and values.")
+    else:
+        frame = text_table(table, ["name"])
+        records = frame.to_dict("records")
+        places = [f"{table}, line {line}" for line in frame.attrs["lines"]]
+
+    for place, record in zip(places, records, strict=True):
+        values = {str(name): value for name, value in record.items()}
+        yield place, {name: value for name, value in values.items() if str(value) not in _EMPTY}
+
+
+def _load_shipped(row: PrintedScale) -> Questionnaire:
+    name = row.questionnaire or ""
+    if name not in questionnaire_names():
+        raise ParameterError(
+            f"{row.name}: questionnaire {name!r} is not known here: leave it out, and "
+            "give items, reverse_keyed, lowest and highest."
+        )
+    return load_questionnaire(name, texts=False)
+
+
+def _filled(row: PrintedScale, questionnaire: Questionnaire) -> PrintedScale:
+    """Fill what is missing from a questionnaire that is known here."""
+    titles = [scale.id for scale in questionnaire.scales]
+    if row.scale is None and len(titles) != 1:
+        raise ParameterError(f"{row.name}: scale: give one of {', '.join(titles)}.")
+
+    scale = questionnaire.scale(row.scale or titles[0])
+    values: dict[str, Any] = {
+        "scale": scale.id,
+        "items": len(scale.items),
+        "reverse_keyed": len(scale.reverse),
+        "score": scale.mode,
+    }
+    if questionnaire.options:
+        options = [option.value for option in questionnaire.options]
+        values |= {"lowest": int(min(options)), "highest": int(max(options))}
+
+    norms = [norm for norm in questionnaire.norms if norm.scale == scale.id]
+    if len(norms) == 1:
+        values |= {"norm_mean": norms[0].mean, "norm_sd": norms[0].sd, "norm_n": norms[0].n}
+
+    missing = {name: value for name, value in values.items() if getattr(row, name) is None}
+    return row.model_copy(update=missing)
+
+
+def _check_consistency(row: PrintedScale, place: str) -> PrintedScale:
+    """Refuse values of one row that contradict each other."""
+    pairs = [
+        ("reverse_keyed", row.reverse_keyed, "items", row.items),
+        ("lowest", row.lowest, "highest", row.highest),
+        ("models", row.models, "n", row.n),
+    ]
+    for smaller, low, larger, high in pairs:
+        if low is not None and high is not None and low > high:
+            raise ParameterError(
+                f"{place}: {smaller} ({low}) is above {larger} ({high}): correct one of them."
+            )
+    if (row.r is None) != (row.correlates_with is None):
+        raise ParameterError(f"{place}: r and correlates_with belong together: give both.")
+    if row.t is not None and row.f is not None:
+        raise ParameterError(f"{place}: t and f are the same test: give one of them.")
+    return row if row.score else row.model_copy(update={"score": "mean"})
