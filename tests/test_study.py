@@ -49,6 +49,26 @@ def study(tmp_path, monkeypatch):
     return path
 
 
+@pytest.mark.parametrize("form", ["osf", "aspredicted"])
+def test_a_plan_becomes_the_text_of_a_registry_with_what_it_lacks_marked(study, form):
+    result = CliRunner().invoke(app, ["study", "register", str(study), "--form", form])
+    assert result.exit_code == 0, result.output
+    text = result.output
+    assert "Neuroticism is lower where the expected option is taken." in text
+    assert "choose=expected lower than choose=argmax" in text
+    assert "3 respondents in 2 conditions" in text
+    exclusions = text.split("xclu")[1].split("##")[0]
+    assert "(to be filled in)" in exclusions
+
+
+def test_a_study_without_a_plan_has_nothing_to_register(study):
+    content = yaml.safe_load(STUDY)
+    del content["planned"]
+    study.write_text(yaml.safe_dump(content | {"analyses": ["scores"]}))
+    with pytest.raises(ParameterError, match="planned"):
+        book.registration.registration_text(study)
+
+
 def _report(study) -> str:
     text = (study.with_suffix("") / "report.html").read_text().partition("<main>")[2]
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
