@@ -6,6 +6,7 @@ import json
 import re
 from html import unescape
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,9 +18,10 @@ import psychometrics as pm
 import psychometrics_book as book
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
+from psychometrics.paths import book_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics_book.studies.study import _difference, _reliability, run_study, study_tables
-from psychometrics_book.studies.study_files import Study, load_study
+from psychometrics_book.studies.study_files import Study, load_study, study_schema
 
 STUDY = """
 title: Argmax or expected
@@ -67,6 +69,16 @@ def test_a_study_without_a_plan_has_nothing_to_register(study):
     study.write_text(yaml.safe_dump(content | {"analyses": ["scores"]}))
     with pytest.raises(ParameterError, match="planned"):
         book.registration.registration_text(study)
+
+
+def test_the_published_schema_is_the_studys_own_and_accepts_the_example():
+    schema = json.loads((book_dir() / "_static/study.schema.json").read_text(encoding="utf-8"))
+    assert schema == study_schema()
+    content = yaml.safe_load(STUDY)
+    content["planned"]["date"] = str(content["planned"]["date"])
+    jsonschema.validate(content, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(content | {"questionaires": []}, schema)
 
 
 def _report(study) -> str:
