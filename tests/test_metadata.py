@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
+import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
+import pandas as pd
+import pytest
 import yaml
 
+import psychometrics as pm
+from psychometrics_book.sphinx.agents import overview
+from recipes import cards as cards_of
 from recipes import metadata
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +50,46 @@ def test_an_authors_names_reach_all_three_files():
     assert author["orcid"] == "https://orcid.org/0000-0000-0000-0001"
     assert json.loads(written["codemeta.json"])["author"][0]["givenName"] == "Emmy"
     assert json.loads(written[".zenodo.json"])["creators"][0]["name"] == "Noether, Emmy"
+
+
+def test_tables_are_described_with_their_checksums_columns_and_licences():
+    described = json.loads((ROOT / "data/croissant.json").read_text(encoding="utf-8"))
+    files = {entry["@id"]: entry for entry in described["distribution"]}
+    population = files["population.csv"]
+    digest = hashlib.sha256((ROOT / "data/population.csv").read_bytes()).hexdigest()
+    assert population["sha256"] == digest
+    assert "licence: CC0" in population["description"]
+    assert not [name for name, entry in files.items() if "licence" not in entry["description"]]
+
+    records = {entry["name"]: entry["field"] for entry in described["recordSet"]}
+    types = {field["name"]: field["dataType"] for field in records["population.csv"]}
+    assert (types["respondent_id"], types["accuracy"]) == ("sc:Text", "sc:Float")
+
+
+@pytest.mark.skipif(not shutil.which("mlcroissant"), reason="mlcroissant is not installed")
+def test_the_validator_of_croissant_accepts_the_description():
+    command = ["mlcroissant", "validate", "--jsonld", str(ROOT / "data/croissant.json")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_each_member_has_the_card_that_its_recipe_gives():
+    table = pd.read_csv(ROOT / "data/population.csv").set_index("respondent_id", drop=False)
+    cards = {path.parent.name: path for path in (ROOT / "data/population").glob("*/README.md")}
+    members = {path.parent.name for path in (ROOT / "data/population").glob("*/recipe.json")}
+    assert cards.keys() == members
+    for name, path in cards.items():
+        assert path.read_text(encoding="utf-8") == cards_of.model_card(table.loc[name])
+
+
+def test_llms_txt_names_every_command_every_function_and_the_pages_with_their_addresses():
+    text = overview({"trust": "Should I trust this score?"}, "https://a.github.io/b/")
+    assert "- [Should I trust this score?](https://a.github.io/b/trust.html)" in text
+    functions = [name for name in pm.__all__ if inspect.isroutine(getattr(pm, name))]
+    assert not [name for name in functions if f"- `pm.{name}(" not in text]
+    commands = re.findall(r"^- `psychometrics ([\w -]+)`: (.*)$", text, re.MULTILINE)
+    assert {"ask", "profile", "study run"} <= {name for name, _ in commands}
+    assert all(purpose for _, purpose in commands)
 
 
 def test_each_licence_that_a_file_may_have_has_its_text():

@@ -6,6 +6,7 @@ import json
 import re
 from html import unescape
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,9 +18,10 @@ import psychometrics as pm
 import psychometrics_book as book
 from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
+from psychometrics.paths import book_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics_book.studies.study import _difference, _reliability, run_study, study_tables
-from psychometrics_book.studies.study_files import Study, load_study
+from psychometrics_book.studies.study_files import Study, load_study, study_schema
 
 STUDY = """
 title: Argmax or expected
@@ -47,6 +49,36 @@ def study(tmp_path, monkeypatch):
     path = tmp_path / "choosing.yaml"
     path.write_text(STUDY)
     return path
+
+
+@pytest.mark.parametrize("form", ["osf", "aspredicted"])
+def test_a_plan_becomes_the_text_of_a_registry_with_what_it_lacks_marked(study, form):
+    result = CliRunner().invoke(app, ["study", "register", str(study), "--form", form])
+    assert result.exit_code == 0, result.output
+    text = result.output
+    assert "Neuroticism is lower where the expected option is taken." in text
+    assert "choose=expected lower than choose=argmax" in text
+    assert "3 respondents in 2 conditions" in text
+    exclusions = text.split("xclu")[1].split("##")[0]
+    assert "(to be filled in)" in exclusions
+
+
+def test_a_study_without_a_plan_has_nothing_to_register(study):
+    content = yaml.safe_load(STUDY)
+    del content["planned"]
+    study.write_text(yaml.safe_dump(content | {"analyses": ["scores"]}))
+    with pytest.raises(ParameterError, match="planned"):
+        book.registration.registration_text(study)
+
+
+def test_the_published_schema_is_the_studys_own_and_accepts_the_example():
+    schema = json.loads((book_dir() / "_static/study.schema.json").read_text(encoding="utf-8"))
+    assert schema == study_schema()
+    content = yaml.safe_load(STUDY)
+    content["planned"]["date"] = str(content["planned"]["date"])
+    jsonschema.validate(content, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(content | {"questionaires": []}, schema)
 
 
 def _report(study) -> str:

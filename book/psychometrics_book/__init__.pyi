@@ -17,7 +17,7 @@ from .build import build_book
 from .parameters import check_parameters
 from .plans import plan
 from .record import figure, read, table
-from .studies import content, improving, interventions, study, study_files
+from .studies import content, improving, interventions, registration, study, study_files
 
 __all__ = [
     "build",
@@ -38,6 +38,7 @@ __all__ = [
     "prose",
     "read",
     "record",
+    "registration",
     "runs",
     "server",
     "studies",

@@ -1,7 +1,7 @@
 """Write the files that describe a release, from ``data/metadata.yml`` and ``pyproject.toml``.
 
-``make release`` writes CITATION.cff, codemeta.json and .zenodo.json, and lists the fields that only
-an owner can fill in; it ends with status 1 while one is missing.
+``make release`` writes CITATION.cff, codemeta.json, .zenodo.json and data/croissant.json, and lists
+the fields that only an owner can fill in; it ends with status 1 while one is missing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import tomllib
 from pathlib import Path
 
 import yaml
+
+from . import croissant
 
 ROOT = Path(__file__).parents[2]
 PLACES = {
@@ -50,6 +52,7 @@ def files(about: dict) -> dict[str, str]:
         "CITATION.cff": _citation(about),
         "codemeta.json": _json(_codemeta(about)),
         ".zenodo.json": _json(_zenodo(about)),
+        "data/croissant.json": _json(croissant.describe(about)),
     }
 
 
@@ -109,7 +112,12 @@ def _cff_author(author: dict) -> dict:
 def _codemeta(about: dict) -> dict:
     """Return codemeta.json, version 3.0."""
     authors = [
-        {"@type": "Person", "familyName": author["family"], "givenName": author["given"]}
+        {
+            "@type": "Person",
+            "familyName": author["family"],
+            "givenName": author["given"],
+            **({"jobTitle": ", ".join(author["roles"])} if author.get("roles") else {}),
+        }
         if "family" in author
         else {"@type": "Organization", "name": author["name"]}
         for author in about["authors"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated, Literal, get_type_hints
 
 import typer
 from typer import Argument, Option
@@ -25,6 +25,7 @@ from psychometrics.cli.options import (
     parse_reading_settings,
     split_names,
 )
+from psychometrics.data import write_text
 from psychometrics.exceptions import ParameterError
 
 
@@ -166,6 +167,20 @@ def _say_runs(table, width: float) -> None:
             f"{row.questionnaire}, {row.scale}: {row.needed:.0f} runs of each model for an "
             f"interval of {width:g} ({row.assured:.0f} to be on the safe side){order}"
         )
+
+
+@_study_app.command("register")
+def _study_register(
+    study: _StudyFile,
+    form: Annotated[Literal["osf", "aspredicted"], Option(help="The registry's form.")] = "osf",
+    output: Output = None,
+) -> None:
+    """Print a study's plan under the questions of a registry of plans, as Markdown."""
+    text = book.registration.registration_text(study, form)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
 
 
 @_study_app.command("run")

@@ -257,6 +257,22 @@ file or directory); name a readable file.
     return study
 
 
+def study_schema() -> dict:
+    """Return the JSON Schema of a study's file, by which editors complete and check it.
+
+    Returns
+    -------
+    dict
+        A schema in draft 2020-12; the book's copy is ``book/_static/study.schema.json``.
+
+    Examples
+    --------
+    >>> study_schema()["required"]
+    ['title', 'question', 'questionnaires', 'respondents']
+    """
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | Study.model_json_schema()
+
+
 def load_beside(name: str, folder: Path) -> Questionnaire:
     """Load a study's questionnaire: a file in the study's folder, or a name.
 

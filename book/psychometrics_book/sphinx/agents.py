@@ -1,0 +1,79 @@
+"""Write ``llms.txt`` beside the pages: what programs that read text should know of the book."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import typer.main
+import yaml
+
+import psychometrics as pm
+from psychometrics.cli import app as command
+from psychometrics.paths import data_dir
+
+
+def setup(app):
+    app.connect("build-finished", _write)
+    return {"parallel_read_safe": True}
+
+
+def _write(app, exception):
+    if exception or app.builder.name != "html":
+        return
+
+    titles = {name: title.astext() for name, title in app.env.titles.items()}
+    base = app.config.html_baseurl or ""
+    (Path(app.outdir) / "llms.txt").write_text(overview(titles, base), encoding="utf-8")
+
+
+def overview(titles: dict[str, str], base: str = "") -> str:
+    """Return the text: what this is, its commands, its functions, and its pages.
+
+    Examples
+    --------
+    >>> text = overview({"index": "Psychometrics of Language Models"})
+    >>> "- `psychometrics scores`" in text, "- `pm.two_way(" in text
+    (True, True)
+    """
+    about = yaml.safe_load((data_dir() / "metadata.yml").read_text(encoding="utf-8"))
+    commands = [f"- `psychometrics {name}`: {purpose}" for name, purpose in _commands()]
+    functions = [f"- `pm.{call}`: {purpose}" for call, purpose in _functions()]
+    pages = [f"- [{title}]({base}{name}.html)" for name, title in sorted(titles.items())]
+    sections = {
+        "Commands": commands,
+        "Functions (import psychometrics as pm)": functions,
+        "Pages": pages,
+    }
+    parts = [f"## {heading}\n\n" + "\n".join(lines) for heading, lines in sections.items()]
+    return "\n\n".join([f"# {about['title']}", f"> {about['abstract']}", *parts]) + "\n"
+
+
+def _commands() -> list[tuple[str, str]]:
+    """Return the name and the first sentence of each command."""
+    group = typer.main.get_command(command)
+    listed = []
+    for name, entry in sorted(group.commands.items()):
+        inner = getattr(entry, "commands", {})
+        listed += [(f"{name} {part}", _first_line(sub.help)) for part, sub in inner.items()]
+        if not inner:
+            listed.append((name, _first_line(entry.help)))
+
+    return listed
+
+
+def _functions() -> list[tuple[str, str]]:
+    """Return the call and the first sentence of each function that ``psychometrics`` offers."""
+    names = [name for name in pm.__all__ if inspect.isroutine(getattr(pm, name))]
+    return [
+        (f"{name}{_arguments(getattr(pm, name))}", _first_line(getattr(pm, name).__doc__))
+        for name in sorted(names)
+    ]
+
+
+def _arguments(function) -> str:
+    return "(" + ", ".join(inspect.signature(function).parameters) + ")"
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
