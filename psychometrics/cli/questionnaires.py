@@ -29,8 +29,9 @@ def _new_questionnaire(
     """Draft a questionnaire's file from a table of items; comments in the file say what to add.
 
     By default, the file has the table's name with the ending .yaml. The table has the column item
-    and optionally scale, reverse (yes), options (0=Not at all; 1=Often), source and inverse terms
-    (separated by semicolons), premise and hypothesis.
+    and optionally scale, reverse (yes), options from least to most ("0=Not at all; 1=Often",
+    "Strongly disagree; Disagree; Agree", "1-5", or one column an option: "option 1", "option 2"),
+    source and inverse terms (separated by semicolons), premise and hypothesis.
     """
     output = output or Path(f"{table.with_suffix('') if table.name else 'draft'}.yaml")
     with warnings.catch_warnings(record=True) as left_out:
