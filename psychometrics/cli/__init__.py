@@ -22,6 +22,7 @@ from . import questionnaires as questionnaires
 from . import asking as asking
 from . import models as models
 from . import reports as reports
+from . import viewing as viewing
 
 # isort: on
 
