@@ -36,6 +36,7 @@ _MENDS = {
     errno.ENOTDIR: "name a folder, not a file",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ENOSPC: "delete files that you no longer need, or choose another disk",
+    errno.EADDRINUSE: "name another port, or leave --port out",
     errno.EDQUOT: "delete files that you no longer need, or choose another disk",
 }
 _FIRST_STEPS = """\
@@ -81,7 +82,7 @@ def main() -> None:
         if error.errno not in _MENDS:
             raise
 
-        place = error.filename or "a file or folder"
-        mend = _MENDS[error.errno]
-        typer.echo(f"psychometrics: {place}: {error.strerror}; {mend}.", err=True)
+        place = f"{error.filename}: " if error.filename else ""
+        reason = f"{place}{error.strerror}; {_MENDS[error.errno]}."
+        typer.echo(f"psychometrics: {reason}", err=True)
         raise SystemExit(1) from None

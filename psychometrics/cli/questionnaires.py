@@ -15,6 +15,7 @@ import psychometrics as pm
 
 from ..data import write_csv
 from ..exceptions import ParameterError, PsychometricsError
+from .answers import print_rows
 from .options import Conditions, Mode, Output, QuestionnaireName, app, parse_conditions
 
 _PANEL = "Questionnaires"
@@ -156,24 +157,59 @@ def _prompts(
 
 
 @app.command("questionnaires", rich_help_panel=_PANEL)
-def _questionnaires() -> None:
-    """List the questionnaires of the project: scales, items, ways to ask, norms."""
-    import pandas as pd
+def _questionnaires(
+    scales: Annotated[bool, Option("--scales", help="Print a line for each scale.")] = False,
+) -> None:
+    """List the questionnaires of the project: scales, items, ways to ask, norms.
 
+    A terminal gets a line for each questionnaire; a file or a pipe gets all scales as CSV.
+    """
+    names = pm.questionnaires.questionnaire_names()
+    names.remove(pm.questionnaires.COMPASS)  # its file is fetched
+    loaded = [pm.load_questionnaire(name, texts=False) for name in names]
+
+    if not sys.stdout.isatty():
+        import pandas as pd
+
+        write_csv(pd.DataFrame(_list_scales(loaded)), sys.stdout)
+    elif scales:
+        print_rows(_list_scales(loaded))
+    else:
+        print_rows(_list_questionnaires(loaded))
+        typer.echo("What has options can be asked in mode chat, too. --scales lists the scales.")
+
+
+def _list_questionnaires(loaded: list) -> list[dict]:
+    """Return a row for each questionnaire."""
     rows = []
-    for name in pm.questionnaires.questionnaire_names():
-        if name == pm.questionnaires.COMPASS:  # its file is fetched
-            continue
-        loaded = pm.load_questionnaire(name, texts=False)
-        for part in loaded.scales:
-            ticked = all(map(loaded.choices, part.items))
-            low, high = loaded.span(part) if ticked else (None, None)
-            row = {"questionnaire": name, "scale": part.title, "items": len(part.items)}
-            row["reversed"] = sum(key < 0 for key in loaded.keys(part).values())
-            groups = sum(norm.scale == part.id for norm in loaded.norms)
-            rows.append(row | {"low": low, "high": high, "mode": part.mode, "groups": groups})
+    for questionnaire in loaded:
+        modes = ["nli"] if all(item.templates for item in questionnaire.items) else []
+        if all(map(questionnaire.choices, questionnaire.items)):
+            modes += ["options"]
 
-        whole = {"questionnaire": name, "items": len(loaded.items), "reversed": 0, "groups": 0}
-        rows += [whole | {"scale": part, "mode": "category"} for part in loaded.categories]
+        scales = questionnaire.scales or questionnaire.categories
+        row = {"name": questionnaire.id, "title": questionnaire.title}
+        row |= {"items": len(questionnaire.items), "scales": len(scales)}
+        row |= {"modes": ", ".join(modes), "lang": questionnaire.language}
+        rows.append(row | {"norms": len({norm.group for norm in questionnaire.norms})})
 
-    write_csv(pd.DataFrame(rows), sys.stdout)
+    return rows
+
+
+def _list_scales(loaded: list) -> list[dict]:
+    """Return a row for each scale or category."""
+    rows = []
+    for questionnaire in loaded:
+        whole = {"questionnaire": questionnaire.id}
+        for scale in questionnaire.scales:
+            is_ticked = all(map(questionnaire.choices, scale.items))
+            low, high = questionnaire.span(scale) if is_ticked else (None, None)
+            n_reversed = sum(key < 0 for key in questionnaire.keys(scale).values())
+            row = whole | {"scale": scale.title, "items": len(scale.items), "reversed": n_reversed}
+            groups = sum(norm.scale == scale.id for norm in questionnaire.norms)
+            rows.append(row | {"low": low, "high": high, "mode": scale.mode, "groups": groups})
+
+        whole |= {"items": len(questionnaire.items), "reversed": 0, "groups": 0}
+        rows += [whole | {"scale": name, "mode": "category"} for name in questionnaire.categories]
+
+    return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +19,9 @@ def _view(
         Path, Argument(metavar="[FOLDER]", help="Folder of pages; by default this one.")
     ] = Path(),
     store: Store = None,
-    port: Annotated[int, Option(help="Port of this machine; by default a free one.")] = 0,
+    port: Annotated[
+        int, Option(max=65535, min=0, help="Port of this machine; by default a free one.")
+    ] = 0,
     browser: Annotated[
         bool, Option("--browser/--no-browser", help="Open the browser, or print the address only.")
     ] = True,
@@ -35,4 +38,5 @@ def _view(
         typer.echo(f"{viewer.url} (Ctrl-C to stop)")
         if browser:
             webbrowser.open(viewer.url)
-        viewer.serve_forever()
+        with contextlib.suppress(KeyboardInterrupt):
+            viewer.serve_forever()
