@@ -10,11 +10,11 @@ import pandas as pd
 from ..exceptions import ParameterError
 from .wording import LANGUAGES
 
-FORMS = (
+# The forms of options, for messages.
+_FORMS = (
     "'Strongly disagree; Disagree; Agree', '0=Not at all; 1=Often', '1=never, 2=often', '1-5' or "
     "'1-5; 1=never; 5=always'"
 )
-"""The forms of options, for messages."""
 _NUMBER = r"[-+]?\d+(?:[.,]\d+)?"
 _NUMBER_FIRST = re.compile(rf"\(?({_NUMBER})(?:\s*[=:)]|\.\s|\s+[-–—]\s)\s*(.*\S)")
 _NUMBER_LAST = re.compile(rf"(.*\S)(?:\s*=\s*({_NUMBER})|\s*\(({_NUMBER})\))")
@@ -77,11 +77,11 @@ def parse_options(text: str, place: str) -> list[tuple[float | None, str]]:
     options = [_parse_option(part) for part in parts]
     has_number = [value is not None for value, _ in options]
     if len(options) < 2:
-        raise ParameterError(f"{place}: one option only, '{text}'; write options as {FORMS}.")
+        raise ParameterError(f"{place}: one option only, '{text}'; write options as {_FORMS}.")
     if any(has_number) and not all(has_number):
         other = parts[has_number.index(False)]
         raise ParameterError(
-            f"{place}: '{other}' has no number, but other options have one; write {FORMS}."
+            f"{place}: '{other}' has no number, but other options have one; write {_FORMS}."
         )
 
     if not any(has_number):
