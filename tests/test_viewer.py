@@ -246,6 +246,22 @@ def test_answers_that_arrive_later_are_shown(tmp_path):
         assert [(run.title, run.answers) for run in viewer.runs()] == [("GAD-7", 1)]
 
 
+def test_the_same_question_under_other_conditions_is_another_run(tmp_path):
+    for role, reply in (("hero", "4"), ("liar", None)):
+        rows = pd.DataFrame({"reply": [reply, "5"], "run": [1, 2]})
+        rows.index = pd.Index([key_of(role, "1"), key_of(role, "2")], name="key")
+        with StoredAnswers(tmp_path, "chat", "gad7", "m", {"role": role}) as stored:
+            stored.add(rows)
+
+    with Viewer(tmp_path) as viewer:
+        assert [run.manifest["role"] for run in viewer.runs()] == ["liar", "hero"]
+        thread = threading.Thread(target=viewer.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        path = below(viewer, f"answers?run={viewer.runs()[0].name}")
+        assert rows_of(fetch(viewer, path)[2]) == [["", "1"], ["5", "2"]]
+        viewer.shutdown()
+
+
 def test_a_file_is_not_a_store(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError):

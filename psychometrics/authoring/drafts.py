@@ -137,18 +137,18 @@ def _common_options(rows: pd.DataFrame, language: str) -> str:
 def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
     """Return a line for each scale; refuse two scales whose names differ only in spelling."""
     lines = []
-    first: dict[str, tuple[str, str]] = {}
+    earlier: dict[str, tuple[str, str]] = {}
     for number, (scale, items) in enumerate(rows.groupby("scale", sort=False), start=1):
         scale_id = _plain_id(scale) or f"scale_{number}"
         place = items["place"].iloc[0]
-        if scale_id in first:
-            before, line = first[scale_id]
+        if scale_id in earlier:
+            before, line = earlier[scale_id]
             raise ParameterError(
                 f"{place}: the scale '{scale}' is called '{before}' in {line}; use one spelling, "
                 "or rename one."
             )
 
-        first[scale_id] = scale, place.rpartition(", ")[2]
+        earlier[scale_id] = scale, place.rpartition(", ")[2]
         entry = f"id: {scale_id if scale else name}, title: {_quote(scale or title)}"
         entry += f", items: [{', '.join(items['id'])}]"
         reverse = items.loc[items["reverse"], "id"].tolist()

@@ -73,13 +73,13 @@ def parse_options(text: str, place: str) -> list[tuple[float | None, str]]:
     if scale is not None:
         return _parse_range(scale, place)
 
-    parts = _split(text)
-    options = [_parse_option(part) for part in parts]
+    texts = _split(text)
+    options = [_parse_option(option) for option in texts]
     has_number = [value is not None for value, _ in options]
     if len(options) < 2:
         raise ParameterError(f"{place}: one option only, '{text}'; write options as {_FORMS}.")
     if any(has_number) and not all(has_number):
-        other = parts[has_number.index(False)]
+        other = texts[has_number.index(False)]
         raise ParameterError(
             f"{place}: '{other}' has no number, but other options have one; write {_FORMS}."
         )
@@ -141,7 +141,7 @@ def _split(text: str) -> list[str]:
         pattern = rf",\s*(?=\(?{_NUMBER}\s*[=:)])"
         if re.fullmatch(r"\s*\d+(\s*,\s*\d+){2,}\s*", text):
             pattern = ","
-    return [part.strip() for part in re.split(pattern, text) if part.strip()]
+    return [option.strip() for option in re.split(pattern, text) if option.strip()]
 
 
 def _parse_option(text: str) -> tuple[float | None, str]:
@@ -170,11 +170,11 @@ def _parse_range(scale: re.Match[str], place: str) -> list[tuple[float | None, s
         )
 
     labels = {float(value): str(value) for value in range(low, high + 1)}
-    for part in _split(scale[3] or ""):
-        value, label = _parse_option(part)
+    for option in _split(scale[3] or ""):
+        value, label = _parse_option(option)
         if value not in labels:
             raise ParameterError(
-                f"{place}: '{part}' names no number from {low} to {high}; write "
+                f"{place}: '{option}' names no number from {low} to {high}; write "
                 f"'{low}-{high}; {low}=never; {high}=always'."
             )
         labels[value] = label
@@ -184,9 +184,9 @@ def _parse_range(scale: re.Match[str], place: str) -> list[tuple[float | None, s
 
 def _check_rising(labels: list[str], place: str) -> None:
     """Refuse labels without numbers if they are known to begin with the most."""
-    first = _WEIGHTS.get(labels[0].casefold())
-    last = _WEIGHTS.get(labels[-1].casefold())
-    if first is not None and last is not None and first > last:
+    start = _WEIGHTS.get(labels[0].casefold())
+    end = _WEIGHTS.get(labels[-1].casefold())
+    if start is not None and end is not None and start > end:
         raise ParameterError(
             f"{place}: options are written from least to most, but these begin with "
             f"'{labels[0]}'; turn their order round, or number them: '{len(labels)}={labels[0]}; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import warnings
@@ -35,14 +36,20 @@ def _new_questionnaire(
     source and inverse terms (separated by semicolons), premise and hypothesis.
     """
     output = output or Path(f"{table.with_suffix('') if table.name else 'draft'}.yaml")
-    with warnings.catch_warnings(record=True) as left_out:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         path = pm.authoring.drafts.draft(table, output, language=language)
-    for warning in left_out:
+
+    for warning in warned:
         typer.echo(f"psychometrics: {warning.message}", err=True)
+    _print_check(path, measured=False)
     typer.echo(f"{path}: a draft. Follow its comments; to check it at each save, run")
     typer.echo(f"  psychometrics check {path} --watch")
-    _print_check(path, measured=False)
+
+    questionnaire = pm.load_questionnaire(path)
+    if all(map(questionnaire.choices, questionnaire.items)):
+        typer.echo("A model can answer it now:")
+        typer.echo(f"  psychometrics scores {path} --mode options --respondents minilm-both-l6-s1")
 
 
 @app.command("check", rich_help_panel=_PANEL)
@@ -56,23 +63,21 @@ def _check(
     With --measure, small models check opposites and congruence.
     """
     path = Path(questionnaire)
-
     if not watch:
         _print_check(questionnaire, measure)
         return
 
     if not path.is_file():
         raise ParameterError(f"{questionnaire} is not a file: name a file that --watch can check.")
-    seen = None
 
+    checked_at = None
     while True:
-        try:
-            saved = path.stat().st_mtime_ns
-        except FileNotFoundError:  # some editors replace the file
-            saved = seen
+        saved_at = checked_at
+        with contextlib.suppress(FileNotFoundError):  # some editors replace the file
+            saved_at = path.stat().st_mtime_ns
 
-        if saved != seen:
-            seen = saved
+        if saved_at != checked_at:
+            checked_at = saved_at
             typer.echo(f"--- {time.strftime('%H:%M:%S')}")
             try:
                 _print_check(path, measure)
@@ -86,7 +91,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
     """Print a questionnaire's content and the violations of the wording rules."""
     questionnaire = pm.load_questionnaire(questionnaire, texts=False)
     table = pm.questionnaires.counts(questionnaire)
-    asked = table[table["prompts"] > 0]
+    with_prompts = table[table["prompts"] > 0]
     typer.echo(f"{questionnaire.short_title}: {questionnaire.title}")
     typer.echo(f"licence: {questionnaire.licence}")
     typer.echo(table.to_string(float_format="{:.2f}".format))
@@ -94,10 +99,10 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
         f"{len(table)} items, {len(questionnaire.scales)} scales, {table['prompts'].sum()} prompts"
     )
 
-    if len(asked):
+    if len(with_prompts):
         typer.echo(
-            f"terms per template: {asked['source'].mean():.2f} source, "
-            f"{asked['inverse'].mean():.2f} inverse"
+            f"terms per template: {with_prompts['source'].mean():.2f} source, "
+            f"{with_prompts['inverse'].mean():.2f} inverse"
         )
 
     if questionnaire.wording == "upstream":
@@ -108,7 +113,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
         typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
 
     nothing = "; the rules find no problem, but people may"
-    if asked.empty:
+    if with_prompts.empty:
         nothing = "; most rules are about prompts, and there are none yet"
 
     typer.echo(
@@ -200,16 +205,16 @@ def _list_scales(loaded: list) -> list[dict]:
     """Return a row for each scale or category."""
     rows = []
     for questionnaire in loaded:
-        whole = {"questionnaire": questionnaire.id}
+        named = {"questionnaire": questionnaire.id}
         for scale in questionnaire.scales:
             is_ticked = all(map(questionnaire.choices, scale.items))
             low, high = questionnaire.span(scale) if is_ticked else (None, None)
             n_reversed = sum(key < 0 for key in questionnaire.keys(scale).values())
-            row = whole | {"scale": scale.title, "items": len(scale.items), "reversed": n_reversed}
+            row = named | {"scale": scale.title, "items": len(scale.items), "reversed": n_reversed}
             groups = sum(norm.scale == scale.id for norm in questionnaire.norms)
             rows.append(row | {"low": low, "high": high, "mode": scale.mode, "groups": groups})
 
-        whole |= {"items": len(questionnaire.items), "reversed": 0, "groups": 0}
-        rows += [whole | {"scale": name, "mode": "category"} for name in questionnaire.categories]
+        named |= {"items": len(questionnaire.items), "reversed": 0, "groups": 0}
+        rows += [named | {"scale": name, "mode": "category"} for name in questionnaire.categories]
 
     return rows

@@ -270,7 +270,11 @@ def _check_tokenizer(source: Source, questions: list[Prompt]) -> None:
     if source.kind in ("embedded", "packed"):
         return
 
-    tokenizer = load_tokenizer(source)
+    try:
+        tokenizer = load_tokenizer(source)
+    except RespondentError:  # the model is loaded next, and reports all faults in order
+        return
+
     encoded = tokenizer([" ".join(question) for question in questions], verbose=False)
     check_known(encoded["input_ids"], tokenizer, source.name)
 

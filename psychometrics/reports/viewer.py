@@ -210,9 +210,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(HTTPStatus.NOT_FOUND, "There is no such page", _tag("a", "Runs", href="./"))
 
-    def _send(self, status: HTTPStatus, title: str, *parts: Element) -> None:
-        body = "\n".join(tostring(part, encoding="unicode", method="html") for part in parts)
-        page = _PAGE.substitute(title=escape(title), body=body)
+    def _send(self, status: HTTPStatus, title: str, *elements: Element) -> None:
+        body = [tostring(element, encoding="unicode", method="html") for element in elements]
+        page = _PAGE.substitute(title=escape(title), body="\n".join(body))
         self._send_bytes(status, page.encode("utf-8", "replace"))
 
     def _send_bytes(self, status: HTTPStatus, content: bytes) -> None:
@@ -295,7 +295,7 @@ def _list_runs(
     form = _tag("form", label, _tag("label", "Mode", modes), _tag("button", "Search"), action="./")
     count = f"{len(rows)} of {len(runs)} runs, the last one first"
     if len(rows) > _SHOWN_RUNS:
-        count += f"; {_SHOWN_RUNS} are shown, and a search narrows the list"
+        count += f"; {_SHOWN_RUNS} are listed, and a search narrows the list"
 
     heads = ["questionnaire", "verdict", "respondent", "mode", "last answer (UTC)", "answers"]
     table = _table(heads, rows[:_SHOWN_RUNS])
@@ -309,7 +309,8 @@ def _list_answers(run: Run, reports: dict[Path, _Report], query: dict[str, str])
     rows = rows.dropna(axis=1, how="all")
     rows = rows[sorted(rows, key="request".__eq__)]  # which is long, at the end
     start = int(query["start"]) if query.get("start", "").isdecimal() else 0
-    shown = rows.iloc[start : start + _SHOWN_ANSWERS]
+    page_rows = rows.iloc[start : start + _SHOWN_ANSWERS].astype(object)
+    page_rows = page_rows.where(page_rows.notna(), "")
 
     facts = _tag("dl")
     for name, value in run.manifest.items():
@@ -332,8 +333,8 @@ def _list_answers(run: Run, reports: dict[Path, _Report], query: dict[str, str])
             link = "answers?" + urlencode({"run": run.name, "start": place})
             pages.append(_tag("a", label, href=link))
 
-    cells = [[_show_value(value) for value in row] for row in shown.itertuples(index=False)]
-    count = f"Answers {start + 1} to {start + len(shown)} of {len(rows)}."
+    cells = [[_show_value(value) for value in row] for row in page_rows.itertuples(index=False)]
+    count = f"Answers {start + 1} to {start + len(page_rows)} of {len(rows)}."
     note = _tag("p", count, class_="note")
     return [pages, _tag("p", verdict), facts, note, _table(list(rows), cells)]
 

@@ -276,12 +276,12 @@ def folders(store: str | Path | None, read_only: bool = False) -> list[Folder]:
     system, root = _open_store(store)
     files = _list_files(system, root, recursive=True)
     names = [file.path[len(root) :].strip("/").split("/") for file in files]
-    found = {
+    paths = {
         tuple(folder)
         for *folder, name in names
         if len(folder) == 3 and (_PART.fullmatch(name) or _NEWER.fullmatch(name))
     }
-    return [Folder(system, "/".join([root, *folder]), read_only) for folder in sorted(found)]
+    return [Folder(system, "/".join([root, *folder]), read_only) for folder in sorted(paths)]
 
 
 def _folder_names(manifest: dict[str, Any]) -> list[str]:
