@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import shutil
 import socket
 import threading
 from html.parser import HTMLParser
@@ -238,12 +239,14 @@ def test_nothing_in_the_store_changes_even_if_a_part_is_damaged(tiny_model, tmp_
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_answers_that_arrive_later_are_shown(tmp_path):
+def test_answers_that_arrive_later_are_shown_and_removed_ones_are_not(tmp_path):
     rows = pd.DataFrame({"reply": ["4"]}, index=pd.Index([key_of("a")], name="key"))
     with Viewer(tmp_path) as viewer, StoredAnswers(tmp_path, "chat", "gad7", "m") as stored:
         assert viewer.runs() == []
         stored.add(rows)
         assert [(run.title, run.answers) for run in viewer.runs()] == [("GAD-7", 1)]
+        shutil.rmtree(tmp_path / "chat")
+        assert viewer.runs() == []
 
 
 def test_the_same_question_under_other_conditions_is_another_run(tmp_path):

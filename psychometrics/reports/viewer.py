@@ -149,13 +149,15 @@ class Viewer(ThreadingHTTPServer):
 
     def runs(self) -> list[Run]:
         """Return the runs in the store, the last one first."""
+        listed = {}
         for folder in folders(self._store, read_only=True):
             names = [file.base_name for file in folder.files()]
-            if folder.path not in self._runs or self._runs[folder.path][0] != names:
-                self._runs[folder.path] = names, _read_runs(folder)
+            earlier_names, runs = self._runs.get(folder.path, ([], []))
+            listed[folder.path] = names, runs if names == earlier_names else _read_runs(folder)
 
-        runs = [run for _, folder_runs in self._runs.values() for run in folder_runs]
-        return sorted(runs, key=lambda run: run.last, reverse=True)
+        self._runs = listed
+        all_runs = [run for _, runs in listed.values() for run in runs]
+        return sorted(all_runs, key=lambda run: run.last, reverse=True)
 
     def reports(self) -> dict[Path, _Report]:
         """Return what is known about the pages in the folder, the last one first."""
