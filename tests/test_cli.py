@@ -442,13 +442,13 @@ def test_without_a_command_three_lines_say_what_to_type(command):
         assert CliRunner().invoke(app, [words[1], "--help"]).exit_code == 0
 
 
-def test_a_terminal_gets_a_line_for_each_questionnaire_and_a_pipe_all_scales_as_csv():
-    command = [sys.executable, "-m", "psychometrics", "questionnaires"]
-    scales = pd.read_csv(io.StringIO(subprocess.check_output(command, text=True)))
+def test_a_terminal_gets_a_line_for_each_questionnaire_and_a_pipe_all_scales_as_csv(command):
+    scales = pd.read_csv(io.StringIO(command("questionnaires")))
     names = scales["questionnaire"].unique().tolist()
 
     for options, expected in (([], names), (["--scales"], scales["questionnaire"].tolist())):
-        lines = _in_terminal([*command, *options])
+        words = [sys.executable, "-m", "psychometrics", "questionnaires", *options]
+        lines = _in_terminal(words)
         assert all(len(line) <= 80 for line in lines)
         assert [line.split()[0] for line in lines[1 : len(expected) + 1]] == expected
 
