@@ -83,10 +83,13 @@ def fetch(key: str) -> Path:
         raise
     except OSError as error:
         place = f"{error.filename or path} cannot be read or written ({error.strerror})"
-        raise DataError(f"{place}: correct its permissions, or replace the file.") from None
+        raise DataError(f"{place}: delete it, or give yourself access to it, and repeat.") from None
 
     if digest != registry()[key]["sha256"]:
-        raise DataError(f"{path}: wrong checksum (data/registry.yml, '{key}'); replace the file.")
+        raise DataError(
+            f"{path}: wrong checksum (data/registry.yml, '{key}'); delete the file and repeat the "
+            "command, which downloads it."
+        )
     return path
 
 
@@ -558,9 +561,12 @@ def _download(key: str, relative: str) -> Path:
     except PermissionError:
         raise
     except ValueError:  # pooch's error for a wrong checksum
-        raise DataError(f"{url}: wrong checksum (data/registry.yml); set {_MIRROR}.") from None
+        raise DataError(
+            f"{url}: wrong checksum (data/registry.yml); repeat the command; if it fails again, "
+            f"save the original file as {target}."
+        ) from None
     except OSError as error:
         raise DataError(
             f"'{key}' could not be downloaded from {url} ({type(error).__name__}); connect to the "
-            f"network, or set {_MIRROR} to a folder that contains {relative}."
+            f"network and repeat the command, or save the file from elsewhere as {target}."
         ) from error

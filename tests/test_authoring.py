@@ -12,6 +12,7 @@ import pytest
 
 import psychometrics as pm
 from psychometrics.authoring.drafts import COLUMNS, draft
+from psychometrics.authoring.option_forms import parse_options
 from psychometrics.authoring.wording import LANGUAGES, RULES, wording
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.paths import book_dir, questionnaires_dir
@@ -86,6 +87,95 @@ def test_a_table_of_items_alone_gets_words_of_agreement_and_says_so(tmp_path, la
     assert "The table names no options" in path.read_text()
 
 
+@pytest.mark.parametrize(
+    ("text", "values", "labels"),
+    [
+        ("0=Not at all; 1=Often", [0, 1], ["Not at all", "Often"]),
+        ("1=never, 2=some, but not all, 3=all", [1, 2, 3], ["never", "some, but not all", "all"]),
+        ("1: never | 2: often", [1, 2], ["never", "often"]),
+        ("1. never; 2. often", [1, 2], ["never", "often"]),
+        ("(0) never\n(1) 1.5 times", [0, 1], ["never", "1.5 times"]),
+        ("Never (0); Often (1)", [0, 1], ["Never", "Often"]),
+        ("no = 0; yes = 1", [0, 1], ["no", "yes"]),
+        ("0,5=a; 1,5=b", [0.5, 1.5], ["a", "b"]),
+        ("-1=no; 1=yes", [-1, 1], ["no", "yes"]),
+        ("1–3", [1, 2, 3], ["1", "2", "3"]),
+        ("1-3", [1, 2, 3], ["1", "2", "3"]),
+        ("0 to 2", [0, 1, 2], ["0", "1", "2"]),
+        ("-1..1", [-1, 0, 1], ["-1", "0", "1"]),
+        ("1;2;3", [1, 2, 3], ["1", "2", "3"]),
+        ("1, 2, 3", [1, 2, 3], ["1", "2", "3"]),
+        ("1-3; 1=never; 3=always", [1, 2, 3], ["never", "2", "always"]),
+        ("1-3 (1=never, 3=always)", [1, 2, 3], ["never", "2", "always"]),
+        ("Strongly disagree; Neither, nor; Agree", [None] * 3,
+         ["Strongly disagree", "Neither, nor", "Agree"]),
+        ("nie; manchmal; immer", [None] * 3, ["nie", "manchmal", "immer"]),
+    ],
+)  # fmt: skip
+def test_options_are_read_in_the_forms_in_which_people_write_them(text, values, labels):
+    assert parse_options(text, "tea.csv, line 2") == list(zip(values, labels, strict=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "never",  # one option
+        "never, often, always",  # a label may contain a comma
+        "never / often",
+        "1=never; often",  # is often 2?
+        "Strongly agree; Agree; Disagree; Strongly disagree",  # from most to least
+        "immer; manchmal; nie",
+        "yes; no",
+        "5-1",
+        "1-1000",
+        "1-5; 7=always",
+        "1-5; always",
+        "1=never; 5=always",  # may be the ends of 1 to 5
+        "1,5",
+    ],
+)
+def test_options_that_could_mean_two_things_are_refused_with_their_place(text):
+    with pytest.raises(ParameterError, match=r"^tea\.csv, line 2: "):
+        parse_options(text, "tea.csv, line 2")
+
+
+def test_a_draft_numbers_options_from_1_and_says_so(tmp_path):
+    path = _drafted(tmp_path, {"item": "I sip.", "options": "Disagree; Unsure; Agree"})
+
+    options = pm.load_questionnaire(path).options
+
+    assert [(option.value, option.label) for option in options] == [
+        (1, "Disagree"), (2, "Unsure"), (3, "Agree"),
+    ]  # fmt: skip
+    assert "count from 1" in path.read_text()
+
+
+def test_a_table_may_have_one_column_an_option(tmp_path):
+    table = tmp_path / "tea.csv"
+    table.write_text(
+        "item,Option 0,Option 1\nI sip.,no; never,yes\nI pour.,,\nI buy.,rarely,often\n"
+    )
+
+    questionnaire = pm.load_questionnaire(draft(table, tmp_path / "tea.yaml"))
+
+    labels = [[o.label for o in questionnaire.choices(item)] for item in questionnaire.items]
+    assert labels == [["no; never", "yes"], ["no; never", "yes"], ["rarely", "often"]]
+    assert [option.value for option in questionnaire.options] == [0, 1]
+
+
+def test_options_in_both_kinds_of_columns_are_refused(tmp_path):
+    with pytest.raises(ParameterError, match="'options' and '1'"):
+        _drafted(tmp_path, {"item": "I sip.", "options": "no; yes", "1": "no", "2": "yes"})
+
+
+def test_an_item_with_the_options_of_all_items_does_not_repeat_them(tmp_path):
+    rows = [{"item": item, "options": "1=no; 2=yes"} for item in ("I sip.", "I pour.")]
+
+    text = _drafted(tmp_path, *rows).read_text()
+
+    assert text.count('label: "yes"') == 1
+
+
 def test_a_scales_id_keeps_its_umlauts_readable(tmp_path):
     rows = [GOOD | {"scale": "Ärger"}, {"item": "Ich bin da.", "scale": "Größe & Été"}]
 
@@ -98,7 +188,7 @@ def test_a_scales_id_keeps_its_umlauts_readable(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("item;options\nI sip.;1=no, 2=yes\n", "tea.csv, line 2: .* write ; between"),
+        ("item;options\nI sip.;no, yes\n", "tea.csv, line 2: one option only"),
         ("item\nI sip.\nI pour.\n\ni sip.\n", "line 5 is the same question as line 2"),
         ("item,options\nI sip.,0=no; 1=yes\nI sip.,0=no; 1=yes\n", "line 3 is the same question"),
         ("item,scale\nI sip.,Joy\nI pour.,joy\n", "line 3: .* 'Joy' in line 2"),

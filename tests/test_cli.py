@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import json
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -14,6 +19,7 @@ from typer.testing import CliRunner
 
 import psychometrics as pm
 import psychometrics_book as book
+from psychometrics import cli
 from psychometrics.cli import app
 from psychometrics.endpoints import request_queue
 from psychometrics.modes import MODES
@@ -425,3 +431,52 @@ def test_the_table_of_scores_is_one_call_and_loads_nothing_of_the_book(tmp_path)
     assert table["low"].item() < table["score"].item() < table["high"].item()
     stored = pd.read_csv(tmp_path / "scores.csv")
     assert stored.columns.tolist() == table.columns.tolist()
+
+
+def test_without_a_command_three_lines_say_what_to_type(command):
+    lines = command().splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        words = line.partition(": ")[2].partition("#")[0].split()
+        assert words[0] == "psychometrics"
+        assert CliRunner().invoke(app, [words[1], "--help"]).exit_code == 0
+
+
+def test_a_terminal_gets_a_line_for_each_questionnaire_and_a_pipe_all_scales_as_csv(command):
+    scales = pd.read_csv(io.StringIO(command("questionnaires")))
+    names = scales["questionnaire"].unique().tolist()
+
+    for options, expected in (([], names), (["--scales"], scales["questionnaire"].tolist())):
+        words = [sys.executable, "-m", "psychometrics", "questionnaires", *options]
+        lines = _in_terminal(words)
+        assert all(len(line) <= 80 for line in lines)
+        assert [line.split()[0] for line in lines[1 : len(expected) + 1]] == expected
+
+
+def _in_terminal(command: list[str]) -> list[str]:
+    """Return the lines that a command prints to a terminal of 80 columns."""
+    pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
+    reader, writer = pty.openpty()
+    environment = os.environ | {"COLUMNS": "80"}
+    with subprocess.Popen(command, stdout=writer, env=environment) as process:
+        os.close(writer)
+        shown = b""
+        with contextlib.suppress(OSError):  # how the end of a terminal is reported
+            while part := os.read(reader, 4096):
+                shown += part
+
+    os.close(reader)
+    assert process.returncode == 0
+    return shown.decode().splitlines()
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOSPC, errno.EISDIR, errno.EADDRINUSE])
+def test_an_error_of_the_system_names_its_place_and_what_to_do(number, monkeypatch, capsys):
+    def fail():
+        raise OSError(number, os.strerror(number), "/some/place")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit):
+        cli.main()
+    place = f"psychometrics: /some/place: {os.strerror(number)}; "
+    assert re.match(f"{place}.+[.]", capsys.readouterr().err)

@@ -22,7 +22,7 @@ def test_every_registry_entry_says_where_what_and_under_which_terms():
 
 
 def test_a_mirrored_file_with_other_content_is_refused(mirrored):
-    with pytest.raises(DataError, match=r"wrong checksum .data/registry\.yml, .*replace"):
+    with pytest.raises(DataError, match=r"wrong checksum .data/registry\.yml, .*delete"):
         data.fetch("mnli_neutral")
 
 
@@ -42,7 +42,7 @@ def mirrored(tmp_path, monkeypatch):
     ("error", "said"),
     [
         (PermissionError(13, "Permission denied", "/cache"), "/cache cannot be read or written"),
-        (ValueError("SHA256 hash of downloaded file does not match"), "wrong checksum .*; set"),
+        (ValueError("SHA256 hash of downloaded file does not match"), "wrong checksum .*; repeat"),
         (ConnectionError("no route"), r"could not be downloaded .*\(ConnectionError\); connect"),
     ],
 )

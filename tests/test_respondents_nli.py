@@ -750,6 +750,22 @@ def test_a_tokenizer_that_knows_no_word_is_refused(architecture, save_tiny_model
     assert error.value.kind == "incomplete"
 
 
+def test_a_tokenizer_that_knows_no_word_is_refused_before_weights_are_read(copy, tmp_path):
+    file = copy / "tokenizer.json"
+    foreign = json.loads(file.read_text("utf-8"))
+    kept = {token["content"] for token in foreign["added_tokens"]}
+    words = enumerate(foreign["model"]["vocab"].items())
+    foreign["model"]["vocab"] = {token if token in kept else f"漢{n}": i for n, (token, i) in words}
+    file.write_text(json.dumps(foreign))
+    weights = copy / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])  # which would be the second error
+
+    with pytest.raises(RespondentError, match="tokenizer that knows 0 of") as error:
+        pm.ask("challenges", [copy], store=tmp_path / "store", progress=False)
+
+    assert error.value.kind == "incomplete"
+
+
 def test_a_hub_model_fetched_by_its_commit_is_found_by_its_name_offline(hub, tmp_path, monkeypatch):
     fetched = load_respondent(f"acme/tiny@{COMMIT}", **PLAIN)
     cache = tmp_path / "hub" / "models--acme--tiny"

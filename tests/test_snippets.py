@@ -35,7 +35,8 @@ CANNOT = {
     "tests of their own serve",
     r"my-models|my-adapter": "needs models that were trained; tests of training do as much",
     r"^psychometrics improve": "asks half of the population about each candidate, for minutes",
-    r"--watch|^python3? -m http\.server": "goes on until it is stopped; tests of their own stop it",
+    r"--watch|^psychometrics view|^python3? -m http\.server": "goes on until it is stopped; tests "
+    "of their own stop it",
     r"fill-in diagnostic-mn": "fetches sentences that others own",
     r"^ray start|s3://": "needs a cluster or a bucket; tests of their own have them",
 }

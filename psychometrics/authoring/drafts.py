@@ -15,6 +15,7 @@ from ..checks import check_choice
 from ..data import text_table, write_text
 from ..exceptions import ParameterError, QuestionnaireError, writing
 from ..questionnaires.library import load_questionnaire
+from .option_forms import join_option_columns, parse_options
 from .wording import LANGUAGES, RULES, _sided_words
 
 COLUMNS = ("item", "scale", "reverse", "options", "source", "inverse", "premise", "hypothesis")
@@ -32,6 +33,9 @@ _NO_OPTIONS = """\
 _USUAL_OPTIONS = """\
 # The table names no options. These are usual words of agreement: replace them with your own.
 options:"""
+_NUMBERED_OPTIONS = """\
+# The table's options have no numbers: they count from 1. If your scale counts from 0, change them.
+options:"""
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe"})
 
 
@@ -47,11 +51,12 @@ def draft(
     table : str, Path or DataFrame
         A CSV file or a frame with the columns :data:`COLUMNS` and one row per item: its text; its
         ``scale`` (without this column, all items form one scale); ``reverse``, yes if agreement
-        lowers the score; ``options`` from least to most as ``0=Not at all; 1=Several days``, in the
-        first row for all items, in other rows for that item alone; for NLI prompts ``source`` and
-        ``inverse`` terms separated by semicolons, ``premise`` and ``hypothesis`` with ``{term}``
-        and ``{intensifier}``. A table with neither options nor prompts gets the language's usual
-        words of agreement.
+        lowers the score; ``options`` from least to most, as
+        :func:`psychometrics.authoring.option_forms.parse_options` reads them, in the first row for
+        all items, in other rows for that item alone (or one column an option, ``option 1``,
+        ``option 2`` …); for NLI prompts ``source`` and ``inverse`` terms separated by semicolons,
+        ``premise`` and ``hypothesis`` with ``{term}`` and ``{intensifier}``. A table with neither
+        options nor prompts gets the language's usual words of agreement.
     path : str or Path
         A ``.yaml`` file; its name becomes the questionnaire's id.
     language : {"en", "de", "es", "fr"}
@@ -104,8 +109,9 @@ def draft(
     parts = {"size": len(rows), "name": name, "title": title, "language": language}
     parts |= {"intensifiers": levels, "options": _common_options(rows, language)}
     lines = [_HEAD.format(**parts).rstrip(), *_scale_lines(rows, name, title), "items:"]
-    for number, row in enumerate(rows.itertuples(index=False), start=1):
-        lines += _item_lines(number, row, own_options=number > 1, language=language)
+    common = rows["options"].iloc[0]
+    for row in rows.itertuples(index=False):
+        lines += _item_lines(row, row.options != common, language)
 
     lines += ["# The rules that `psychometrics check` applies:"]
     lines += [f"# - {rule}: {sentence}" for rule, sentence in RULES.items()]
@@ -117,7 +123,10 @@ def _common_options(rows: pd.DataFrame, language: str) -> str:
     """Return the options of all items: the table's or, without prompts, the usual words."""
     options = rows["options"].iloc[0]
     if options:
-        return "\n  - ".join(["options:", *_option_lines(options, rows["place"].iloc[0])])
+        place = rows["place"].iloc[0]
+        has_numbers = parse_options(options, place)[0][0] is not None
+        head = "options:" if has_numbers else _NUMBERED_OPTIONS
+        return "\n  - ".join([head, *_option_lines(options, place)])
 
     prompts = rows[["source", "inverse", "premise", "hypothesis"]].ne("").all(axis=1)
     if rows["options"].eq("").all() and not prompts.any():
@@ -128,18 +137,18 @@ def _common_options(rows: pd.DataFrame, language: str) -> str:
 def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
     """Return a line for each scale; refuse two scales whose names differ only in spelling."""
     lines = []
-    first: dict[str, tuple[str, str]] = {}
+    earlier: dict[str, tuple[str, str]] = {}
     for number, (scale, items) in enumerate(rows.groupby("scale", sort=False), start=1):
         scale_id = _plain_id(scale) or f"scale_{number}"
         place = items["place"].iloc[0]
-        if scale_id in first:
-            before, line = first[scale_id]
+        if scale_id in earlier:
+            before, line = earlier[scale_id]
             raise ParameterError(
                 f"{place}: the scale '{scale}' is called '{before}' in {line}; use one spelling, "
                 "or rename one."
             )
 
-        first[scale_id] = scale, place.rpartition(", ")[2]
+        earlier[scale_id] = scale, place.rpartition(", ")[2]
         entry = f"id: {scale_id if scale else name}, title: {_quote(scale or title)}"
         entry += f", items: [{', '.join(items['id'])}]"
         reverse = items.loc[items["reverse"], "id"].tolist()
@@ -215,9 +224,13 @@ def _read_rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.D
     if len(table) > _MOST_ITEMS:
         raise ParameterError(f"The table has {len(table)} rows, more than {_MOST_ITEMS}: split it.")
 
+    table = join_option_columns(table)
     strange = [column for column in table.columns if column not in COLUMNS]
     if strange:
-        raise ParameterError(f"There is no column '{strange[0]}'; use {', '.join(COLUMNS)}.")
+        raise ParameterError(
+            f"'{strange[0]}' is not a column of a table of items; use {', '.join(COLUMNS)}, or "
+            "'option 1', 'option 2' and so on for one column an option."
+        )
     if "item" not in table:
         raise ParameterError("There is no column 'item' for the items' texts: add this column.")
 
@@ -239,9 +252,9 @@ def _read_rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.D
     return table.assign(id=ids, reverse=reverse.astype(bool))
 
 
-def _item_lines(number: int, row, own_options: bool, language: str) -> list[str]:
+def _item_lines(row, differs: bool, language: str) -> list[str]:
     lines = [f"  - id: {row.id}", f"    text: {_quote(row.item)}"]
-    if own_options and row.options:
+    if differs and row.options:
         options = _option_lines(row.options, row.place)
         lines += ["    options:", *(f"      - {option}" for option in options)]
 
@@ -277,20 +290,11 @@ def _item_lines(number: int, row, own_options: bool, language: str) -> list[str]
 
 
 def _option_lines(text: str, place: str) -> list[str]:
+    """Return a line for each option; options without numbers count from 1."""
     lines = []
-    for option in filter(None, map(str.strip, text.split(";"))):
-        value, equals, label = option.partition("=")
-        if not equals or not label.strip() or not re.fullmatch(r"\s*[-+]?\d+([.,]\d+)?\s*", value):
-            form = "options must be written as '0=Not at all; 1=Often'"
-            raise ParameterError(f"{place}: {form}, got '{option}'.")
-
-        number = float(value.replace(",", "."))
-        lines.append(f"{{value: {number:g}, label: {_quote(label.strip())}}}")
-
-    if len(lines) < 2:
-        mend = "write ; between options" if re.search(r",\s*[-+]?\d+\s*=", text) else "add another"
-        raise ParameterError(f"{place}: one option only, '{text}'; {mend}, as in '0=no; 1=yes'.")
-
+    for number, (value, label) in enumerate(parse_options(text, place), start=1):
+        score = number if value is None else value
+        lines.append(f"{{value: {score:g}, label: {_quote(label)}}}")
     return lines
 
 

@@ -23,14 +23,27 @@ from . import asking as asking
 from . import models as models
 from . import reports as reports
 from . import audits as audits
+from . import viewing as viewing
 
 # isort: on
 
-# Errors of the system that a user can mend.
-_OF_FILES = (
-    errno.EACCES, errno.EPERM, errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG,
-    errno.ENOSPC, errno.EROFS, errno.EDQUOT,
-)  # fmt: skip
+# What to do about errors of the system that a user can mend.
+_MENDS = {
+    errno.EACCES: "choose a file or folder that you may write to, or change its permissions",
+    errno.EPERM: "choose a file or folder that you may write to, or change its permissions",
+    errno.EROFS: "choose a file or folder on a disk that you may write to",
+    errno.ENOENT: "check the spelling, or make the folder first",
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENOTDIR: "name a folder, not a file",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOSPC: "delete files that you no longer need, or choose another disk",
+    errno.EADDRINUSE: "name another port, or leave --port out",
+    errno.EDQUOT: "delete files that you no longer need, or choose another disk",
+}
+_FIRST_STEPS = """\
+A model:  psychometrics profile minilm-both-l6-s1   # or a folder, or a hub id
+A table:  psychometrics profile --answers my-answers.csv --questionnaires gad7
+The book: psychometrics book                        # --help lists all commands"""
 
 
 # Other packages add commands, as the book does.
@@ -44,13 +57,15 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, Option("--version", is_eager=True, callback=_print_version, help="The version.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        typer.echo(_FIRST_STEPS)
 
 
 def main() -> None:
@@ -65,8 +80,10 @@ def main() -> None:
         typer.echo(f"psychometrics: {error}", err=True)
         raise SystemExit(1) from None
     except OSError as error:
-        if error.errno not in _OF_FILES:
+        if error.errno not in _MENDS:
             raise
 
-        typer.echo(f"psychometrics: {error}: correct permissions, space or folder.", err=True)
+        place = f"{error.filename}: " if error.filename else ""
+        reason = f"{place}{error.strerror}; {_MENDS[error.errno]}."
+        typer.echo(f"psychometrics: {reason}", err=True)
         raise SystemExit(1) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import warnings
 from pathlib import Path
@@ -72,6 +73,26 @@ def write_table(
         write_csv(table, output or sys.stdout, decimals=6)
     else:
         pm.write_answers(table, output, questionnaires)
+
+
+def print_rows(rows: list[dict]) -> None:
+    """Print rows for people, each on one line of the terminal, whose widest column is cut."""
+    names = list(rows[0])
+    lines = [names]
+    for row in rows:
+        values = [row.get(name) for name in names]
+        lines.append(["" if value is None else str(value) for value in values])
+
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    missing = sum(widths) + 2 * len(widths) - shutil.get_terminal_size().columns
+    widest = widths.index(max(widths))
+    widths[widest] = max(8, widths[widest] - max(0, missing))
+    for line in lines:
+        cells = [
+            text.ljust(width) if len(text) <= width else f"{text[: width - 1]}…"
+            for text, width in zip(line, widths, strict=True)
+        ]
+        typer.echo("  ".join(cells).rstrip())
 
 
 def _exit_with_status(answers) -> None:

@@ -32,9 +32,18 @@ _Questionnaires = Annotated[
     list[str],
     Argument(metavar="QUESTIONNAIRE...", help="Names that `questionnaires` lists, or files."),
 ]
+
+
+def _check_plot(plot: Path | None) -> Path | None:
+    return plot and pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
+
+
 _Plot = Annotated[
     Path | None,
-    Option(help="Also plot the scores (a compass for two axes) to a .png, .svg or .pdf file."),
+    Option(
+        callback=_check_plot,
+        help="Also plot the scores (a compass for two axes) to a .png, .svg or .pdf file.",
+    ),
 ]
 
 
@@ -118,8 +127,6 @@ def _scores(
     items can also be written as .wide.csv or .irw.csv.
     --temperature affects the normalisation; -c temperature=T sets how a chat model is sampled.
     """
-    if plot is not None:
-        pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
     if output is not None:
         in_items = answer_file is not None or pm.modes.mode_named(mode).answers == "items"
         output = pm.answers.files.check_answers_file(output, items and in_items)
@@ -156,13 +163,12 @@ def _fill_in(
     `diagnostic` is the test of inference that people and models took, and `diagnostic-mn` is its
     part MN.
     """
-    if plot is not None:
-        pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
-    first, _, category = questionnaire.partition("-")
-    if first == "diagnostic":
+    name_of_test, _, category = questionnaire.partition("-")
+    if name_of_test == "diagnostic":
         loaded = [_load_extra("diagnostic")(category.upper() or None)]
     else:
         loaded = [pm.load_questionnaire(questionnaire)]
+
     answers = pm.ask(loaded, [name], store=store, mode="human", progress=False)
     _show_scores(answers, loaded, items, plot, {})
 
@@ -202,12 +208,15 @@ def _survey(
         write_table(answers, output, questionnaires=[pm.load_questionnaire(questionnaire)])
 
 
-def _show_scores(answers, questionnaires, items: bool, plot: Path | None, scoring: dict, **where):
+def _show_scores(
+    answers, questionnaires, items: bool, plot: Path | None, scoring: dict, **writing
+) -> None:
+    """Print scores or write them to a file, and plot them if a file is named for that."""
     if plot is not None and "persona_row" in answers:
         raise ParameterError("--plot shows one score per respondent: leave personas out.")
 
     table = pm.score_table(answers, questionnaires, items=items, **scoring)
-    write_table(table, questionnaires=questionnaires, **where)
+    write_table(table, questionnaires=questionnaires, **writing)
 
     if plot is not None:
         pm.figures.draw_scores(answers, questionnaires, plot, **scoring)

@@ -15,7 +15,6 @@ import psychometrics as pm
 from ..exceptions import ParameterError
 
 app = typer.Typer(
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Put questionnaires to language models, score the answers, and build the book.",
 )
@@ -70,7 +69,7 @@ def parse_conditions(condition: list[str] | None, mode: str = "nli") -> dict:
 
     conditions = pm.checks.parse_parameters(condition or [], kinds)
     if "api_key" in conditions:  # other users of the machine, and pages, would see it
-        raise ParameterError("api_key is not a condition: set OPENAI_API_KEY in the environment.")
+        raise ParameterError("api_key is not a condition: type `export OPENAI_API_KEY=KEY` first.")
     return conditions
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import warnings
@@ -15,6 +16,7 @@ import psychometrics as pm
 
 from ..data import write_csv
 from ..exceptions import ParameterError, PsychometricsError
+from .answers import print_rows
 from .options import Conditions, Mode, Output, QuestionnaireName, app, parse_conditions
 
 _PANEL = "Questionnaires"
@@ -29,18 +31,25 @@ def _new_questionnaire(
     """Draft a questionnaire's file from a table of items; comments in the file say what to add.
 
     By default, the file has the table's name with the ending .yaml. The table has the column item
-    and optionally scale, reverse (yes), options (0=Not at all; 1=Often), source and inverse terms
-    (separated by semicolons), premise and hypothesis.
+    and optionally scale, reverse (yes), options from least to most ("0=Not at all; 1=Often",
+    "Strongly disagree; Disagree; Agree", "1-5", or one column an option: "option 1", "option 2"),
+    source and inverse terms (separated by semicolons), premise and hypothesis.
     """
     output = output or Path(f"{table.with_suffix('') if table.name else 'draft'}.yaml")
-    with warnings.catch_warnings(record=True) as left_out:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         path = pm.authoring.drafts.draft(table, output, language=language)
-    for warning in left_out:
+
+    for warning in warned:
         typer.echo(f"psychometrics: {warning.message}", err=True)
+    _print_check(path, measured=False)
     typer.echo(f"{path}: a draft. Follow its comments; to check it at each save, run")
     typer.echo(f"  psychometrics check {path} --watch")
-    _print_check(path, measured=False)
+
+    questionnaire = pm.load_questionnaire(path)
+    if all(map(questionnaire.choices, questionnaire.items)):
+        typer.echo("A model can answer it now:")
+        typer.echo(f"  psychometrics scores {path} --mode options --respondents minilm-both-l6-s1")
 
 
 @app.command("check", rich_help_panel=_PANEL)
@@ -54,23 +63,21 @@ def _check(
     With --measure, small models check opposites and congruence.
     """
     path = Path(questionnaire)
-
     if not watch:
         _print_check(questionnaire, measure)
         return
 
     if not path.is_file():
         raise ParameterError(f"{questionnaire} is not a file: name a file that --watch can check.")
-    seen = None
 
+    checked_at = None
     while True:
-        try:
-            saved = path.stat().st_mtime_ns
-        except FileNotFoundError:  # some editors replace the file
-            saved = seen
+        saved_at = checked_at
+        with contextlib.suppress(FileNotFoundError):  # some editors replace the file
+            saved_at = path.stat().st_mtime_ns
 
-        if saved != seen:
-            seen = saved
+        if saved_at != checked_at:
+            checked_at = saved_at
             typer.echo(f"--- {time.strftime('%H:%M:%S')}")
             try:
                 _print_check(path, measure)
@@ -84,7 +91,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
     """Print a questionnaire's content and the violations of the wording rules."""
     questionnaire = pm.load_questionnaire(questionnaire, texts=False)
     table = pm.questionnaires.counts(questionnaire)
-    asked = table[table["prompts"] > 0]
+    with_prompts = table[table["prompts"] > 0]
     typer.echo(f"{questionnaire.short_title}: {questionnaire.title}")
     typer.echo(f"licence: {questionnaire.licence}")
     typer.echo(table.to_string(float_format="{:.2f}".format))
@@ -92,10 +99,10 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
         f"{len(table)} items, {len(questionnaire.scales)} scales, {table['prompts'].sum()} prompts"
     )
 
-    if len(asked):
+    if len(with_prompts):
         typer.echo(
-            f"terms per template: {asked['source'].mean():.2f} source, "
-            f"{asked['inverse'].mean():.2f} inverse"
+            f"terms per template: {with_prompts['source'].mean():.2f} source, "
+            f"{with_prompts['inverse'].mean():.2f} inverse"
         )
 
     if questionnaire.wording == "upstream":
@@ -106,7 +113,7 @@ def _print_check(questionnaire: str | Path, measured: bool) -> None:
         typer.echo(f"{place}, {row.rule}: {row.finding}; {row.mend}.")
 
     nothing = "; the rules find no problem, but people may"
-    if asked.empty:
+    if with_prompts.empty:
         nothing = "; most rules are about prompts, and there are none yet"
 
     typer.echo(
@@ -155,24 +162,59 @@ def _prompts(
 
 
 @app.command("questionnaires", rich_help_panel=_PANEL)
-def _questionnaires() -> None:
-    """List the questionnaires of the project: scales, items, ways to ask, norms."""
-    import pandas as pd
+def _questionnaires(
+    scales: Annotated[bool, Option("--scales", help="Print a line for each scale.")] = False,
+) -> None:
+    """List the questionnaires of the project: scales, items, ways to ask, norms.
 
+    A terminal gets a line for each questionnaire; a file or a pipe gets all scales as CSV.
+    """
+    names = pm.questionnaires.questionnaire_names()
+    names.remove(pm.questionnaires.COMPASS)  # its file is fetched
+    loaded = [pm.load_questionnaire(name, texts=False) for name in names]
+
+    if not sys.stdout.isatty():
+        import pandas as pd
+
+        write_csv(pd.DataFrame(_list_scales(loaded)), sys.stdout)
+    elif scales:
+        print_rows(_list_scales(loaded))
+    else:
+        print_rows(_list_questionnaires(loaded))
+        typer.echo("What has options can be asked in mode chat, too. --scales lists the scales.")
+
+
+def _list_questionnaires(loaded: list) -> list[dict]:
+    """Return a row for each questionnaire."""
     rows = []
-    for name in pm.questionnaires.questionnaire_names():
-        if name == pm.questionnaires.COMPASS:  # its file is fetched
-            continue
-        loaded = pm.load_questionnaire(name, texts=False)
-        for part in loaded.scales:
-            ticked = all(map(loaded.choices, part.items))
-            low, high = loaded.span(part) if ticked else (None, None)
-            row = {"questionnaire": name, "scale": part.title, "items": len(part.items)}
-            row["reversed"] = sum(key < 0 for key in loaded.keys(part).values())
-            groups = sum(norm.scale == part.id for norm in loaded.norms)
-            rows.append(row | {"low": low, "high": high, "mode": part.mode, "groups": groups})
+    for questionnaire in loaded:
+        modes = ["nli"] if all(item.templates for item in questionnaire.items) else []
+        if all(map(questionnaire.choices, questionnaire.items)):
+            modes += ["options"]
 
-        whole = {"questionnaire": name, "items": len(loaded.items), "reversed": 0, "groups": 0}
-        rows += [whole | {"scale": part, "mode": "category"} for part in loaded.categories]
+        scales = questionnaire.scales or questionnaire.categories
+        row = {"name": questionnaire.id, "title": questionnaire.title}
+        row |= {"items": len(questionnaire.items), "scales": len(scales)}
+        row |= {"modes": ", ".join(modes), "lang": questionnaire.language}
+        rows.append(row | {"norms": len({norm.group for norm in questionnaire.norms})})
 
-    write_csv(pd.DataFrame(rows), sys.stdout)
+    return rows
+
+
+def _list_scales(loaded: list) -> list[dict]:
+    """Return a row for each scale or category."""
+    rows = []
+    for questionnaire in loaded:
+        named = {"questionnaire": questionnaire.id}
+        for scale in questionnaire.scales:
+            is_ticked = all(map(questionnaire.choices, scale.items))
+            low, high = questionnaire.span(scale) if is_ticked else (None, None)
+            n_reversed = sum(key < 0 for key in questionnaire.keys(scale).values())
+            row = named | {"scale": scale.title, "items": len(scale.items), "reversed": n_reversed}
+            groups = sum(norm.scale == scale.id for norm in questionnaire.norms)
+            rows.append(row | {"low": low, "high": high, "mode": scale.mode, "groups": groups})
+
+        named |= {"items": len(questionnaire.items), "reversed": 0, "groups": 0}
+        rows += [named | {"scale": name, "mode": "category"} for name in questionnaire.categories]
+
+    return rows

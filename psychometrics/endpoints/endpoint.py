@@ -194,7 +194,10 @@ class Endpoint:
         url = self.base_url or os.environ.get("OPENAI_BASE_URL")
         key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not url and not key:
-            raise RespondentError("There is no endpoint: set OPENAI_BASE_URL or OPENAI_API_KEY.")
+            raise RespondentError(
+                "There is no endpoint: type `export OPENAI_BASE_URL=http://localhost:8000/v1` for "
+                "a server of yours, or `export OPENAI_API_KEY=KEY` for OpenAI's."
+            )
         url = (url or "https://api.openai.com/v1").rstrip("/")
         headers = self.headers or os.environ.get("OPENAI_HEADERS")
         return dataclasses.replace(self, base_url=url, api_key=key, headers=headers)

@@ -13,7 +13,6 @@ from .loading import text_config
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import NDArray
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 # Fewest tokens that a model must be able to read.
@@ -102,10 +101,9 @@ def token_limit(
     """
     whole: Any = getattr(model, "config", model)
     config = text_config(whole)
-    ids = np.fromiter(itertools.chain.from_iterable(encoded), dtype=np.int64)
-    _check_known(ids, tokenizer, name)
+    check_known(encoded, tokenizer, name)
     words = vocabulary_size(model)
-    largest = ids.max(initial=0)
+    largest = max(map(max, filter(None, encoded)), default=0)
     if largest >= words:
         raise RespondentError(
             f"{name} has a tokenizer that returns the token {largest}, but a vocabulary of "
@@ -160,12 +158,20 @@ def vocabulary_size(model: PreTrainedModel | PreTrainedConfig) -> float:
     return getattr(embeddings, "num_embeddings", words)
 
 
-def _check_known(ids: NDArray[np.int64], tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    """Refuse a tokenizer that knows fewer than half of a text's tokens."""
+def check_known(
+    encoded: list[list[int]], tokenizer: PreTrainedTokenizerBase, name: str = "The model"
+) -> None:
+    """Refuse a tokenizer that knows fewer than half of the tokens of some texts.
+
+    Raises
+    ------
+    RespondentError
+    """
     unknown: Any = tokenizer.unk_token_id
     if unknown in (tokenizer.eos_token_id, tokenizer.pad_token_id):  # texts also end with it
         unknown = None
 
+    ids = np.fromiter(itertools.chain.from_iterable(encoded), dtype=np.int64)
     recognised = np.isin(ids, tokenizer.all_special_ids, invert=True).sum()
     lost = 0 if unknown is None else (ids == unknown).sum()
     if recognised <= lost:

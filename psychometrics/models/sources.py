@@ -445,10 +445,10 @@ def _quote(name: str | Path) -> str:
 def _unknown_name_message(name: str) -> str:
     members = [path.parent.name for path in (data_dir() / "population").glob("*/recipe.json")]
     close = difflib.get_close_matches(name, members, n=1)
-    hint = f" Did you mean '{close[0]}'?" if close else ""
+    hint = f" (did you mean '{close[0]}'?)" if close else ""
     return (
-        f"There is no respondent {_quote(name)}: neither an embedded member nor a folder, and "
-        f"hub ids have the form owner/model.{hint}"
+        f"There is no respondent {_quote(name)}{hint}: name a folder with a model, a hub id such "
+        "as owner/model, or a member that `psychometrics population` lists."
     )
 
 

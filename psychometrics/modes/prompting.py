@@ -20,6 +20,8 @@ from tqdm import tqdm
 from ..exceptions import RespondentError, out_of_memory
 from ..files import digest_text
 from ..models.devices import check_float32, resolve_device, resolve_dtype
+from ..models.lengths import check_known
+from ..models.loading import load_tokenizer
 from ..models.sources import Source, find
 from ..questionnaires.prompts import prompts as prompt_table
 from ..store import CHUNK, StoredAnswers, key_of
@@ -148,8 +150,17 @@ class PromptMode(Mode):
             return respondent.batches
         if hasattr(respondent, "answer"):
             return lambda questions: [(questions, respondent.answer(questions))]
-        load = functools.partial(self.load, respondent, None, identity.dtype, **conditions)
-        return self._when_asked(lambda: load().batches)
+
+        @functools.cache
+        def load() -> Callable[..., Any]:
+            return self.load(respondent, None, identity.dtype, **conditions).batches
+
+        def ask(questions: list[Prompt]) -> Any:
+            if not load.cache_info().currsize:
+                _check_tokenizer(find(respondent), questions)
+            return load()(questions)
+
+        return ask
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the prompt table, whose premises and hypotheses are the texts to be sent."""
@@ -252,6 +263,20 @@ class PromptMode(Mode):
         )
 
         return table, questions, keys, stored
+
+
+def _check_tokenizer(source: Source, questions: list[Prompt]) -> None:
+    """Refuse a tokenizer that does not know the questions' words, before weights are loaded."""
+    if source.kind in ("embedded", "packed"):
+        return
+
+    try:
+        tokenizer = load_tokenizer(source)
+    except RespondentError:  # the model is loaded next, and reports all faults in order
+        return
+
+    encoded = tokenizer([" ".join(question) for question in questions], verbose=False)
+    check_known(encoded["input_ids"], tokenizer, source.name)
 
 
 class _PromptRespondent:

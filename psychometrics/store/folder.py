@@ -32,11 +32,20 @@ _TEXT = pa.large_string()
 
 
 class Folder:
-    """The parts of one respondent and questionnaire, in a pyarrow file system."""
+    """The parts of one respondent and questionnaire, in a pyarrow file system.
 
-    def __init__(self, system: fs.FileSystem, path: str):
+    Parameters
+    ----------
+    system : FileSystem
+    path : str
+    read_only : bool
+        Whether damaged parts are only left out, not set aside.
+    """
+
+    def __init__(self, system: fs.FileSystem, path: str, read_only: bool = False):
         self.system = system
         self.path = path
+        self.read_only = read_only
 
     def files(self) -> list[fs.FileInfo]:
         """List the folder's files, in the order of writing."""
@@ -182,6 +191,9 @@ class Folder:
                 os.close(handle)
 
     def _set_aside(self, name: str, what: str) -> None:
+        if self.read_only:
+            return
+
         number = 1
         path = f"{self.path}/{name}"
         try:
@@ -259,17 +271,17 @@ class Folder:
             self.system.delete_file(f"{self.path}/{name}")
 
 
-def folders(store: str | Path | None) -> list[Folder]:
+def folders(store: str | Path | None, read_only: bool = False) -> list[Folder]:
     """List the folders of a store in which there are parts."""
     system, root = _open_store(store)
     files = _list_files(system, root, recursive=True)
     names = [file.path[len(root) :].strip("/").split("/") for file in files]
-    found = {
+    paths = {
         tuple(folder)
         for *folder, name in names
         if len(folder) == 3 and (_PART.fullmatch(name) or _NEWER.fullmatch(name))
     }
-    return [Folder(system, "/".join([root, *folder])) for folder in sorted(found)]
+    return [Folder(system, "/".join([root, *folder]), read_only) for folder in sorted(paths)]
 
 
 def _folder_names(manifest: dict[str, Any]) -> list[str]:
