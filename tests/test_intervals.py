@@ -405,7 +405,7 @@ BOUNDED = {
     ),
     "group_differences": (
         lambda table: beliefs.group_differences(
-            _completions(table), ["rat"], "group", "ab", "unit", draws=20
+            _completions(table), ["rat"], "group", "ab", "unit"
         ),
         [("low", "high", -1, 1), ("null low", "null high", -1, 1)],
     ),

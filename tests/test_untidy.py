@@ -181,9 +181,7 @@ CASES = {
         ("value",)),
     "category_scores": Case(lambda t: pm.categories.category_scores(t, AXES), _axes, ("value",)),
     "term_silhouettes": Case(pm.validity.term_silhouettes, _shares, ("pss",)),
-    "htmt": Case(lambda t: pm.structure.heterotrait_monotrait(t, THREE, 5), _three, ("score",)),
-    "factor_models": Case(lambda t: pm.structure.factor_models(t, THREE[:2]),
-        lambda _: scored(40, traits(40, 0.5)[:2], names=("gad7", "phq9")), ("score",)),
+    "htmt": Case(lambda t: pm.structure.heterotrait_monotrait(t, THREE), _three, ("score",)),
     "rater_agreement": Case(lambda t: book.content.rater_agreement(t, ["natural"]), _ratings,
         ("natural",)),
 }  # fmt: skip
