@@ -16,6 +16,7 @@ from psychometrics.exceptions import (
     RespondentError,
 )
 from psychometrics.measures.factor import one_factor
+from psychometrics_book.studies import crossed_samples
 
 PARAMETERS = pd.DataFrame({"discrimination": [1.0], "difficulty": [0.0], "guessing": [0.0]})
 SOLVED = pd.DataFrame({"a": [1, 1, 1, 0], "b": [1, 0, 0, 0], "c": [0, 1, 0, 1]})
@@ -52,7 +53,7 @@ def answers():
         lambda: pm.irt.information(["x"], PARAMETERS),
         lambda: pm.irt.probability([0.0], PARAMETERS.assign(difficulty="hard")),
         lambda: pm.intervals.mean_interval(["a"]),
-        lambda: pm.intervals.crossed_interval([["a", "b"], ["c", "d"]]),
+        lambda: crossed_samples.crossed_interval([["a", "b"], ["c", "d"]]),
         lambda: pm.intervals.fisher_interval("x", 10),
         lambda: pm.intervals.jackknife_half_width(["a", "b"]),
         lambda: pm.intervals.merge_near_ties(["a", "b"]),
@@ -136,8 +137,6 @@ def test_other_wrong_arguments_are_told(call):
     ("name", "call"),
     [
         ("n", lambda: pm.intervals.fisher_interval(0.5, "ten")),
-        ("axis", lambda: pm.intervals.merge_near_ties(np.ones(3), axis=1)),
-        ("axis", lambda: pm.intervals.merge_near_ties(np.ones(3), axis="rows")),
         ("xs", lambda: pm.intervals.row_correlations(np.ones((2, 3)), np.ones((2, 4)))),
         ("xs", lambda: pm.intervals.row_correlations(np.ones((1, 3)), np.eye(3))),
         ("labels", lambda: pm.validity.silhouettes(np.ones((2, 4, 3)), [1])),
@@ -196,7 +195,7 @@ TABLES = {
     "forest": lambda table: pm.figures.forest(table, "a", "b"),
     "reached": lambda table: pm.evidence.reached(table, SOLVED),
     "jackknife": lambda table: pm.evidence.jackknife(pd.DataFrame.mean, table, list("ab")),
-    "interval_over_ways": lambda table: pm.intervals.interval_over_ways(np.eye(3), table),
+    "interval_over_ways": lambda table: crossed_samples.interval_over_ways(np.eye(3), table),
     "item_contrasts": lambda table: pm.validity.item_contrasts(pm.prompts("gad7"), table),
 }
 

@@ -228,8 +228,8 @@ def group_differences(
     units = marked.drop_duplicates([by, unit])
     has_both = marked.groupby("respondent_id", observed=True)[by].nunique() == 2
     if not len(has_both) or not has_both.all() or units[unit].duplicated().any():
-        wanted = f"two groups that every model completed, without a common {unit}"
-        raise ParameterError(f"{by}: name {wanted}, got {pair}.")
+        groups = f"two groups that every model completed, without a common {unit}"
+        raise ParameterError(f"{by}: name {groups}, got {pair}.")
 
     rows = []
     for category in categories:
@@ -366,9 +366,9 @@ def _group_shares(cells: pd.DataFrame, is_first: np.ndarray) -> list[np.ndarray]
     rng = np.random.default_rng(0)
     dealt = rng.permuted(np.tile(is_first, (_DRAWS, 1)), axis=1)
     shares = []
-    for inside, dealt_inside in ((is_first, dealt), (1 - is_first, 1 - dealt)):
-        drawn = rng.multinomial(int(inside.sum()), inside / inside.sum(), _DRAWS)
-        weights = np.vstack([inside, drawn, dealt_inside])
+    for members, dealt_members in ((is_first, dealt), (1 - is_first, 1 - dealt)):
+        samples = rng.multinomial(int(members.sum()), members / members.sum(), _DRAWS)
+        weights = np.vstack([members, samples, dealt_members])
         shares.append((weights @ cells["sum"]) / (weights @ cells["count"]))
 
     return shares

@@ -490,7 +490,9 @@ def _with_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
     ends = [(np.nan, np.nan)] * len(statistics)
 
     if len(values) > 3:
-        without = _statistics(np.stack([_covariances(rest) for rest in _leave_out(values)]), keys)
+        without = _statistics(
+            np.stack([_covariances(sample) for sample in _leave_out(values)]), keys
+        )
         ends = [
             _jackknife_interval(name, value, without[name].to_numpy())
             for name, value in statistics.items()
@@ -511,8 +513,8 @@ def _jackknife_interval(name: str, value: float, without: np.ndarray) -> tuple[f
         correlations = 2 * np.append(without, value) - 1
         if not (np.abs(correlations) < 1 - _ROUNDING).all():  # also false for missing values
             return np.nan, np.nan
-        *rest, middle = np.arctanh(correlations)
-        half = float(jackknife_half_width(rest))
+        middle = np.arctanh(2 * value - 1)
+        half = float(jackknife_half_width(np.arctanh(2 * without - 1)))
         return (1 + np.tanh(middle - half)) / 2, (1 + np.tanh(middle + half)) / 2
 
     half = float(jackknife_half_width(without))

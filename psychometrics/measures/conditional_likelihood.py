@@ -51,12 +51,12 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
 
     def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return log sums over each score's patterns, and items' expected numbers of solvers."""
-        whole = _symmetric(easiness, np.ones((1, n), dtype=bool))[0, scores]
-        return whole, counts @ _solved_given_sum(easiness, whole, scores).T
+        totals = _symmetric(easiness, np.ones((1, n), dtype=bool))[0, scores]
+        return totals, counts @ _solved_given_sum(easiness, totals, scores).T
 
     def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
-        whole, expected = likely(easiness)
-        value = counts @ whole - solved @ easiness
+        totals, expected = likely(easiness)
+        value = counts @ totals - solved @ easiness
         # The level of the difficulties is not identified: a weak penalty holds it at zero.
         return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
 
@@ -106,17 +106,17 @@ def _errors_of_centred(
     return np.sqrt(np.diag(covariance).clip(0))
 
 
-def _symmetric(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
+def _symmetric(logs: np.ndarray, members: np.ndarray) -> np.ndarray:
     """Return log symmetric functions of all orders, for each row's subset of the items."""
-    factors = np.where(there, logs, -np.inf).T[:, None]
-    result = np.full((len(logs) + 1, len(there)), -np.inf)
+    factors = np.where(members, logs, -np.inf).T[:, None]
+    result = np.full((len(logs) + 1, len(members)), -np.inf)
     result[0] = 0.0
     for done, factor in enumerate(factors, start=1):
         result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])
     return result.T
 
 
-def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def _solved_given_sum(easiness: np.ndarray, totals: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return each item's probability of being solved given the sum score, shape (I, scores)."""
     without = _symmetric(easiness, ~np.eye(len(easiness), dtype=bool))
-    return np.exp(easiness[:, None] + without[:, scores - 1] - whole)
+    return np.exp(easiness[:, None] + without[:, scores - 1] - totals)

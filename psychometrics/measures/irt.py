@@ -320,21 +320,21 @@ def item_fit(
     rng = np.random.default_rng(seed)
     answers = _matched_answers(answers, parameters)
     observed = _mean_squares(answers, parameters)
-    drawn = np.empty((simulations, *np.shape(observed)))
+    squares = np.empty((simulations, *np.shape(observed)))
     for number in range(simulations):
         p = probability(rng.standard_normal(len(answers)), parameters)
         simulated = pd.DataFrame(rng.random(p.shape) < p, columns=parameters.index, dtype=float)
-        drawn[number] = _mean_squares(simulated.mask(answers.isna().to_numpy()), parameters)
+        squares[number] = _mean_squares(simulated.mask(answers.isna().to_numpy()), parameters)
 
     frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
     fitted = np.isfinite(observed[0])
 
     for place, name in enumerate(("infit", "outfit")):
         frame[[f"{name}_low", f"{name}_high"]] = np.nan
-        ends = np.quantile(drawn[:, place, fitted], [0.025, 0.975], axis=0)
+        ends = np.quantile(squares[:, place, fitted], [0.025, 0.975], axis=0)
         frame.loc[fitted, [f"{name}_low", f"{name}_high"]] = ends.T
 
-    infit = drawn[:, 0]
+    infit = squares[:, 0]
     slack = 1e-9  # treat mean squares that the model fixes as equal
     above = (1 + (infit >= observed[0] - slack).sum(axis=0)) / (1 + simulations)
     below = (1 + (infit <= observed[0] + slack).sum(axis=0)) / (1 + simulations)

@@ -191,13 +191,13 @@ def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
 
     if ((shares < 0) | (shares > 1)).any(axis=None) or (shares.sum(axis=1) > 1.02).any():
         raise ParameterError(f"{', '.join(shares)} must be probabilities that sum to 1 or less.")
-    first = answers[names[0]].to_numpy(dtype=np.float64)
+    probability = answers[names[0]].to_numpy(dtype=np.float64)
     if len(names) == 1:
-        return first
+        return probability
 
     check_three(answers)
-    total = first + answers["contradiction"].to_numpy(dtype=np.float64)
-    return np.divide(first, total, out=np.full_like(total, 0.5), where=total != 0)
+    total = probability + answers["contradiction"].to_numpy(dtype=np.float64)
+    return np.divide(probability, total, out=np.full_like(total, 0.5), where=total != 0)
 
 
 def _check_answers(

@@ -293,10 +293,10 @@ def _variance_test(
     s1: np.ndarray, n1: np.ndarray, s2: np.ndarray, n2: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return F (larger over smaller variance) and its two-sided p, or NaN if a variance is 0."""
-    first = s1 >= s2
-    f = np.where(first, s1**2 / s2**2, s2**2 / s1**2)
-    df1 = np.where(first, n1 - 1, n2 - 1)
-    df2 = np.where(first, n2 - 1, n1 - 1)
+    is_larger = s1 >= s2
+    f = np.where(is_larger, s1**2 / s2**2, s2**2 / s1**2)
+    df1 = np.where(is_larger, n1 - 1, n2 - 1)
+    df2 = np.where(is_larger, n2 - 1, n1 - 1)
     defined = (s1 > 0) & (s2 > 0) & (n1 > 1)
     p = np.minimum(1.0, 2 * stats.f.sf(np.where(defined, f, np.nan), df1, df2))
     return np.where(defined, f, np.nan), np.where(defined, p, np.nan)

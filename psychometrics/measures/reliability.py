@@ -165,7 +165,7 @@ def omega(items: pd.DataFrame) -> pd.Series:
     low = high = np.nan
 
     if value < 1:
-        without = omegas(np.stack([_correlations(rest) for rest in _leave_out(values)]))
+        without = omegas(np.stack([_correlations(sample) for sample in _leave_out(values)]))
         low, high = _coefficient_interval(value, without)
         low = 0.0 if low < 0 else low  # omega is never below 0
 
@@ -378,21 +378,21 @@ def design_study(
         raise ParameterError(f"sizes must give numbers by facet, got {sizes!r:.60}.")
 
     scales = _split_by_scale(scores, facets, "respondent_id")
-    others = [facet for facet in facets if facet != "respondent_id"]
+    conditions = [facet for facet in facets if facet != "respondent_id"]
     planned: dict[str, list[int]] = {}
     for facet, numbers in sizes.items():
-        check_choice(others, sizes=facet)
+        check_choice(conditions, sizes=facet)
         planned[facet] = np.atleast_1d(numbers).tolist()
         for number in planned[facet]:
             check_numbers(**{facet: number})
 
     rows = []
     for labels, of_scale in scales:
-        cube = _cube(of_scale, ["respondent_id", *others])
-        observed = dict(zip(others, cube.shape[1:], strict=True))
-        levels = [planned.get(facet, [observed[facet]]) for facet in others]
+        cube = _cube(of_scale, ["respondent_id", *conditions])
+        observed = dict(zip(conditions, cube.shape[1:], strict=True))
+        levels = [planned.get(facet, [observed[facet]]) for facet in conditions]
         for combination in itertools.product(*levels):
-            row = labels | dict(zip(others, combination, strict=True))
+            row = labels | dict(zip(conditions, combination, strict=True))
             rows.append(row | _coefficient_row(cube, combination) | {"objects": len(cube)})
 
     return pd.DataFrame(rows)
@@ -421,7 +421,7 @@ def _coefficient_row(cube: np.ndarray, sizes: Sequence[int]) -> dict[str, float]
     """Return a cube's coefficients, with jackknife intervals over the objects (first axis)."""
     without = np.empty((0, 2))
     if len(cube) > 2:
-        without = np.array([_coefficients(rest, sizes) for rest in _leave_out(cube)])
+        without = np.array([_coefficients(sample, sizes) for sample in _leave_out(cube)])
 
     row: dict[str, float] = {}
     kinds = ("relative", "absolute")

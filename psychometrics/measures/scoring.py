@@ -274,9 +274,9 @@ def _item_matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFr
     ends = np.array([questionnaire.ends(item) for item in questionnaire.items])
     outside = ((table < ends[:, 0]) | (table > ends[:, 1])).to_numpy().any(axis=0)
     if outside.any():  # a mean of options is an answer too
-        first = outside.argmax()
-        low, high = ends[first]
-        raise ParameterError(f"{ids[first]}: an answer is not in {low:g} to {high:g}; correct it.")
+        place = outside.argmax()
+        low, high = ends[place]
+        raise ParameterError(f"{ids[place]}: an answer is not in {low:g} to {high:g}; correct it.")
 
     return table
 
