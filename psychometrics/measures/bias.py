@@ -132,7 +132,7 @@ def bias_shares(
         values = respondents.mean().to_numpy()
         counts = respondents.size().to_numpy()
 
-        table = _with_intervals(values, keys)
+        table = _add_intervals(values, keys)
         options = [_scaled_options(questionnaire, item) for item in questionnaire.keys(scale)]
 
         for null in _NULLS:
@@ -484,7 +484,7 @@ def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...
     return tuple(2 * (value - low) / (high - low) - 1 for value in values)
 
 
-def _with_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
+def _add_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
     """Return statistics of respondents by items, with jackknife intervals over respondents."""
     statistics = _statistics(_covariances(values)[None], keys).iloc[0]
     ends = [(np.nan, np.nan)] * len(statistics)

@@ -12,7 +12,7 @@ from ..checks import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
 from .normalisation import _check_answers
-from .scoring import _KEYS, _values
+from .scoring import _KEYS, _answer_values
 
 
 def category_scores(
@@ -122,7 +122,7 @@ def _option_shares(
         rows = rows.assign(run=1)
 
     if "probability" not in rows:
-        chosen = _values(rows, list(_KEYS)).rename(columns={"score": "value"}).dropna()
+        chosen = _answer_values(rows, list(_KEYS)).rename(columns={"score": "value"}).dropna()
         rows = chosen.assign(probability=1.0)
     elif "status" in rows:
         rows = rows[rows["status"] == "ok"]

@@ -99,7 +99,7 @@ def _least_squares(correlations: np.ndarray) -> np.ndarray:
 
     for _ in range(_MOST_ROUNDS):
         before = loadings[moving]
-        after = _one_round(before, off_diagonal[rows[moving]])
+        after = _improve_loadings(before, off_diagonal[rows[moving]])
         loadings[moving] = after
         moving = moving[np.abs(after - before).max(axis=1) > _TOLERANCE]
         if not len(moving):
@@ -112,7 +112,7 @@ def _least_squares(correlations: np.ndarray) -> np.ndarray:
     return np.where(unsettled[:, None], np.nan, loadings[best])
 
 
-def _one_round(loadings: np.ndarray, off_diagonal: np.ndarray) -> np.ndarray:
+def _improve_loadings(loadings: np.ndarray, off_diagonal: np.ndarray) -> np.ndarray:
     """Return loadings, shape (n, I), after setting each in turn to its best value."""
     loadings = loadings.copy()
     for item in range(loadings.shape[1]):

@@ -53,7 +53,7 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     if len(finite) < 2:
         raise ParameterError(f"{model} needs two items that vary, got {len(finite)}; add items.")
 
-    x, observed = _filled(answers[finite])
+    x, observed = _fill_gaps(answers[finite])
     starts, bounds = _starts(x, share[finite].to_numpy(), model)
     data = _Data(*_patterns(x, observed, model), *_ability_grid(len(finite)))
     # At zero slopes the likelihood is flat, and a start that overshoots stays there, so several
@@ -88,12 +88,12 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     return frame.fillna({"guessing": 0.0})
 
 
-def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def _fill_gaps(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return 0/1 answers with 0 in the gaps, and an indicator of answers (1) and gaps (0).
 
     Examples
     --------
-    >>> x, observed = _filled(pd.DataFrame({"a": [1, None]}))
+    >>> x, observed = _fill_gaps(pd.DataFrame({"a": [1, None]}))
     >>> x.tolist(), observed.tolist()
     ([[1.0], [0.0]], [[1.0], [0.0]])
     """
@@ -119,12 +119,12 @@ def _ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     return theta, weights / weights.sum()
 
 
-def _normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _normalise(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Normalise rows of log weights to sum to one, and return the logs of their sums.
 
     Examples
     --------
-    >>> _normalised(np.log([[1.0, 3.0]]))[0].round(2).tolist()
+    >>> _normalise(np.log([[1.0, 3.0]]))[0].round(2).tolist()
     [[0.25, 0.75]]
     """
     top = joint.max(axis=1)
@@ -240,7 +240,7 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
     else:  # log odds are linear in ability, so two sums suffice for a respondent
         joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
 
-    posterior, total = _normalised(joint)
+    posterior, total = _normalise(joint)
     posterior *= counts[:, None]
     # Expected numbers of answers, and of right answers, at every node.
     numbers = posterior.sum(axis=0)[:, None] if complete else posterior.T @ observed

@@ -154,9 +154,9 @@ def template_cubes(
     """
     # Texts are turned into numbers once: grouping by text for each template takes ten times as
     # long.
-    template = _numbered(answers, _TEMPLATE)
+    template = _number_rows(answers, _TEMPLATE)
     codes = [
-        _numbered(answers, columns)
+        _number_rows(answers, columns)
         for columns in (["respondent_id"], ["polarity", "term"], ["intensifier"])
     ]
     order = np.argsort(template, kind="stable")
@@ -171,7 +171,7 @@ def template_cubes(
         yield rows, places, cube
 
 
-def _numbered(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
+def _number_rows(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
     """Number each row's combination of values in order of appearance; -1 marks a missing value."""
     number = np.zeros(len(table), dtype=np.int64)
     for column in columns:

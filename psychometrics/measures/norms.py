@@ -117,7 +117,7 @@ def compare_means(
     ('student', 0.18)
     """
     _check_level(level)
-    m1, s1, n1, m2, s2, n2 = _checked_values(mean, sd, n, norm_mean, norm_sd, norm_n)
+    m1, s1, n1, m2, s2, n2 = _broadcast_values(mean, sd, n, norm_mean, norm_sd, norm_n)
     single = n1 == 1
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -155,7 +155,7 @@ def compare_means(
     )  # fmt: skip
 
 
-def _checked_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
+def _broadcast_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
     """Return means, deviations and sizes of the runs and of the norm, all of equal length."""
     try:
         arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, float)) for x in values))

@@ -35,9 +35,9 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        ``alpha, low, high``; ``n``, the number of respondents without a gap; ``constant``, the
-        number of items that do not vary, which still count among the I items. Alpha and its
-        interval are missing if n is below 3 or the sum of the items does not vary.
+        ``alpha, low, high``; ``n``, the number of respondents without a gap. Items that do not
+        vary count among the I items. Alpha and its interval are missing if n is below 3 or the sum
+        of the items does not vary.
 
     Raises
     ------
@@ -57,15 +57,12 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     values = _complete_answers(items, least_items=2)
     people, size = values.shape
     value = low = high = np.nan
-
     if people > 2:
         value = float(alphas(np.cov(values, rowvar=False)))
         ratios = special.fdtri(people - 1, (people - 1) * (size - 1), [0.975, 0.025])
         low, high = 1 - (1 - value) * ratios
 
-    spans = values.max(axis=0, initial=-np.inf) - values.min(axis=0, initial=np.inf)
-    constant = (spans <= 1e-12 * np.abs(values).max(axis=0, initial=0)).sum()
-    return pd.Series({"alpha": value, "low": low, "high": high, "n": people, "constant": constant})
+    return pd.Series({"alpha": value, "low": low, "high": high, "n": people})
 
 
 def alphas(covariances: np.ndarray) -> np.ndarray:
@@ -308,8 +305,8 @@ def generalisability(
     """
     rows = []
     for labels, of_scale in _split_by_scale(scores, facets, target):
-        cube = _cube(of_scale, [target, *(f for f in facets if f != target)])
-        variances = _variances(_cube(of_scale, list(facets)))["variance"].clip(lower=0)
+        cube = _arrange_scores(of_scale, [target, *(f for f in facets if f != target)])
+        variances = _variances(_arrange_scores(of_scale, list(facets)))["variance"].clip(lower=0)
         shares = variances / (variances.sum() or np.nan)
         row = labels | {"×".join(facets[a] for a in s): share for s, share in shares.items()}
         coefficients = _coefficient_row(cube, cube.shape[1:])
@@ -388,7 +385,7 @@ def design_study(
 
     rows = []
     for labels, of_scale in scales:
-        cube = _cube(of_scale, ["respondent_id", *conditions])
+        cube = _arrange_scores(of_scale, ["respondent_id", *conditions])
         observed = dict(zip(conditions, cube.shape[1:], strict=True))
         levels = [planned.get(facet, [observed[facet]]) for facet in conditions]
         for combination in itertools.product(*levels):
@@ -451,7 +448,7 @@ def _coefficient_interval(value: float, without: np.ndarray) -> tuple[float, flo
     return 1 - np.exp(middle + half), 1 - np.exp(middle - half)
 
 
-def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
+def _arrange_scores(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     if len(facets) < 2 or len(set(facets)) < len(facets):
         raise ParameterError(f"facets: name two or more different ones, got {facets}.")
     check_columns(scores, facets, ["score"], once=facets)

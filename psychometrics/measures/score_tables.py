@@ -74,13 +74,13 @@ def score_table(
         scoring = scoring | {"by": list(conditions)}
 
     if items:
-        table = _items_with_intervals(answers, scoring) if by_prompts else answers
+        table = _score_items(answers, scoring) if by_prompts else answers
     elif any(questionnaire.categories for questionnaire in questionnaires):
         table = category_scores(answers, questionnaires)
     elif "option" in answers:
         raise ParameterError("choose=none gives probabilities, not answers: add --items.")
     else:
-        table = _scales_with_intervals(answers, questionnaires, scoring)
+        table = _score_scales(answers, questionnaires, scoring)
 
     precisions = answers.attrs.get("summary", {}).get("precision", {})
     precision = table["respondent_id"].map(precisions)
@@ -88,13 +88,13 @@ def score_table(
     return table.assign(precision=precision) if precision.notna().any() else table
 
 
-def _scales_with_intervals(
+def _score_scales(
     answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], scoring: dict[str, Any]
 ) -> pd.DataFrame:
     """Return the scores of scales with their intervals, notes and (if any) personas."""
     table = scale_scores(answers, questionnaires=questionnaires, **scoring)
-    table = _with_intervals(table, item_scores(answers, **scoring), questionnaires)
-    table = _with_notes(table, answers, questionnaires)
+    table = _add_intervals(table, item_scores(answers, **scoring), questionnaires)
+    table = _add_notes(table, answers, questionnaires)
 
     if "persona_row" not in answers:
         return table
@@ -105,7 +105,7 @@ def _scales_with_intervals(
     return table.merge(personas, on="persona_row", suffixes=("", "_of_persona"))
 
 
-def _with_intervals(
+def _add_intervals(
     table: pd.DataFrame, items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> pd.DataFrame:
     """Add the interval of each score over its items, and the number of items."""
@@ -128,7 +128,7 @@ def _with_intervals(
     return table.drop(columns="answered", errors="ignore")
 
 
-def _with_notes(
+def _add_notes(
     table: pd.DataFrame, answers: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> pd.DataFrame:
     """Add a column of notes on why scores or intervals are missing, if any are missing."""
@@ -152,7 +152,7 @@ def _with_notes(
     return table.assign(note=notes) if any(notes) else table
 
 
-def _items_with_intervals(answers: pd.DataFrame, scoring: dict[str, Any]) -> pd.DataFrame:
+def _score_items(answers: pd.DataFrame, scoring: dict[str, Any]) -> pd.DataFrame:
     """Add the interval of each item's score over its source terms, and the number of terms."""
     keys = ["respondent_id", "questionnaire", "item_id"]
     sources = pss(answers, **scoring).query("polarity == 1")

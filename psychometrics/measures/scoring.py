@@ -74,7 +74,7 @@ def item_scores(
     check_names(by=by)
     if _to_items(answers):
         _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0))
-        return _values(answers, [*_KEYS, *by])
+        return _answer_values(answers, [*_KEYS, *by])
 
     _refuse("prompts", by=(tuple(by), ()))
     shares = pss(answers, score, temperature).query("polarity == 1")
@@ -240,7 +240,7 @@ def _refuse(kind: str, **settings: tuple[object, object]) -> None:
             raise ParameterError(f"{name} does not apply to answers to {kind}; leave it out.")
 
 
-def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _answer_values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return the item scores of answers to items: the value of each valid answer."""
     check_columns(answers, (*keys, "item_id", "status"), once=[*keys, "item_id"], gaps=["value"])
     value = answers[["value"]].where(answers["status"] == "ok").infer_objects()

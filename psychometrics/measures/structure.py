@@ -79,7 +79,7 @@ def heterotrait_monotrait(
     [1.01]
     """
     check_numbers(seed=seed)
-    values, sizes = _pooled(items, questionnaires)
+    values, sizes = _pool_items(items, questionnaires)
     draws = np.random.default_rng(seed).integers(0, len(values), (_RESAMPLES, len(values)))
     matrices = _correlations(np.vstack([values[None], values[draws]]))
     deals = np.tile(np.arange(values.shape[1]), (_RESAMPLES, 1))
@@ -135,7 +135,7 @@ def block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return np.divide(sums, count, out=np.full_like(sums, np.nan), where=count > 0)
 
 
-def _pooled(
+def _pool_items(
     items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Return the keyed items of all scales for complete respondents, and the scales' sizes."""
