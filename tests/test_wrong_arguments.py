@@ -144,8 +144,6 @@ def test_other_wrong_arguments_are_told(call):
         ("temperature", lambda: pm.two_way(np.full((2, 2), 0.5), 1e-320)),
         ("wording", lambda: pm.null_answers("challenges", wording=3)),
         ("wording", lambda: pm.nulls.kernel("challenges", "smollm2", 1, "{premise} {x}")),
-        ("term", lambda: pm.attributions.part_spans("x")),
-        ("term", lambda: pm.attributions.part_spans({"term": 3})),
         ("source", lambda: pm.evidence.evidence_of_draws("a", CUBE, CUBE, LOADED, SIGN)),
         ("width", lambda: pm.evidence.evidence_of_draws(CUBE, CUBE, CUBE[:1], LOADED, SIGN)),
         ("expected", lambda: pm.evidence.evidence_of_draws(CUBE, CUBE, CUBE, LOADED, {})),

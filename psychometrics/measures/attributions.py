@@ -101,10 +101,6 @@ def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, in
     ...             "hypothesis": "Rarely so."})
     {'term': (0, 7, 11), 'intensifier': (1, 0, 6)}
     """
-    fields = "term", "intensifier", *_SENTENCES
-    texts = map(prompt.get, fields) if isinstance(prompt, Mapping | pd.Series) else [None]
-    if not all(isinstance(text, str) for text in texts):
-        raise ParameterError(f"A prompt needs the texts {', '.join(fields)}; got {prompt!r:.60}.")
     spans = {}
     for name, order in (("term", (0, 1)), ("intensifier", (1, 0))):
         word = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)

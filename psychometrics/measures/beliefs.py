@@ -295,10 +295,10 @@ def agreement(completions: pd.DataFrame) -> pd.DataFrame:
         _deal_completions, rng=np.random.default_rng(0)
     )
     tables = []
-    for first, second in combinations(wide, 2):
-        table = wide.index.to_frame(index=False).assign(group=f"{first}, {second}")
-        table["is_same"] = (folded[first] == folded[second]).to_numpy()
-        table["chance"] = (folded[first] == of_other_templates[second]).to_numpy()
+    for model, other in combinations(wide, 2):
+        table = wide.index.to_frame(index=False).assign(group=f"{model}, {other}")
+        table["is_same"] = (folded[model] == folded[other]).to_numpy()
+        table["chance"] = (folded[model] == of_other_templates[other]).to_numpy()
         tables.append(table)
 
     pairs = pd.concat(tables, ignore_index=True)
