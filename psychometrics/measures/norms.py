@@ -12,12 +12,7 @@ from scipy import stats
 
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
-from ..questionnaires import (
-    Questionnaire,
-    load_questionnaires,
-    psychobench_keys,
-    questionnaire_names,
-)
+from ..questionnaires import Questionnaire, load_questionnaires, psychobench_keys
 from .items import adjust
 
 PAPER_LEVEL = 0.01
@@ -175,12 +170,7 @@ def _broadcast_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
 
 def compare_norms(
     scores: pd.DataFrame,
-    norms: pd.DataFrame
-    | str
-    | Path
-    | Questionnaire
-    | Iterable[str | Path | Questionnaire]
-    | None = None,
+    norms: pd.DataFrame,
     level: float = PAPER_LEVEL,
     correction: str = "holm",
 ) -> pd.DataFrame:
@@ -191,9 +181,8 @@ def compare_norms(
     scores : DataFrame
         Raw scores, as :func:`psychometrics.measures.scoring.scale_scores` returns them, or a
         summary with ``respondent_id, questionnaire, scale, mean, sd, n``.
-    norms : DataFrame, or as for :func:`norm_table`, optional
-        A table of norms, or questionnaires with norms (names, paths, or loaded); by default the
-        project's own questionnaires. Scales without a norm are left out.
+    norms : DataFrame
+        The norms, as :func:`norm_table` returns them. Scales without a norm are left out.
     level : float
         Significance level of the F test and of the comparison.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
@@ -225,12 +214,8 @@ def compare_norms(
         scores = scores.groupby(by, sort=False)["score"].agg(mean="mean", sd="std", n="count")
         scores = scores[scores["n"] > 0].reset_index()
 
-    if norms is None:
-        norms = [n for n in scores["questionnaire"].unique() if n in questionnaire_names()]
-
-    people: pd.DataFrame = norms if isinstance(norms, pd.DataFrame) else norm_table(norms)
-    check_columns(people, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
-    table = scores.merge(people.drop(columns="title", errors="ignore"), on=keys[1:])
+    check_columns(norms, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
+    table = scores.merge(norms.drop(columns="title", errors="ignore"), on=keys[1:])
     if table.empty:
         raise ParameterError("None of these scales has a norm; give norms.")
 
